@@ -47,7 +47,7 @@ test('what cannot be used is refused in a sentence that shows no secret', () => 
     `TOKEN_KEYS_FILE names a file that cannot be read (ENOENT): ${join(dir, 'none')}`,
   );
   expect(() => readConfig({ PETREL_CONFIG: file('wrong', 'PORT=1\nTOKEN_PEPER=hidden\n') })).toThrow(
-    `line 2 of ${join(dir, 'wrong')} is no setting: TOKEN_PEPPER may be meant`,
+    `line 2 of ${join(dir, 'wrong')} is not a setting: did you mean TOKEN_PEPPER?`,
   );
   expect(() => readConfig({ PETREL_CONFIG: file('other', 'PORT=x\n') })).toThrow('PORT must be');
   const ADMIN_TOKEN_FILE = file('admin', 'a secret of an operator');

@@ -1,9 +1,9 @@
 /**
- * The task `backup`: writes what an installation holds into a folder while it serves.
+ * The task `backup`: saves an installation to a folder while it serves.
  *
- * Redis comes first. What is in Postgres afterwards is then never older than what is in Redis, and that is the only order from which
- * a restored installation finds its way: it drops from Redis what Postgres has in later versions. The other way round, what was flushed
- * between the two would be in Redis alone, with a deadline.
+ * Redis is saved before Postgres, so that Postgres is never older than Redis in the backup. Restoring depends on this
+ * order: it drops from Redis what Postgres has in later versions. In the other order, changes flushed between the two
+ * saves would exist only in Redis, where they expire.
  */
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,18 +30,18 @@ export interface BackupSource {
 }
 
 export interface BackupOptions {
-  /** Without it what waits in Redis alone is left out: updates, open button presses, kept answers. */
+  /** Without it, state that exists only in Redis is left out: pending updates, open button presses and kept answers. */
   readonly redis: boolean;
   readonly say: (line: string) => void;
 }
 
-/** Makes the folder, which must be absent or empty, readable by its owner alone. */
+/** Creates the folder, which must be absent or empty. Only its owner can read it. */
 function openFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (readdirSync(folder).length > 0) throw new BackupError(`${folder} is not empty`);
 }
 
-/** What tells one key from another, but opens nothing. */
+/** Check values that identify keys and peppers without revealing them. */
 async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> {
   const all = Object.entries(await snapshot.installation());
   return Object.fromEntries(all.filter(([name]) => /^(PARTITIONS|TOKEN_PEPPER|TOKEN_KEYS .+)$/.test(name)));
@@ -50,7 +50,7 @@ async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> 
 async function saveRedis({ connection }: BackupSource, folder: string): Promise<string[]> {
   const names: string[] = [];
   const path = environmentOf(['PATH']).PATH ?? '';
-  // All at once: they belong to about the same instant.
+  // In parallel, so that all snapshots are from about the same time.
   await Promise.all(
     connection.nodes().map((node, i) => {
       const name = `redis-${i}.rdb`;
@@ -61,15 +61,13 @@ async function saveRedis({ connection }: BackupSource, folder: string): Promise<
   return names;
 }
 
-/**
- * The epoch of the shard map. Error: BackupError while partitions move, since the databases would not agree on which of them has the rows.
- */
+/** The epoch of the shard map. Error: BackupError while partitions move, because no single database then has all of their rows. */
 async function stillEpoch(control: Pool): Promise<number> {
   if ((await loadMove(control)) === null) return loadEpoch(control);
-  throw new BackupError('partitions are on their way to another database: "petrel shards list" tells more');
+  throw new BackupError('partitions are moving to another database: see "petrel shards list"');
 }
 
-/** Writes every table of a database into a file of its own, whose name begins with `prefix`. */
+/** Writes every table of a database to a file of its own. File names begin with `prefix`. */
 async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string): Promise<SavedDatabase> {
   const tables: SavedDatabase['tables'] = [];
   for (const table of await snapshot.tables()) {
@@ -81,7 +79,7 @@ async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string):
   return { tables, sequences: await snapshot.sequences() };
 }
 
-/** Errors: BackupError, CopyError, or what Postgres says. What was written until then stays, without a manifest. */
+/** Errors: BackupError, CopyError, or those of Postgres. A failed backup leaves its files but no manifest. */
 export async function backup(
   source: BackupSource,
   folder: string,
@@ -94,7 +92,7 @@ export async function backup(
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshots: Snapshot[] = [];
   try {
-    // All at once: they belong to about the same instant.
+    // In parallel, so that all snapshots are from about the same time.
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));

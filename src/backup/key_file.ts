@@ -1,9 +1,9 @@
-/** Keys and peppers in a file under a passphrase, to be kept apart from the backups that they open. */
+/** Saves keys and peppers in an encrypted file. Keep it apart from the backups that it unlocks. */
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { BackupError } from './manifest.js';
 
-/** What every node must have, and cannot be made again. */
+/** Secrets that every node needs and that cannot be recreated. */
 export const keptNames = [
   'TOKEN_PEPPER',
   'TOKEN_KEYS',
@@ -16,13 +16,15 @@ const magic = Buffer.from('petrel-keys-1\n');
 const saltBytes = 16;
 const ivBytes = 12;
 const tagBytes = 16;
-/** Some 100 ms and 64 MiB a guess. */
+/** About 100 ms and 64 MiB per guess. */
 const cost = { N: 2 ** 16, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 
 const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32, cost);
 
-/** Writes the settings of `environment` that every node needs, and returns their names. The file must not exist. Throws a BackupError
- * when one is missing. */
+/**
+ * Encrypts the secrets in `environment` that every node needs, and returns their names. The file must not exist. Throws
+ * a BackupError when one is missing.
+ */
 export function sealKeys(
   file: string,
   passphrase: string,
@@ -46,7 +48,7 @@ export function sealKeys(
   return kept;
 }
 
-/** The settings in such a file, as lines of an environment file. Throws a BackupError for another passphrase or another file. */
+/** Decrypts the file to lines of an environment file. Throws a BackupError for a wrong passphrase or a damaged file. */
 export function openKeys(file: string, passphrase: string): string {
   let bytes: Buffer;
   try {
@@ -54,7 +56,7 @@ export function openKeys(file: string, passphrase: string): string {
   } catch (error) {
     throw new BackupError(`${file} cannot be read: ${(error as Error).message}`);
   }
-  if (!bytes.subarray(0, magic.length).equals(magic)) throw new BackupError(`${file} holds no keys`);
+  if (!bytes.subarray(0, magic.length).equals(magic)) throw new BackupError(`${file} is not a key file`);
   const parts = bytes.subarray(magic.length);
   const salt = parts.subarray(0, saltBytes);
   const iv = parts.subarray(saltBytes, saltBytes + ivBytes);
@@ -64,6 +66,6 @@ export function openKeys(file: string, passphrase: string): string {
     const text = decipher.update(parts.subarray(saltBytes + ivBytes + tagBytes));
     return Buffer.concat([text, decipher.final()]).toString('utf8');
   } catch {
-    throw new BackupError(`${file} does not open with this passphrase, or was changed`);
+    throw new BackupError(`${file} cannot be decrypted: the passphrase is wrong or the file is damaged`);
   }
 }

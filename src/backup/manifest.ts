@@ -1,4 +1,4 @@
-/** What a backup consists of, written last: a folder without it is no backup. */
+/** The manifest of a backup. It is written last: a folder without it is not a complete backup. */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 const file = z.object({ name: z.string(), sha256: z.string(), bytes: z.number() });
 
-/** What was saved of a database. */
+/** Saved tables of one database. */
 const database = z.object({
   tables: z.array(
     z.object({ name: z.string(), columns: z.array(z.string()), rows: z.number(), file: z.string() }),
@@ -17,26 +17,26 @@ const database = z.object({
 export type SavedDatabase = z.infer<typeof database>;
 
 const schema = database.extend({
-  /** of this description */
+  /** Version of the manifest format. */
   format: z.literal(1),
   made_at: z.string(),
-  /** of the program that made it */
+  /** Program version that made the backup. */
   version: z.string(),
-  /** of the database */
+  /** Schema version of the databases. */
   schema: z.number(),
   partitions: z.number(),
-  /** ids and check values of keys and peppers: what must be set where it is restored */
+  /** Ids and check values of keys and peppers. The target must have the same ones. */
   installation: z.record(z.string(), z.string()),
-  /** the databases of DATABASE_SHARDS */
+  /** The databases of DATABASE_SHARDS. */
   shards: z.array(database.extend({ id: z.number() })).default([]),
-  /** one a master; none where Redis was left out */
+  /** One file per master; empty when Redis was left out. */
   redis: z.array(z.string()),
   files: z.array(file),
 });
 
 export type Manifest = z.infer<typeof schema>;
 
-/** A backup that cannot be made or used; the message is for the person who runs it. */
+/** A backup that cannot be made or restored. The message is for the operator. */
 export class BackupError extends Error {}
 
 const manifestName = 'manifest.json';
@@ -55,16 +55,16 @@ export function writeManifest(folder: string, manifest: Manifest): void {
   writeFileSync(join(folder, manifestName), `${JSON.stringify(manifest, null, 1)}\n`, { mode: 0o600 });
 }
 
-/** Reads the manifest and holds every file against it. Throws a BackupError. */
+/** Reads the manifest and verifies size and hash of every file. Throws a BackupError. */
 export async function readManifest(folder: string): Promise<Manifest> {
   const path = join(folder, manifestName);
-  if (!existsSync(path)) throw new BackupError(`${folder} holds no backup: ${manifestName} is missing`);
+  if (!existsSync(path)) throw new BackupError(`${folder} is not a backup: ${manifestName} is missing`);
   const parsed = schema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
-  if (!parsed.success) throw new BackupError(`${path} is not of a kind that this version can restore`);
+  if (!parsed.success) throw new BackupError(`${path} has a format that this version cannot restore`);
   for (const known of parsed.data.files) {
     const found = existsSync(join(folder, known.name)) ? await describeFile(folder, known.name) : null;
     if (found?.sha256 !== known.sha256)
-      throw new BackupError(`${known.name} is ${found === null ? 'missing' : 'not what was saved'}`);
+      throw new BackupError(`${known.name} is ${found === null ? 'missing' : 'damaged'}`);
   }
   return parsed.data;
 }

@@ -1,4 +1,4 @@
-/** The task `restore`: fills an empty Postgres and an empty Redis from a folder that `backup` wrote. */
+/** The task `restore`: fills an empty Postgres and Redis from a folder that `backup` wrote. */
 import { copyFileSync, createReadStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,23 +24,23 @@ interface Opened {
 
 export interface RestoreOptions {
   readonly redis: boolean;
-  /** Nothing is sent to webhooks and browsers until an operator says so. */
+  /** Send nothing to webhooks and browsers until an operator runs "petrel resume". */
   readonly drill: boolean;
-  /** As roles open it. */
+  /** Opens Redis like the roles do. */
   readonly openRedis: (
     target: RedisTarget,
     keys: Keys,
     name: string,
     onError: (error: Error) => void,
   ) => Opened;
-  /** Throws where what was noted of an installation does not go with these secrets. */
+  /** Throws when these secrets do not match the recorded ones. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }
 
 const openMsMax = 30_000;
 
-/** Errors: StartError where the keys are others, BackupError where the program is older. */
+/** Errors: StartError for other keys, BackupError when the program is older than the backup. */
 function checkSettings(manifest: Manifest, config: Config, compare: RestoreOptions['compare']): void {
   const { TOKEN_PEPPER, TOKEN_KEYS, PARTITIONS } = requireSettings(config, ['TOKEN_PEPPER', 'TOKEN_KEYS']);
   compare(
@@ -50,7 +50,7 @@ function checkSettings(manifest: Manifest, config: Config, compare: RestoreOptio
   );
   if (manifest.schema > schemaVersion())
     throw new BackupError(
-      `the backup has schema ${manifest.schema}, this program knows ${schemaVersion()}: restore it with version ${manifest.version}`,
+      `the backup has schema ${manifest.schema}, but this program knows only ${schemaVersion()}: restore it with version ${manifest.version}`,
     );
 }
 
@@ -60,12 +60,15 @@ interface Target {
   readonly saved: SavedDatabase;
 }
 
-/** Which database of the settings gets what. Errors: BackupError where DATABASE_SHARDS names others than the backup has. */
+/**
+ * Maps each saved database to one of the settings. Errors: BackupError when DATABASE_SHARDS has other shards than the
+ * backup.
+ */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
   const ids = (all: ReadonlyArray<{ readonly id: number }>) => all.map(({ id }) => id).join(', ') || 'none';
   if (ids(shards) !== ids(manifest.shards))
     throw new BackupError(
-      `the backup has the shards ${ids(manifest.shards)}, and DATABASE_SHARDS names ${ids(shards)}`,
+      `the backup has the shards ${ids(manifest.shards)}, but DATABASE_SHARDS has ${ids(shards)}`,
     );
   return [
     { name: 'DATABASE_URL', url, saved: manifest },
@@ -86,7 +89,10 @@ async function restorePostgres({ url, saved }: Target, folder: string, manifest:
   await migrate(url);
 }
 
-/** Opens what one server saved in a server of our own, and copies it to wherever its partitions are now. */
+/**
+ * Loads the file of one Redis master into a temporary server and copies its keys to the servers that hold their
+ * partitions now.
+ */
 async function restoreServer(
   file: string,
   servers: RedisServers,
@@ -114,7 +120,7 @@ async function restoreServer(
   }
 }
 
-/** Nodes of the original must never take the copy for it. Returns the new id. */
+/** Gives the copy a new installation id, so that nodes of the original refuse it. Returns the new id. */
 async function rename(
   url: string,
   shards: Config['DATABASE_SHARDS'],
@@ -126,7 +132,7 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // The original may have been a drill.
+    // The original may have been a drill itself.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });
@@ -144,11 +150,11 @@ async function renameRedis(servers: RedisServers, keys: Keys, id: string): Promi
 const notEmpty = {
   restored: 'the Redis to restore into is not empty',
   beside:
-    'the Redis of REDIS_URL is not empty: what it holds is newer than the backup, and would be taken for the truth; ' +
+    'the Redis of REDIS_URL is not empty: its data is newer than the backup and would override it; ' +
     'empty it (FLUSHALL on each server), or restore it too',
 } as const;
 
-/** The Redis of the installation, which must hold nothing. Errors: BackupError, RedisCheckError. */
+/** Opens the Redis of the installation, which must be empty. Errors: BackupError, RedisCheckError. */
 async function openTarget(
   config: Config,
   keys: Keys,
@@ -174,8 +180,10 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
   await connection.close();
 }
 
-/** Nothing may run on either meanwhile. Errors: BackupError, StartError where the keys are others, RedisCheckError, or what Redis
- * or Postgres says. */
+/**
+ * Nothing else may use Redis or Postgres meanwhile. Errors: BackupError, StartError for other keys, RedisCheckError, or
+ * those of Redis and Postgres.
+ */
 export async function restore(
   config: Config,
   folder: string,
@@ -186,7 +194,7 @@ export async function restore(
   checkSettings(manifest, config, compare);
   const targets = targetsOf(manifest, DATABASE_URL, config.DATABASE_SHARDS);
   const keys = makeKeys(config.PARTITIONS);
-  // What is in the way of either is found before the other is filled.
+  // Checks both stores before it fills one.
   const fills = redis && manifest.redis.length > 0;
   const target = await openTarget(config, keys, openRedis, fills ? notEmpty.restored : notEmpty.beside);
   try {
@@ -197,7 +205,7 @@ export async function restore(
     const rows = tables.reduce((sum, table) => sum + table.rows, 0);
     say(`postgres     ${tables.length} tables, ${rows} rows, schema ${schemaVersion()}`);
     const id = await rename(DATABASE_URL, config.DATABASE_SHARDS, fills, drill);
-    if (!fills) say('redis        nothing: updates that waited and kept answers are not restored');
+    if (!fills) say('redis        nothing: pending updates and kept answers are not restored');
     else {
       const done = { copied: 0, left: 0 };
       for (const name of manifest.redis) {
@@ -206,7 +214,9 @@ export async function restore(
         done.left += left;
       }
       await renameRedis(target.connection, keys, id);
-      say(`redis        ${done.copied} keys${done.left > 0 ? `; ${done.left} of others were left out` : ''}`);
+      say(
+        `redis        ${done.copied} keys${done.left > 0 ? `; ${done.left} keys of other programs were left out` : ''}`,
+      );
     }
   } finally {
     await closeTarget(target);

@@ -1,4 +1,4 @@
-/** Commands that save an installation and bring it back: data, Redis alone, keys and peppers. */
+/** Commands that back up and restore an installation: its data, Redis alone, or keys and peppers. */
 import type { Command } from 'commander';
 import { backup } from '../backup/backup.js';
 import { openKeys, sealKeys } from '../backup/key_file.js';
@@ -28,10 +28,10 @@ interface CopyOptions {
 export function addBackups(program: Command): void {
   program
     .command('backup')
-    .description('writes what Redis and Postgres hold into a folder, while the installation serves')
+    .description('saves Redis and Postgres to a folder while the installation serves')
     .argument('<folder>', 'absent or empty')
-    .option('--no-redis', 'leaves out what waits in Redis alone')
-    .addHelpText('after', `\nIt needs redis-cli. Uploaded files, keys and peppers are not in it. ${settings}`)
+    .option('--no-redis', 'leaves out state that exists only in Redis, such as pending updates')
+    .addHelpText('after', `\nNeeds redis-cli. Does not save uploaded files, keys and peppers. ${settings}`)
     .action((folder: string, { redis }: CopyOptions) =>
       withBackends(
         async (backends) => void (await backup(sourceOf(backends), folder, { redis, say })),
@@ -40,41 +40,42 @@ export function addBackups(program: Command): void {
     );
   program
     .command('restore')
-    .description('fills an empty Postgres and an empty Redis from such a folder; nothing may run on them')
+    .description('restores a backup into an empty Postgres and an empty Redis that nothing else uses')
     .argument('<folder>', 'what backup wrote')
     .option('--no-redis', 'restores Postgres alone')
-    .option('--drill', 'sends nothing to webhooks and browsers until "petrel resume"')
-    .addHelpText(
-      'after',
-      `\nIt needs redis-server, and the keys and peppers of the installation. ${settings}`,
-    )
+    .option('--drill', 'sends nothing to webhooks and browsers until "petrel resume" is run')
+    .addHelpText('after', `\nNeeds redis-server, and the keys and peppers of the installation. ${settings}`)
     .action((folder: string, { redis, drill = false }: CopyOptions & { readonly drill?: boolean }) =>
       task('restore', (config) => restore(config, folder, { redis, drill, say, openRedis, compare })),
     );
   program
     .command('resume')
-    .description('ends a drill: webhooks and pushes are sent from now on')
+    .description('ends a drill: starts sending to webhooks and browsers')
     .addHelpText('after', `\n${settings}`)
     .action(() =>
       withBackends(async ({ pool }) => {
         const ended = await holdOutgoing(pool, false);
-        say(ended ? 'resumed      every node sends within seconds' : 'nothing was held');
+        say(
+          ended
+            ? 'resumed      all nodes start sending within seconds'
+            : 'this is not a drill: nothing to resume',
+        );
       }, 'resume'),
     );
-  const redisCommand = program.command('redis').description('Redis, for the person who runs it');
+  const redisCommand = program.command('redis').description('maintenance of Redis');
   redisCommand
     .command('seal')
-    .description('before SHUTDOWN, with all roles stopped: the next start then skips no ids')
+    .description('run before SHUTDOWN, with all roles stopped, so that the next start skips no ids')
     .addHelpText('after', `\n${settings}`)
     .action(() => withBackends((backends) => sealRedis(backends, say), 'redis'));
   redisCommand
     .command('rebuild')
-    .description('after Redis lost its data: opens what Postgres has of it, and says what is gone')
+    .description('after Redis lost its data: loads what Postgres has of it and reports what is lost')
     .addHelpText('after', `\n${settings}`)
     .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis', 'rebuild'));
 }
 
-/** Throws a StartError where the installation needs a key or pepper that the settings lack. */
+/** Throws a StartError when the settings lack a key or pepper that the installation needs. */
 async function checkAgainst(url: string, config: Parameters<typeof checkSettings>[1]): Promise<void> {
   const pool = createPool({ url, max: 1, name: 'keys' });
   await checkSettings(asDatabase(pool), config).finally(() => pool.close());
@@ -83,10 +84,10 @@ async function checkAgainst(url: string, config: Parameters<typeof checkSettings
 export function addKeys(program: Command): void {
   const keysCommand = program
     .command('keys')
-    .description('keys and peppers in a file under BACKUP_PASSPHRASE');
+    .description('saves keys and peppers in a file encrypted with BACKUP_PASSPHRASE');
   keysCommand
     .command('seal')
-    .description('writes them into a new file, to be kept apart from the backups')
+    .description('writes keys and peppers to a new encrypted file; keep it apart from the backups')
     .argument('<file>')
     .action((file: string) =>
       task('keys', async (config) => {
@@ -99,12 +100,12 @@ export function addKeys(program: Command): void {
         });
         say(`sealed       ${kept.join(', ')}`);
         if (DATABASE_URL === undefined)
-          say('             not compared with the installation: DATABASE_URL is not set');
+          say('             not checked against the installation: DATABASE_URL is not set');
       }),
     );
   keysCommand
     .command('open')
-    .description('prints them as lines of an environment file')
+    .description('prints keys and peppers as lines of an environment file')
     .argument('<file>')
     .action((file: string) =>
       task('keys', async (config) => {

@@ -32,18 +32,16 @@ const number =
     throw new InvalidArgumentError(`A number from ${min} to ${max} is needed.`);
   };
 
-/** `sendMessage=60,getMe=40`, in parts of a hundred. */
+/** Parses `sendMessage=60,getMe=40`, in percent. */
 function mixOf(text: string): Record<string, number> {
   const parts = text.split(',').map((part) => part.split('=') as [string, string]);
   const found = Object.fromEntries(parts.map(([name, share]) => [name, Number(share) / 100]));
   const sum = Object.values(found).reduce((a, b) => a + b, 0);
   if (Math.abs(sum - 1) < 0.001) return found;
-  throw new InvalidArgumentError(
-    'Shares are needed that add up to 100, for instance sendMessage=80,getMe=20.',
-  );
+  throw new InvalidArgumentError('The shares must add up to 100, for instance sendMessage=80,getMe=20.');
 }
 
-/** Calls by kind: `mix` is the traffic that the bench measured as one. */
+/** Calls per second by kind. `mix` is the traffic that the bench measured as a whole. */
 function demandOf(options: Options): Demand {
   const { rps, mix = { mix: 1 }, reactions, bots } = options;
   const calls: Record<string, number> = Object.fromEntries(
@@ -78,24 +76,24 @@ function capacity(options: Options): void {
 export function addCapacity(program: Command): void {
   program
     .command('capacity')
-    .description('tells what an installation needs for a traffic, from costs that the bench measured')
-    .requiredOption('--rps <n>', 'calls a second of bots and people', number(0))
+    .description('estimates what an installation needs for a given traffic, from costs measured by the bench')
+    .requiredOption('--rps <n>', 'calls per second of bots and people', number(0))
     .option(
       '--mix <shares>',
-      'what these are, for instance sendMessage=80,getMe=20; else the mix of the bench',
+      'shares of these calls in percent, for instance sendMessage=80,getMe=20; default: the mix of the bench',
       mixOf,
     )
-    .option('--reactions <n>', 'reactions a second besides', number(0), 0)
-    .option('--bots <n>', 'bots that are active within the hot time', number(0), 1_000)
-    .option('--chats <n>', 'chats that are; ten a bot without it', number(0))
-    .option('--webhooks <n>', 'webhook deliveries a second', number(0), 0)
-    .option('--hours <h>', 'how long what was touched stays in Redis', number(0.02, 48), 1)
-    .option('--waiting <s>', 'how long updates wait on the average', number(0, 86_400), 5)
-    .option('--use <share>', 'part of a core that is to be used', number(0.05, 1), 0.6)
+    .option('--reactions <n>', 'additional reactions per second', number(0), 0)
+    .option('--bots <n>', 'bots active within the hours of --hours', number(0), 1_000)
+    .option('--chats <n>', 'chats active within these hours; default: ten per bot', number(0))
+    .option('--webhooks <n>', 'webhook deliveries per second', number(0), 0)
+    .option('--hours <h>', 'hours that data stays in Redis after its last use', number(0.02, 48), 1)
+    .option('--waiting <s>', 'average seconds that updates wait', number(0, 86_400), 5)
+    .option('--use <share>', 'share of a core to use', number(0.05, 1), 0.6)
     .option('--shard <gb>', 'memory of one Redis server', number(0.1, 4_096), 32)
     .option('--database <cores>', 'cores of one Postgres server', number(1, 1_024), 8)
-    .option('--spare <n>', 'fronts that may be away', number(0, 1_000), 1)
-    .option('--costs <file>', 'costs of another machine')
+    .option('--spare <n>', 'fronts that may fail', number(0, 1_000), 1)
+    .option('--costs <file>', 'file with the costs of another machine')
     .option('--json', 'prints JSON')
     .action((options: Options) => {
       try {

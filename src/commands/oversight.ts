@@ -6,26 +6,24 @@ import { discard, listAll, type ReplayOptions, replay, show } from '../operation
 import { settings, withBackends } from './running.js';
 
 export function addWebhooks(program: Command): void {
-  const webhooks = program
-    .command('webhooks')
-    .description('deliveries to webhooks, for the person who runs it');
+  const webhooks = program.command('webhooks').description('webhook deliveries');
   webhooks
     .command('list')
-    .description('bots with a webhook: host, updates that wait, dead letters, last error')
+    .description('lists bots with a webhook: host, pending updates, dead letters, last error')
     .addHelpText('after', `\n${settings}`)
     .action(() => withBackends(listAll, 'webhooks'));
   webhooks
     .command('show')
-    .description('one webhook and its last attempts')
+    .description('shows one webhook and its last delivery attempts')
     .argument('<bot>', 'id or username')
     .action((bot: string) => withBackends((backends) => show(backends, bot), 'webhooks'));
   webhooks
     .command('replay')
-    .description('delivers updates again, under the same update_id')
+    .description('delivers updates again with the same update_id')
     .argument('<bot>', 'id or username')
-    .option('--dead-letters', 'dead letters alone; without a range, all of them')
-    .option('--from <update_id>', 'the first of a range')
-    .option('--to <update_id>', 'the last of it')
+    .option('--dead-letters', 'only dead letters; all of them without a range')
+    .option('--from <update_id>', 'first update of the range')
+    .option('--to <update_id>', 'last update of the range')
     .action((bot: string, options: ReplayOptions) =>
       withBackends((backends) => replay(backends, bot, options), 'webhooks'),
     );
@@ -36,18 +34,18 @@ export function addWebhooks(program: Command): void {
     .action((bot: string) => withBackends((backends) => discard(backends, bot), 'webhooks'));
 }
 
-/** `petrel bots` and `petrel users`. */
+/** The commands `petrel bots …` and `petrel users …`. */
 export function addSuspensions(program: Command): void {
   for (const what of ['bot', 'user'] as const) {
     const group = program
       .command(`${what}s`)
-      .description(`${what === 'bot' ? 'bots' : 'people'}, for the person who runs it`);
+      .description(`suspends ${what === 'bot' ? 'bots' : 'people'} and ends suspensions`);
     if (what === 'user')
       group
         .command('add')
-        .description('creates a person and prints a token of theirs, this once')
+        .description('creates a person and prints their token; it is shown only once')
         .argument('<username>')
-        .option('--first-name <name>', 'as others see it; the username if absent')
+        .option('--first-name <name>', 'name shown to others; default: the username')
         .addHelpText('after', `\n${settings}`)
         .action((name: string, { firstName = name }: { readonly firstName?: string }) =>
           withBackends((backends) => addPerson(backends, name, firstName), 'users'),
@@ -55,7 +53,9 @@ export function addSuspensions(program: Command): void {
     for (const suspended of [true, false]) {
       group
         .command(suspended ? 'suspend' : 'unsuspend')
-        .description(suspended ? 'accepts their tokens no more, on no node' : 'accepts their tokens again')
+        .description(
+          suspended ? 'makes all nodes refuse their tokens' : 'makes all nodes accept their tokens again',
+        )
         .argument(`<${what}>`, 'id or username')
         .action((name: string) =>
           withBackends((backends) => suspend(backends, what, name, suspended), `${what}s`),

@@ -1,4 +1,4 @@
-/** Commands that serve, and those around a start: schema and state. */
+/** Commands that run the roles, and those around a start: schema and state. */
 import type { Command } from 'commander';
 import { requireSettings } from '../config/config.js';
 import { runDev } from '../dev/dev.js';
@@ -28,12 +28,12 @@ export function addRoles(program: Command): void {
     'serves HTTP: bot methods, application endpoints, long polls, event streams, health, metrics',
     [startFront],
   );
-  role('deliver', 'pushes updates to webhooks, and sweeps up what a process that died left undone', [
+  role('deliver', 'pushes updates to webhooks, and finishes work that dead processes left behind', [
     startBacklog,
     startDeliver,
     startMetrics,
   ]);
-  role('flush', 'writes the journals behind to Postgres', [startBacklog, startFlush, startMetrics]);
+  role('flush', 'writes the journals to Postgres', [startBacklog, startFlush, startMetrics]);
   role('all', 'front, deliver and flush in one process, for small installations', [
     startBacklog,
     startFlush,
@@ -42,12 +42,14 @@ export function addRoles(program: Command): void {
   ]);
   program
     .command('dev')
-    .description('private Redis and Postgres, migrations, all roles and demo data: what npm start runs')
+    .description(
+      'runs everything as npm start does: private Redis and Postgres, migrations, all roles and demo data',
+    )
     .addHelpText('after', `\n${settings}`)
     .action(() => task('dev', (config) => runDev(config)));
   program
     .command('migrate')
-    .description('brings the schema of the database, and of all shards, up to date')
+    .description('updates the schema of the database and of all shards')
     .addHelpText('after', `\n${settings}`)
     .action(() =>
       task('migrate', async (config, log) => {
@@ -59,9 +61,9 @@ export function addRoles(program: Command): void {
   program
     .command('accept-postgres')
     .description(
-      'makes the Postgres of DATABASE_URL the present one again though another has replaced it, for a former state brought back on purpose',
+      'accepts the Postgres of DATABASE_URL again after another server replaced it; for an earlier state that you restored on purpose',
     )
-    .option('--shard <n>', 'a database of DATABASE_SHARDS instead')
+    .option('--shard <n>', 'number of a database of DATABASE_SHARDS instead')
     .addHelpText('after', `\n${settings}`)
     .action(({ shard = '0' }: { readonly shard?: string }) =>
       task('accept-postgres', (config, log) => {
@@ -71,9 +73,7 @@ export function addRoles(program: Command): void {
     );
   program
     .command('doctor')
-    .description(
-      'tells whether everything is as it should be, and if not, what to do; ends with 1 when something is wrong',
-    )
+    .description('checks the installation and says how to fix problems; exits with 1 when there is a problem')
     .addHelpText('after', `\n${settings}`)
     .action(() =>
       task('doctor', async (config, log) => {

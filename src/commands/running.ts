@@ -1,4 +1,4 @@
-/** How a command runs: as roles until a signal, or as a task that ends; what it fails with is told in one sentence. */
+/** Runs a command: as roles until a signal, or as a task that ends. Reports expected failures in one sentence. */
 import { BackupError } from '../backup/manifest.js';
 import {
   type Config,
@@ -21,13 +21,13 @@ import type { Role } from '../processes/role.js';
 import { RedisCheckError } from '../redis/check.js';
 import { CopyError } from '../redis/copy.js';
 
-/** `stopping` is aborted when the process begins to leave. */
+/** `stopping` is aborted when the shutdown of the process begins. */
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
 
-/** What each command says at the end of its help. */
+/** The last line of each command's help. */
 export const settings = 'Settings come from the environment; infra/docs/settings.md lists them.';
 
-/** Ends the process with one sentence, as a line of log where a supervisor reads it. */
+/** Ends the process with one sentence on a terminal, or one log line for a supervisor. */
 function giveUp(log: Logger, error: unknown): never {
   const known =
     error instanceof ConfigError ||
@@ -39,15 +39,15 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof RedisCheckError ||
     error instanceof IdentityError;
   const { message, code } = error as Error & { code?: string };
-  // Whatever LOG_LEVEL says: a start that fails without a word cannot be mended.
+  // A failed start is logged even with LOG_LEVEL silent.
   if (log.level === 'silent') log.level = 'fatal';
-  // A person reads a sentence, a supervisor the log.
+  // A terminal gets a sentence; otherwise the log gets a line.
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
-  else log.fatal(known ? {} : { err: error }, message || code || 'it could not start');
+  else log.fatal(known ? {} : { err: error }, message || code || 'the start failed');
   process.exit(1);
 }
 
-/** Runs roles in this process until a signal, or until the process that started it has gone. */
+/** Runs roles in this process until a signal, or until the parent process has ended. */
 export async function serve(name: string, starters: readonly Starter[]): Promise<void> {
   let log = createLog('info', name);
   const roles: Role[] = [];
@@ -87,7 +87,9 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
   }
 }
 
-/** Runs `work` with the settings. Errors end the process: what is expected with a sentence, all else with its stack. */
+/**
+ * Runs `work` with the settings. Ends the process on errors: an expected one prints a sentence, any other its stack.
+ */
 export async function task(
   name: string,
   work: (config: Config, log: Logger) => Promise<void>,
@@ -103,19 +105,19 @@ export async function task(
 }
 
 /**
- * The settings of the installation that `npm start` runs in PETREL_HOME, where neither a Redis nor a database is set; says so. The
- * same settings otherwise.
+ * Without settings for Redis and Postgres, returns those of the `npm start` installation in PETREL_HOME and says so.
+ * Otherwise returns `config`.
  */
 export function withDev(config: Config): Config {
   if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;
   const found = devEnvironment(config.PETREL_HOME, resolvedEnvironment());
   if (found === null) return config;
   process.stderr.write(`petrel: using the installation of npm start in ${config.PETREL_HOME}\n`);
-  // Its rates are off unless they are given.
+  // That installation has no rate limits unless they are set.
   return readConfig({ ...Object.fromEntries(rateSettings.map((name) => [name, '0'])), ...found });
 }
 
-/** A task of an operator, on the stores of the installation. */
+/** Runs an operator's task on the stores of the installation. */
 export const withBackends = (
   work: (backends: Backends) => Promise<void>,
   name: string,

@@ -6,33 +6,31 @@ import { openBackends } from '../processes/backends.js';
 import { settings, task, withBackends, withDev } from './running.js';
 
 export function addTokens(program: Command): void {
-  const tokens = program
-    .command('tokens')
-    .description('keys, peppers and leaked tokens, for the person who runs it');
+  const tokens = program.command('tokens').description('keys, peppers and leaked tokens');
   tokens
     .command('rotate-keys')
     .description(
-      'seals everything under the first of TOKEN_KEYS, and looks tokens up under the first TOKEN_PEPPER',
+      're-encrypts everything with the first key of TOKEN_KEYS, and re-hashes tokens with the first pepper of TOKEN_PEPPER',
     )
     .addHelpText(
       'after',
-      `\nIt may run while the installation serves, and may be ended and run again. ${settings}`,
+      `\nMay run while the installation serves. May be interrupted and run again. ${settings}`,
     )
     .action(() => withBackends(rotateKeys, 'tokens'));
   tokens
     .command('leaks')
-    .description('tokens that were found in public: whose, when and where')
+    .description('lists tokens found in public: whose, when and where')
     .action(() => withBackends(listLeaked, 'tokens'));
   tokens
     .command('scan')
     .description(
-      'finds tokens in a folder, and in all the history of a git repository; those of the installation are blocked',
+      'finds tokens in a folder, or in the whole history of a git repository, and blocks those of the installation',
     )
     .argument('<path>', 'folder or git repository')
     .option('--dry-run', 'blocks nothing')
     .addHelpText(
       'after',
-      `\nIt ends with 2 when it found any. Without settings it blocks nothing. ${settings}`,
+      `\nExits with 2 when it finds a token. Without settings it blocks nothing. ${settings}`,
     )
     .action((path: string, { dryRun = false }: { readonly dryRun?: boolean }) =>
       task('tokens', async (given, log) => {

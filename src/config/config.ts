@@ -1,4 +1,4 @@
-/** The only reader of the environment. */
+/** Reads the environment. No other module does. */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -23,7 +23,7 @@ import {
   whole,
 } from './setting_forms.js';
 
-/** One row a setting. `infra/docs/settings.md` is generated from the descriptions. */
+/** All settings. `infra/docs/settings.md` is generated from the descriptions. */
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
   HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
@@ -45,24 +45,24 @@ export const settings = {
   REDIS_MEMORY_MAX: whole(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .describe(
-      'Memory bound in bytes for a Redis without `maxmemory`. Above 85 % of either, sends and uploads answer 429',
+      'Memory limit in bytes for a Redis without `maxmemory`. Above 85 % of the limit, sends and uploads answer 429',
     ),
   DATABASE_URL: postgresUrl
     .optional()
     .describe(
-      'PostgreSQL to use; `dev` starts a private one without it. Several hosts are separated by commas: the primary is found. `?pooler=unnamed` is PgBouncer in transaction mode, `?pooler=prepared` one from 1.21 on with `max_prepared_statements`',
+      'PostgreSQL to use; `dev` starts a private one without it. Several hosts are separated by commas; the primary among them is used. `?pooler=unnamed` is PgBouncer in transaction mode, `?pooler=prepared` one from 1.21 on with `max_prepared_statements`',
     ),
   DATABASE_REPLICA_URLS: postgresUrls
     .default([])
     .describe(
-      'Standbys of that PostgreSQL from which fronts read cold messages of history and exports, separated by blanks; the primary is asked for what they have not replayed',
+      'Standbys of that PostgreSQL, separated by spaces. Fronts read cold messages of history and exports from them, and from the primary what they have not replayed yet',
     ),
   DATABASE_SHARDS: shards
     .default([])
     .describe(
-      'Databases for what is written behind, `1=postgres://…,2=postgres://…`. `petrel migrate` divides a new installation evenly over them. All is in DATABASE_URL by default',
+      'Databases for the data of chats, `1=postgres://…,2=postgres://…`. `petrel migrate` divides a new installation evenly over them. By default everything is in DATABASE_URL',
     ),
-  PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder of all data that `dev` keeps'),
+  PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder with all data of `dev`'),
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),
   WORKERS: int(1, 64, 1).describe('Deliver processes that `dev` starts'),
   PARTITIONS: int(1, limits.partitions_max, 64).describe(
@@ -95,14 +95,14 @@ export const settings = {
   JWT_SUBJECT_CLAIM: z.string().min(1).default('sub').describe('Claim that names the person'),
   JWT_CREATE_USERS: flag
     .default(false)
-    .describe('1: the first valid JWT of a subject creates a person; 0: operators link subjects'),
+    .describe('1: the first valid JWT of a subject creates a person; 0: operators link subjects to people'),
   BOTS_PER_OWNER: int(1, limits.bots_per_owner_max, limits.bots_per_owner_max).describe(
-    'Most bots of a person, transferred ones included',
+    'Maximum number of bots of a person, including transferred ones',
   ),
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
     .describe(
-      'Calls of a bot, and as many `getUpdates`; a batch of messages counts as many, each person it mentions one, a change of settings 20 (`dev`: 0)',
+      'Calls of a bot; `getUpdates` is counted separately with the same limit. A batch counts each message, a mention of a person counts one call, a change of settings 20 (`dev`: 0)',
     ),
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
   RATE_PER_PERSON: rate
@@ -115,12 +115,12 @@ export const settings = {
     ),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
   UPLOAD_BYTES_PER_DAY: int(0, Number.MAX_SAFE_INTEGER, 10 * 1024 ** 3).describe(
-    'Bytes that a person and their bots together may upload a day, then uploads answer 429; 0 for no bound',
+    'Bytes that a person and their bots together may upload per day, then uploads answer 429; 0 for no limit',
   ),
   UPLOAD_BYTES_TOTAL: int(0, Number.MAX_SAFE_INTEGER, 100 * 1024 ** 3).describe(
-    'Bytes of stored uploads of a person and their bots together, then uploads answer 400; 0 for no bound',
+    'Bytes of stored uploads of a person and their bots together, then uploads answer 400; 0 for no limit',
   ),
-  DEMO_FILE: z.string().min(1).optional().describe('Set by `dev`: file with the people of the demo link'),
+  DEMO_FILE: z.string().min(1).optional().describe('Set by `dev`: file with the people that the demo link signs in'),
   FILES_DIR: z
     .string()
     .min(1)
@@ -128,45 +128,43 @@ export const settings = {
     .describe('Folder of uploaded files, `files` in PETREL_HOME by default. Several machines must share it'),
   FILES_S3_URL: url(['http:', 'https:'])
     .optional()
-    .describe('S3-compatible storage for uploaded files, in place of a folder'),
+    .describe('S3-compatible storage for uploaded files, instead of a folder'),
   FILES_S3_BUCKET: z
     .string()
     .min(3, { error: 'at least 3 characters' })
     .optional()
     .describe('Bucket of uploaded files; it must exist'),
-  FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of that storage'),
-  FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of that storage'),
+  FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of the S3 storage'),
+  FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of the S3 storage'),
   FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of that access key'),
   FILES_S3_PATH_STYLE: flag.default(true).describe('1: bucket in the path; 0: bucket in the host name'),
   HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
     'How long a flushed record stays in Redis after its last use',
   ),
   HOT_BYTES_PER_BOT: int(0, Number.MAX_SAFE_INTEGER, 256 * 1024 ** 2).describe(
-    'Bytes of messages of one bot, group or channel that stay in Redis for so long; those beyond leave it 10 s after they were flushed and are read back from Postgres; 0 for no bound',
+    'Bytes of messages per bot, group or channel that stay in Redis for HOT_TTL_MS. Further ones leave Redis 10 s after they were flushed and are read back from Postgres; 0 for no limit',
   ),
   REACTORS_LISTED: int(0, limits.reactors_listed_max, limits.reactors_listed_max).describe(
-    'Most people listed for an emoji on a post, the latest first',
+    'Maximum number of people listed per emoji on a post, latest first',
   ),
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
     'Journal entries of a partition above which changes answer 429',
   ),
   JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
-    'Bytes of those entries above which they do: what a partition keeps in Redis while Postgres is away or slow',
+    'Bytes of the journal entries of a partition above which changes answer 429. Bounds the memory used while Postgres is away or slow',
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
-    'Shortest interval between two reads of an empty journal; four times as long after a batch that was not full',
+    'Minimum interval between two reads of an empty journal; four times as long after a batch that was not full',
   ),
-  POSTGRES_POOL: int(2, 200, 8).describe(
-    'Connections to Postgres of a process; maintenance takes two at once',
-  ),
+  POSTGRES_POOL: int(2, 200, 8).describe('Postgres connections per process. Maintenance uses two at a time'),
   WEBHOOK_ALLOW_CIDRS: cidrs
     .default([])
     .describe(
-      'Private, loopback or special address ranges that webhooks and notifications may reach, for tests and intranets',
+      'Private, loopback or special address ranges that webhooks and notifications may contact, for tests and intranets',
     ),
   WEBHOOK_DENY_CIDRS: cidrs
     .default([])
-    .describe('Address ranges that webhooks and notifications never reach; overrides WEBHOOK_ALLOW_CIDRS'),
+    .describe('Address ranges that webhooks and notifications never contact; overrides WEBHOOK_ALLOW_CIDRS'),
   VAPID_PRIVATE_KEY: vapidKey
     .optional()
     .describe(
@@ -178,15 +176,17 @@ export const settings = {
       'Contact of the operator for push services: a mailto: or https: URL; an https BASE_URL by default',
     ),
   PUSH_DELAY_MS: int(0, 60_000, 3_000).describe(
-    'Delay before a message is notified, so that it can be read in an open window first',
+    'Delay before the notification of a message, so that it can be read in an open window first',
   ),
   TRUSTED_PROXIES: cidrs
     .default([])
     .describe('Addresses of the balancers whose `X-Forwarded-For` is trusted'),
   GUESSES_BURST: int(0, 1_000_000, 300).describe(
-    'Invalid tokens that a client address may try at once, then 429; 0 for no bound',
+    'Burst of invalid tokens from one client address before it gets 429; 0 for no limit',
   ),
-  GUESSES_PER_MINUTE: int(1, 60_000, 60).describe('How many of these tries are forgiven a minute'),
+  GUESSES_PER_MINUTE: int(1, 60_000, 60).describe(
+    'Invalid tokens per minute that do not count against GUESSES_BURST',
+  ),
   LEAK_REPORT_KEYS: z
     .string()
     .min(1)
@@ -199,10 +199,10 @@ export const settings = {
     ),
   LEAK_REPORT_KEY_HEADER: headerName
     .default('Github-Public-Key-Identifier')
-    .describe('Header of a report that names its key'),
+    .describe('Header with the id of the key that signed the report'),
   LEAK_REPORT_SIGNATURE_HEADER: headerName
     .default('Github-Public-Key-Signature')
-    .describe('Header of a report that carries its signature'),
+    .describe('Header with the signature of the report'),
   HEADER_SERVICE_NAME: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
@@ -223,42 +223,42 @@ export const settings = {
     .describe('Passphrase of the file in which `petrel keys` seals keys and peppers'),
   AUDIT_DAYS: int(1, 3_650, 365).describe('Days that audit logs are kept'),
   START_MS: int(0, 600_000, 30_000).describe(
-    'How long a starting role waits for Redis and Postgres before it fails',
+    'How long a role that starts waits for Redis and Postgres before it fails',
   ),
   MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
     .optional()
     .describe('Days that messages and posts are kept, and at most a tenth longer; for ever without it'),
   MEDIA_DAYS: whole(1, limits.message_days_max)
     .optional()
-    .describe('Days that uploaded files are kept; for ever without it'),
+    .describe('Days that uploaded files are kept; forever if absent'),
   DRAIN_MS: int(0, 60_000, 1_500).describe(
-    'How long a front accepts connections after SIGTERM with `/readyz` at 503, so that balancers notice (`dev`: 0)',
+    'How long a front accepts connections after SIGTERM with `/readyz` at 503, so that load balancers notice (`dev`: 0)',
   ),
   PRIVATE_REDIS: z
     .enum(['kept', 'unknown'], { error: 'kept or unknown' })
     .optional()
-    .describe('Set by `dev`: whether its private Redis was stopped in order'),
+    .describe('Set by `dev`: whether its private Redis was shut down cleanly'),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
   ACCESS_LOG: flag
     .default(false)
-    .describe(
-      '1: a front writes a line for each request: what was called by whom, status and time; never a token',
-    ),
+    .describe('1: a front logs each request: call, caller, status and time; never a token'),
   OTLP_TRACES_URL: url(['http:', 'https:'])
     .optional()
-    .describe('Where OpenTelemetry traces go (OTLP over HTTP, JSON), like http://127.0.0.1:4318/v1/traces'),
+    .describe(
+      'URL that receives OpenTelemetry traces (OTLP over HTTP, JSON), like http://127.0.0.1:4318/v1/traces',
+    ),
   OTLP_TRACES_RATIO: z.coerce
     .number({ error: 'a number from 0 to 1' })
     .min(0, { error: 'a number from 0 to 1' })
     .max(1, { error: 'a number from 0 to 1' })
     .default(0.01)
-    .describe('Share of traces that are kept'),
+    .describe('Share of traces to keep'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',
     })
     .default('info')
-    .describe('Least severe log line that is written'),
+    .describe('Lowest level of log lines to write'),
 } as const;
 
 export const rateSettings = [
@@ -275,12 +275,12 @@ export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: s
 /** The file with the key of the one-time link to the demo data in `demoFile`. */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
-/** Variables of the environment as they were given. */
+/** Variables of the environment as given. */
 export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
 
-/** A setting that cannot be used; its message names the variable and what is allowed. */
+/** An invalid setting. The message names the variable and the allowed values. */
 export class ConfigError extends Error {}
 
 function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
@@ -293,7 +293,7 @@ function givenIn(env: Record<string, string | undefined>): Record<string, string
   }
 }
 
-/** The environment with what its files say in their place: for processes that this one starts, which read no file again. */
+/** The environment with the values from files filled in, for child processes, which then need not read the files. */
 export function resolvedEnvironment(
   env: Record<string, string | undefined> = process.env,
 ): Record<string, string | undefined> {
@@ -301,7 +301,7 @@ export function resolvedEnvironment(
   return { ...env, ...Object.fromEntries(files.map((name) => [name, undefined])), ...givenIn(env) };
 }
 
-/** Reads and freezes the configuration, from the environment and the files that it names. Empty variables count as absent. */
+/** Reads and freezes the configuration from the environment and the files it names. Empty variables count as absent. */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   const given = givenIn(env);
   const parsed = schema.safeParse(given);
@@ -318,8 +318,10 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
 
-/** The Redis of a configuration: the URL of one server, of one that Sentinels name, or seeds of a cluster; undefined where none
- * is set. Throws a ConfigError where they exclude each other. */
+/**
+ * The configured Redis: one server, a master found through Sentinels, or seed servers of a cluster; undefined when none
+ * is set. Throws a ConfigError for settings that exclude each other.
+ */
 export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config) {
   if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
     throw new ConfigError('REDIS_URL and REDIS_CLUSTER exclude each other');
@@ -329,15 +331,14 @@ export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config
   return { url: REDIS_URL, sentinels: REDIS_SENTINELS };
 }
 
-/** The same where there must be one: throws a ConfigError otherwise. */
+/** `redisGiven`, but throws a ConfigError when none is set. */
 export function redisOf(config: Config) {
   const given = redisGiven(config);
   if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
   return given;
 }
 
-/** Where the keys of the identity provider are, and what its tokens say; undefined where none is set. Throws a ConfigError
- * when only a part of it is. */
+/** The settings of the identity provider; undefined when none is set. Throws a ConfigError when they are incomplete. */
 export function providerOf(config: Config) {
   const { JWT_JWKS_URL, JWT_JWKS_FILE } = config;
   if (JWT_JWKS_URL === undefined && JWT_JWKS_FILE === undefined) return undefined;
@@ -355,7 +356,7 @@ export function providerOf(config: Config) {
 
 export { rateText };
 
-/** The fair-use rates that hold, by setting; those that are off are left out. */
+/** The rate limits that are on, by setting. */
 export function ratesOf(config: Config): Readonly<Record<string, string>> {
   const rates = rateSettings.map((name) => [name, config[name]] as const);
   return Object.fromEntries(
@@ -369,7 +370,10 @@ export const ratesText = (rates: Readonly<Record<string, string>>): string =>
     .map(([name, rate]) => `${name}=${rate}`)
     .join(', ') || 'none: every RATE_PER_ setting is off';
 
-/** What notifications are signed with; undefined where nobody is notified. Throws a ConfigError where the operator is not named. */
+/**
+ * The key and contact that sign push notifications; undefined when push is off. Throws a ConfigError when the contact
+ * is missing.
+ */
 export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
   if (VAPID_PRIVATE_KEY === undefined) return undefined;
   const subject = VAPID_SUBJECT ?? (BASE_URL?.startsWith('https:') ? BASE_URL : undefined);
@@ -378,7 +382,7 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
   return { privateKey: VAPID_PRIVATE_KEY, subject };
 }
 
-/** Narrows a configuration to one that has these settings, or throws a ConfigError with a line for each that is missing. */
+/** Narrows a configuration to one that has these settings. Throws a ConfigError with a line for each missing one. */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
   const missing = names.filter((name) => config[name] === undefined);
   if (missing.length > 0)
@@ -388,15 +392,16 @@ export function requireSettings<K extends keyof Config>(config: Config, names: r
   return config as Required<K>;
 }
 
-/** The S3-compatible storage of files; undefined where files are kept in a folder. Throws a ConfigError when only a part of it is
- * set. */
+/**
+ * The S3 storage of files; undefined when files are in a folder. Throws a ConfigError when its settings are incomplete.
+ */
 export function s3Of(config: Config) {
   if (config.FILES_S3_URL === undefined) return undefined;
   const s3 = requireSettings(config, ['FILES_S3_BUCKET', 'FILES_S3_KEY_ID', 'FILES_S3_SECRET']);
   return { ...s3, FILES_S3_URL: config.FILES_S3_URL };
 }
 
-/** Everything that a role needs; throws one ConfigError that names all that is missing. */
+/** Everything that a role needs. Throws one ConfigError that names all that is missing. */
 export function requireAll(config: Config) {
   const problems: string[] = [];
   const parts: ReadonlyArray<(config: Config) => unknown> = [
@@ -417,13 +422,13 @@ export function requireAll(config: Config) {
   return requireSettings(config, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
 }
 
-/** A line for each variable that looks like a setting and is none, with the setting that may be meant. */
+/** A line for each variable that looks like a misspelt setting, with the likely setting. */
 export function misspelt(env: Record<string, string | undefined> = process.env): string[] {
   const names = Object.keys(settings);
   return Object.entries(env).flatMap(([name, value]) => {
-    // Kubernetes tells the addresses of services so.
+    // Kubernetes sets such variables for the addresses of services.
     if (/^(tcp|udp):\/\//.test(value ?? '')) return [];
     const meant = likelySetting(name, names);
-    return meant === undefined ? [] : [`${name} is no setting: ${meant} may be meant`];
+    return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
   });
 }

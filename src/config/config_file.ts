@@ -1,9 +1,9 @@
-/** Settings from files: a file of settings beside the environment, and single secrets from files of their own. */
+/** Reads settings from files: a settings file, and files that hold one secret each. */
 import { readFileSync } from 'node:fs';
 
 type Variables = Record<string, string | undefined>;
 
-/** Settings that hold a secret, or an address that may hold one. `NAME_FILE` names a file whose content is the value of each. */
+/** Settings that hold a secret, or a URL that may contain one. `NAME_FILE` names a file with the value of NAME. */
 export const secretSettings = [
   'REDIS_URL',
   'REDIS_CLUSTER',
@@ -18,10 +18,10 @@ export const secretSettings = [
   'FILES_S3_SECRET',
 ] as const;
 
-/** Variables of ours that are no settings. */
+/** Variables of Petrel that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
-/** How many letters must be added, removed or replaced to come from one text to the other. */
+/** Edit distance: how many letters must be added, removed or replaced to turn one text into the other. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {
@@ -35,20 +35,22 @@ function distance(from: string, to: string): number {
   return row[to.length] as number;
 }
 
-/** The setting that a name may mean: with `PETREL_` in front, in other letters, or with one or two letters wrong. Undefined for a
- * setting, and for what resembles none. */
+/**
+ * The setting that a name probably means: with `PETREL_` in front, in other case, or with one or two wrong letters.
+ * Undefined for a correct name, and when nothing is similar.
+ */
 export function likelySetting(name: string, names: readonly string[]): string | undefined {
   const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];
   if (known.includes(name) || otherVariables.has(name) || name.length > 64) return undefined;
   const bare = name.toUpperCase().replace(/^PETREL_/, '');
   if (known.includes(bare)) return bare;
-  // Short names resemble too much.
+  // Short names resemble each other too much.
   const max = bare.length < 6 ? 0 : bare.length < 9 ? 1 : 2;
   const near = known.map((each) => ({ each, by: distance(bare, each) })).sort((a, b) => a.by - b.by)[0];
   return near !== undefined && near.by <= max ? near.each : undefined;
 }
 
-/** A file of settings, or of a secret, that cannot be used. */
+/** A settings file or secret file that cannot be used. */
 export class ConfigFileError extends Error {}
 
 function read(path: string, from: string): string {
@@ -60,18 +62,18 @@ function read(path: string, from: string): string {
   }
 }
 
-/** `NAME=value` lines; blank ones and those that begin with # are passed over, quotes around a value are taken off. */
+/** Parses `NAME=value` lines. Skips blank lines and lines that begin with #. Removes quotes around a value. */
 function parse(text: string, path: string, known: ReadonlySet<string>): Variables {
   const found: Variables = {};
   for (const [i, line] of text.split('\n').entries()) {
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const [, name = '', value = ''] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$/.exec(trimmed) ?? [];
-    // A misspelt name would be a setting that nobody knows is missing. The line may hold a secret, so it is not shown.
+    // A misspelt name must not be ignored silently. The line may hold a secret, so the error does not show it.
     if (!known.has(name)) {
       const meant = likelySetting(name, [...known]);
-      const hint = meant === undefined ? '' : `: ${meant} may be meant`;
-      throw new ConfigFileError(`line ${i + 1} of ${path} is no setting${hint}`);
+      const hint = meant === undefined ? '' : `: did you mean ${meant}?`;
+      throw new ConfigFileError(`line ${i + 1} of ${path} is not a setting${hint}`);
     }
     found[name] = /^"(.*)"$/.exec(value)?.[1] ?? /^'(.*)'$/.exec(value)?.[1] ?? value;
   }
@@ -79,8 +81,9 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
 }
 
 /**
- * The environment with what `PETREL_CONFIG` and the variables `…_FILE` add: a variable of the environment goes before a line of
- * the file. Errors: ConfigFileError for a file that cannot be read, a line that is no setting, and a secret that is given twice.
+ * The environment plus the settings from `PETREL_CONFIG` and the `…_FILE` variables. A variable of the environment
+ * overrides a line of the file. Errors: ConfigFileError for an unreadable file, an unknown setting, or a secret given
+ * twice.
  */
 export function withFiles(env: Variables, names: readonly string[]): Variables {
   const known = new Set([...names, ...secretSettings.map((name) => `${name}_FILE`)]);

@@ -1,4 +1,4 @@
-/** Forms that the text of a setting may have. */
+/** Formats of setting values. */
 import { createECDH } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ export const url = (protocols: readonly string[]) =>
 export const postgresUrl = z.string().refine((text) => parseAddress(text) !== null, {
   error:
     'a URL that begins with postgres:// or postgresql://, with several hosts separated by commas and ?pooler=unnamed or ' +
-    '?pooler=prepared where they are meant',
+    '?pooler=prepared for a pooler',
 });
 
 export const postgresUrls = z.string().transform((text, ctx) => {
@@ -35,7 +35,7 @@ export const postgresUrls = z.string().transform((text, ctx) => {
   return z.NEVER;
 });
 
-/** Servers as URLs; what the first one says of protocol and password holds for those that are bare. */
+/** Servers as URLs. A bare host:port takes protocol and password from the first URL. */
 export const servers = (port: number) =>
   z.string().transform((text, ctx) => {
     const parts = text.split(',').map((part) => part.trim());
@@ -62,7 +62,7 @@ export const servers = (port: number) =>
     });
   });
 
-/** Databases by number, `1=postgres://…,2=postgres://…`, ascending. An address may hold commas. */
+/** Databases by number, `1=postgres://…,2=postgres://…`, ascending. A URL may contain commas. */
 export const shards = z.string().transform((text, ctx) => {
   const all = text.split(/,(?=\s*\d+=)/).map((part) => {
     const [, id = '', url = ''] = /^\s*(\d{1,3})=(.+?)\s*$/.exec(part) ?? [];
@@ -87,7 +87,7 @@ export const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
   .transform((text) => text === '1' || text === 'true');
 
-/** `id:base64,id:base64`, the first one encrypts, all decrypt. */
+/** `id:base64,id:base64`: the first key encrypts, all keys decrypt. */
 export const keyRing = z.string().transform((text, ctx) => {
   const keys = text.split(',').map((part) => {
     const [id = '', base64 = ''] = part.trim().split(':');
@@ -104,7 +104,7 @@ export const keyRing = z.string().transform((text, ctx) => {
   return keys;
 });
 
-/** Several separated by commas: the first makes what is new, all are accepted. */
+/** Peppers separated by commas: the first hashes new tokens, all are accepted. */
 export const peppers = z.string().transform((text, ctx) => {
   const all = text.split(',').map((part) => part.trim());
   if (all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length) {
@@ -117,7 +117,7 @@ export const peppers = z.string().transform((text, ctx) => {
   return all;
 });
 
-/** `10.0.0.0/8,fd00::/8`; a bare address is a range of one. */
+/** `10.0.0.0/8,fd00::/8`. A bare address is a range of one. */
 export const cidrs = z.string().transform((text, ctx) => {
   const ranges = text.split(',').map((part) => {
     const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
@@ -131,21 +131,21 @@ export const cidrs = z.string().transform((text, ctx) => {
   return ranges as string[];
 });
 
-/** `30/1`: up to 30 at once, which come back within a second. `0`: no bound, told as 0 calls. */
+/** `30/1`: a burst of 30 calls that refills within 1 second. `0`: no limit, as 0 calls. */
 export const rate = z.string().transform((text, ctx) => {
   if (text === '0') return { calls: 0, seconds: 1 };
   const [, calls = 0, seconds = 0] = (/^([1-9]\d{0,6})\/([1-9]\d{0,4})$/.exec(text) ?? []).map(Number);
   if (calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max)
     return { calls, seconds };
-  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day, or 0 for no bound' });
+  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, up to a day, or 0 for no limit' });
   return z.NEVER;
 });
 
-/** As a setting would give it. */
+/** In the form of a setting. */
 export const rateText = ({ calls, seconds }: z.output<typeof rate>): string =>
   calls === 0 ? '0' : `${calls}/${seconds}`;
 
-/** Whether 32 bytes are a private key of P-256, as nearly all are. */
+/** Whether 32 bytes are a valid P-256 private key. Nearly all are. */
 function isPrivateKey(text: string): boolean {
   try {
     createECDH('prime256v1').setPrivateKey(Buffer.from(text, 'base64url'));

@@ -1,4 +1,4 @@
-/** The version of the program. */
+/** The program version. */
 import { readFileSync } from 'node:fs';
 
 export const version: string = (

@@ -1,4 +1,4 @@
-/** What `dev` tells when it is ready: `dev.json` for programs, a banner for people. */
+/** Output of `dev` once it is ready: `dev.json` for programs, a banner for people. */
 import { ratesText } from '../config/config.js';
 import type { Demo } from './demo.js';
 
@@ -6,23 +6,23 @@ export interface Pids {
   readonly front: readonly number[];
   readonly deliver: readonly number[];
   readonly flush: readonly number[];
-  /** Null when it is not ours, or is being started again. */
+  /** Null for a server that is not ours, or is being restarted. */
   readonly redis: number | null;
   readonly postgres: number | null;
 }
 
-/** The content of `$PETREL_HOME/dev.json`. It is there only while everything runs. */
+/** Content of `$PETREL_HOME/dev.json`. The file exists only while everything runs. */
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;
-  /** Signs in to `/app` as the people of the demo, from a browser on this machine, once. */
+  /** A one-time link that signs in to `/app` as the demo people. Works only in a browser on this machine. */
   readonly demo_link: string;
   readonly redis_url: string;
   readonly database_url: string;
   readonly pids: Pids;
 }
 
-/** The banner, many lines. Besides `dev.json` the only place where tokens are shown. */
+/** The banner, several lines. Tokens are shown only here and in `dev.json`. */
 export function banner(info: DevInfo, home: string, rates: Readonly<Record<string, string>> = {}): string {
   const { base_url, bot } = info;
   const [alice, bob] = info.users;
@@ -31,7 +31,7 @@ export function banner(info: DevInfo, home: string, rates: Readonly<Record<strin
     '',
     `Petrel is ready at ${base_url}, its API reference at ${base_url}/docs`,
     `The application for people: ${base_url}/app`,
-    `Look around as ${alice.username} or ${bob.username}, from this machine; the link works once: ${info.demo_link}`,
+    `Sign in as ${alice.username} or ${bob.username}, from this machine; the link works once: ${info.demo_link}`,
     '',
     row(`bot @${bot.username}`, bot.token),
     row(`user ${alice.username}, who owns the bot`, alice.token),
@@ -46,8 +46,8 @@ export function banner(info: DevInfo, home: string, rates: Readonly<Record<strin
     "  bot.on('message:text', (ctx) => ctx.reply(ctx.message.text));",
     '  bot.start();',
     '',
-    `Fair-use rates: ${ratesText(rates)}. Roles that are started on their own have bounds by default.`,
-    `All of this for programs: ${home}/dev.json. Logs: ${home}/logs. Ctrl-C stops everything and keeps the data.`,
+    `Rate limits: ${ratesText(rates)}. Roles started without npm start have limits by default.`,
+    `The same as JSON: ${home}/dev.json. Logs: ${home}/logs. Ctrl-C stops everything and keeps the data.`,
     '',
   ].join('\n');
 }

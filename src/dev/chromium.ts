@@ -1,4 +1,4 @@
-/** Finds a Chromium on this machine for the browser tests, or installs one through the system's package manager. */
+/** Finds Chromium for the browser tests, or installs it with the system's package manager. */
 import { Refusal } from './refusal.js';
 import { findProgram, install, type Manager } from './system_packages.js';
 
@@ -27,9 +27,12 @@ const managers: readonly Manager[] = [
   { command: 'brew', steps: [['brew', 'install', '--cask', 'chromium']], unprivileged: true },
 ];
 
-/** Path of a Chromium, installed now if there is none. Throws a Refusal that tells what to run where it cannot. */
+/**
+ * Path of Chromium, which is installed if missing. Throws a Refusal with the commands to run when it cannot be
+ * installed.
+ */
 export async function ensureChromium(log: (line: string) => void): Promise<string> {
-  const byHand = 'install Chromium or Chrome yourself, so that it is found on the PATH';
+  const byHand = 'install Chromium or Chrome yourself, in a folder of the PATH';
   if (!findChromium()) {
     const present = () => findChromium() !== undefined;
     await install({ name: 'Chromium', managers, byHand, instead: byHand, present }, log);

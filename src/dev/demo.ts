@@ -1,4 +1,4 @@
-/** Makes two users and a bot through the public HTTP interface, once, and keeps their tokens for the next run. */
+/** Creates two users and a bot through the public HTTP interface, once, and keeps their tokens for later runs. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readJsonIfThere, writeFileAtomic } from './files.js';
@@ -24,12 +24,12 @@ export interface Demo {
 }
 
 export interface DemoOptions {
-  /** Where a front answers. */
+  /** URL of a front. */
   readonly baseUrl: string;
   readonly adminToken: string;
-  /** File (0600) that remembers what was made. */
+  /** File (mode 0600) that records what was created. */
   readonly path: string;
-  /** Tells installations apart: what was made in one database is not looked for in another. */
+  /** Identifies the database. Demo data of another database is not reused. */
   readonly database: string;
 }
 
@@ -74,7 +74,7 @@ async function once(url: string, method: string, token?: string, body?: unknown)
   return { status: response.status, result: envelope.result, description: envelope.description ?? '' };
 }
 
-/** One call; what says "later" is asked again a few times. */
+/** Makes one call. Retries an answer 429 or 503 a few times. */
 async function call(url: string, method: string, token?: string, body?: unknown): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
     const answer = await once(url, method, token, body).catch((error: Error) => {
@@ -88,12 +88,12 @@ async function call(url: string, method: string, token?: string, body?: unknown)
 }
 
 function unexpected(what: string, { status, description }: Answer): Refusal {
-  return new Refusal(`demo data: ${what} was answered with ${status} ${description}`);
+  return new Refusal(`demo data: ${what} failed with ${status} ${description}`);
 }
 
 const isTaken = ({ status, description }: Answer) => status === 400 && /taken/.test(description);
 
-/** The name itself, then `name2`, `name3`, …: in a database that is not ours alone it may belong to someone. */
+/** The name itself, then `name2`, `name3`, … In a shared database the name may be taken. */
 function candidate(name: string, attempt: number): string {
   return attempt === 1 ? name : `${name}${attempt}`;
 }
@@ -104,7 +104,7 @@ async function makeUser(options: DemoOptions, person: (typeof people)[number]): 
     const url = `${options.baseUrl}/api/admin/users`;
     const answer = await call(url, 'POST', options.adminToken, { ...person, username });
     if (isTaken(answer) && attempt < name_tries_max) continue;
-    if (answer.status !== 200) throw unexpected(`making the user ${username}`, answer);
+    if (answer.status !== 200) throw unexpected(`creating the user ${username}`, answer);
     const { user, token } = answer.result as { user: Omit<DemoUser, 'token'>; token: string };
     return { id: user.id, username: user.username, external_id: user.external_id, token };
   }
@@ -116,7 +116,7 @@ async function isWhoTheySay({ baseUrl }: DemoOptions, user: DemoUser): Promise<n
   return (me.result as { id?: unknown }).id === user.id ? 200 : 404;
 }
 
-/** The kept user if the token still works, with a new token if only that is gone; undefined if there is no such user. */
+/** The recorded user, with a new token if the old one stopped working; undefined if the user no longer exists. */
 async function keptUser(options: DemoOptions, user: DemoUser | undefined): Promise<DemoUser | undefined> {
   if (!user) return undefined;
   const status = await isWhoTheySay(options, user);
@@ -165,15 +165,15 @@ async function makeBot(options: DemoOptions, owner: DemoUser): Promise<DemoBot> 
       if (owned) return owned;
       continue;
     }
-    if (answer.status !== 200) throw unexpected(`making the bot ${username}`, answer);
+    if (answer.status !== 200) throw unexpected(`creating the bot ${username}`, answer);
     const { id, token } = answer.result as DemoBot;
     return { id, username, token };
   }
 }
 
 /**
- * The demo users and their bot, made where they are absent and with working tokens. Calling it again changes nothing.
- * Throws a Refusal that quotes the answer of a call that did not work.
+ * The demo users and their bot with working tokens; creates what is missing. Repeated calls change nothing. Throws a
+ * Refusal that quotes the failed call's answer.
  */
 export async function ensureDemo(options: DemoOptions): Promise<Demo> {
   const database = createHash('sha256').update(options.database).digest('hex').slice(0, 16);

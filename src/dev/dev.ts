@@ -1,14 +1,16 @@
-/** The role `dev`, which `npm start` runs: starts everything, tells so, and stops it in order on a signal. */
+/**
+ * The role `dev`, which `npm start` runs: starts everything, prints the banner, and shuts down in order on a signal.
+ */
 import type { Config } from '../config/config.js';
 import { banner } from './announce.js';
 import { Installation } from './installation.js';
 import { Refusal } from './refusal.js';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** npm passes a Ctrl-C on that the terminal has sent us already: what follows this soon is the same one. */
+/** npm forwards a Ctrl-C that the terminal already sent us. A second signal this soon is the same one. */
 const same_signal_ms_max = 1_000;
 
-/** The first signal asks to stop, one that comes later asks to hurry. */
+/** The first signal asks to stop, a later one to stop quickly. */
 function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () => void } {
   const stop = new AbortController();
   const hurry = new AbortController();
@@ -17,7 +19,7 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
     if (!stop.signal.aborted) {
       first = performance.now();
       stop.abort();
-      process.stdout.write('\nStopping; once more to hurry\n');
+      process.stdout.write('\nStopping; press again to stop quickly\n');
     } else if (performance.now() - first > same_signal_ms_max) {
       hurry.abort();
     }
@@ -30,12 +32,12 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
 }
 
 /**
- * Runs until SIGINT, SIGTERM or SIGHUP, then stops everything in order and resolves. A refusal is written to stderr as
- * one sentence, sets the exit code to 1 and resolves as well; anything else that fails is thrown after the clean-up.
- * `main` is the compiled `main.js` whose roles are started, the one of this build by default.
+ * Runs until SIGINT, SIGTERM or SIGHUP, then stops everything in order and resolves. A Refusal is printed to stderr as
+ * one sentence, sets the exit code to 1 and also resolves. Any other error is thrown after the clean-up. `main` is the
+ * compiled `main.js` whose roles are started; this build's by default.
  */
 export async function runDev(config: Config, options: { readonly main?: string } = {}): Promise<void> {
-  // A reader of our output that goes away (`npm start | head`) must not end us without the clean-up.
+  // A closed output pipe (`npm start | head`) must not end us without the clean-up.
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
   const { stop, hurry, end } = listenForSignals();
@@ -48,7 +50,7 @@ export async function runDev(config: Config, options: { readonly main?: string }
     await installation.start();
     process.stdout.write(banner(installation.info, config.PETREL_HOME, installation.rates));
     if (!stop.aborted) {
-      // Signal handlers alone do not keep a process alive, and with servers given to us nothing else might.
+      // Signal handlers do not keep a process alive. With external servers, nothing else may keep it alive.
       const alive = setInterval(() => {}, 2 ** 30);
       await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
       clearInterval(alive);
@@ -57,7 +59,7 @@ export async function runDev(config: Config, options: { readonly main?: string }
     process.stdout.write('Stopped\n');
   } catch (error) {
     if (stop.aborted) {
-      process.stdout.write('Stopped before it was ready\n');
+      process.stdout.write('Stopped before everything was ready\n');
     } else if (error instanceof Refusal) {
       process.stderr.write(`petrel: ${error.message}\n`);
       process.exitCode = 1;

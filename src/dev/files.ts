@@ -1,11 +1,11 @@
-/** Files that must never be seen half written, and secrets that only their owner may read. */
+/** Atomic file writes, and secrets that only their owner can read. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
-/** A server's own log beyond this size becomes `<name>.1` when the server next starts. */
+/** A server log above this size is renamed to `<name>.1` at the next start of the server. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
-/** Replaces a file in one step: a reader sees the old text or the new, never a part. */
+/** Replaces a file atomically: readers see the old text or the new text. */
 export function writeFileAtomic(path: string, text: string, mode = 0o600): void {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -17,7 +17,7 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
   }
 }
 
-/** The text of a file, or undefined when there is none. */
+/** The text of a file, or undefined when it does not exist. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -27,7 +27,7 @@ export function readIfThere(path: string): string | undefined {
   }
 }
 
-/** The JSON of a file, or undefined when there is none or it does not parse. */
+/** The JSON of a file, or undefined when the file does not exist or is not JSON. */
 export function readJsonIfThere(path: string): unknown {
   const text = readIfThere(path);
   if (text === undefined) return undefined;
@@ -38,7 +38,7 @@ export function readJsonIfThere(path: string): unknown {
   }
 }
 
-/** A secret kept in a file of mode 0600: 32 random bytes as hex, made once. */
+/** Reads a secret from a file, or creates it: 32 random bytes as hex, mode 0600. */
 export function keptSecret(path: string): string {
   const kept = readIfThere(path)?.trim();
   if (kept) return kept;
@@ -47,7 +47,10 @@ export function keptSecret(path: string): string {
   return made;
 }
 
-/** Runs `use` with a descriptor that appends to the log and the log's size; a child that is given it keeps a copy. */
+/**
+ * Runs `use` with a descriptor that appends to the log and the log's current size. A child process that gets the
+ * descriptor keeps its own copy.
+ */
 export function withLog<T>(path: string, use: (fd: number, start: number) => T): T {
   if (sizeOf(path) > log_bytes_max) renameSync(path, `${path}.1`);
   const fd = openSync(path, 'a', 0o600);
@@ -58,14 +61,14 @@ export function withLog<T>(path: string, use: (fd: number, start: number) => T):
   }
 }
 
-/** The last lines of a log from a position on, for an error message; '' when there is none. */
+/** The last lines of a log from a position on, for an error message; '' when there are none. */
 export function logSince(path: string, from: number, lines = 3): string {
   const bytes = Buffer.from(readIfThere(path) ?? '');
   const text = bytes.subarray(from <= bytes.length ? from : 0).toString('utf8');
   return text.trim().split('\n').slice(-lines).join('\n');
 }
 
-/** Size of a file in bytes, 0 when there is none. */
+/** Size of a file in bytes; 0 when it does not exist. */
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -1,4 +1,4 @@
-/** The folder of all data that `dev` keeps: its format version, its lock, its secrets. */
+/** The data folder of `dev`: its format version, lock and secrets. */
 import { createECDH, randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { readIfThere, readJsonIfThere, writeFileAtomic } from './files.js';
 import { startOf } from './processes.js';
 import { Refusal, reasonOf } from './refusal.js';
 
-/** Raised when the layout of the folder changes so that an older program would misread it. */
+/** Increased when the folder's layout changes in a way that an older program would misread. */
 const format_version = 1;
 
 export interface Secrets {
@@ -17,19 +17,24 @@ export interface Secrets {
   readonly VAPID_PRIVATE_KEY: string;
 }
 
-/** Makes the folder, or checks that it is one of ours and of our version. Throws a Refusal and changes nothing then. */
+/**
+ * Creates the folder, or checks that it is ours and has our format version. Otherwise throws a Refusal and changes
+ * nothing.
+ */
 export function openHome(home: string): void {
   const versionPath = join(home, 'version.json');
   try {
     if (mkdirSync(home, { recursive: true, mode: 0o711 }) !== undefined) chmodSync(home, 0o711);
   } catch (error) {
-    throw new Refusal(`PETREL_HOME ${home} cannot be made: ${reasonOf(error)}`);
+    throw new Refusal(`PETREL_HOME ${home} cannot be created: ${reasonOf(error)}`);
   }
   const entries = readdirSync(home);
   if (!entries.includes('version.json')) {
-    // A front that ran without `dev` may have kept uploads here.
+    // A front that ran without `dev` may have stored uploads here.
     if (entries.some((entry) => entry !== 'files' && !/^(lock|version\.json)/.test(entry))) {
-      throw new Refusal(`PETREL_HOME ${home} is a folder of something else: name an empty or a new one`);
+      throw new Refusal(
+        `PETREL_HOME ${home} is not empty and was not created by Petrel. Choose an empty directory`,
+      );
     }
     try {
       writeFileAtomic(versionPath, `${JSON.stringify({ format: format_version })}\n`, 0o644);
@@ -41,7 +46,7 @@ export function openHome(home: string): void {
   const found = (readJsonIfThere(versionPath) as { format?: unknown } | undefined)?.format;
   if (found !== format_version) {
     throw new Refusal(
-      `the data in ${home} has format version ${JSON.stringify(found)}, this program reads version ${format_version}: ` +
+      `the data in ${home} has format version ${JSON.stringify(found)}, but this program reads version ${format_version}: ` +
         'run the program that wrote it, or choose another PETREL_HOME',
     );
   }
@@ -59,8 +64,8 @@ function holderOf(text: string | undefined): Holder | undefined {
 }
 
 /**
- * Takes the folder for this process alone and returns what gives it back. A lock whose process is gone, or whose pid
- * now belongs to a later process, is taken over. Throws a Refusal that names the holder.
+ * Locks the folder for this process and returns a function that unlocks it. Takes over the lock of a dead process, also
+ * when its pid now belongs to another process. Throws a Refusal that names the holder.
  */
 export function lockHome(home: string): () => void {
   const path = join(home, 'lock');
@@ -70,7 +75,7 @@ export function lockHome(home: string): () => void {
   try {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {
-        // A link appears with its text in it: no one ever reads a lock that is half written.
+        // A hard link appears with its content, so nobody reads a half-written lock.
         linkSync(draft, path);
         return () => {
           if (readIfThere(path) === mine) rmSync(path, { force: true });
@@ -82,7 +87,7 @@ export function lockHome(home: string): () => void {
       if (holder) throw inUse(home, holder);
       discardStale(home, path);
     }
-    throw new Refusal(`PETREL_HOME ${home} could not be locked: others are starting on it at this moment`);
+    throw new Refusal(`PETREL_HOME ${home} could not be locked: other processes are starting with it now`);
   } finally {
     rmSync(draft, { force: true });
   }
@@ -95,7 +100,7 @@ function inUse(home: string, holder: Holder): Refusal {
   );
 }
 
-/** Moves a dead lock away; if someone took over in between and it was theirs that we moved, puts it back. */
+/** Moves a stale lock away. If another process took the lock meanwhile and we moved that one, puts it back. */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;
   try {
@@ -112,20 +117,22 @@ function discardStale(home: string, path: string): void {
   rmSync(aside, { force: true });
 }
 
-/** As base64url of its 32 bytes. */
+/** The 32 bytes as base64url. */
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();
-  // Leading zeros are left out.
+  // getPrivateKey omits leading zeros.
   return Buffer.from(made.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url');
 }
 
-/** The secrets of this installation, made once and kept in `secrets.json` (0600). */
+/** The secrets of this installation, created once and kept in `secrets.json` (mode 0600). */
 export function keptSecrets(home: string): Secrets {
   const path = join(home, 'secrets.json');
   const kept = readJsonIfThere(path) as Partial<Secrets> | undefined;
   if (kept === undefined && readIfThere(path) !== undefined) {
-    throw new Refusal(`${path} cannot be read as JSON: restore it, since without it stored tokens are lost`);
+    throw new Refusal(
+      `${path} is not valid JSON: restore it, because stored tokens cannot be read without it`,
+    );
   }
   const secrets: Secrets = {
     ADMIN_TOKEN: kept?.ADMIN_TOKEN ?? randomBytes(24).toString('hex'),
@@ -139,7 +146,7 @@ export function keptSecrets(home: string): Secrets {
   return secrets;
 }
 
-/** Settings of the installation that runs in a folder, overridden by those given; null if none runs. */
+/** Settings of the installation that runs in a folder, overridden by the given ones; null if none runs. */
 export function devEnvironment(
   home: string,
   given: Readonly<Record<string, string | undefined>>,

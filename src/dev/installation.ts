@@ -1,4 +1,4 @@
-/** Private servers, migrations, every role and demo data on one PETREL_HOME, kept running until they are stopped. */
+/** Runs private servers, migrations, every role and demo data in one PETREL_HOME, and keeps them running. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,35 +21,35 @@ import { RoleLog } from './role_log.js';
 import { type Supervised, supervise } from './supervisor.js';
 
 export interface InstallationOptions {
-  /** Takes each line of progress and of the log. */
+  /** Receives each line of progress and of the logs. */
   readonly say?: (line: string) => void;
-  /** The compiled `main.js` whose roles are started; the one beside us by default. */
+  /** The compiled `main.js` whose roles are started; the one in this build by default. */
   readonly main?: string;
-  /** Gives up a start that is under way. */
+  /** Cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
 type RoleName = 'front' | 'deliver' | 'flush';
-/** In the order in which they are stopped: who takes new work goes first, who saves it last. */
+/** Order of shutdown: first the roles that accept new work, last the one that saves it. */
 const roleNames: readonly RoleName[] = ['front', 'deliver', 'flush'];
 
 const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 
-/** Everything that runs on one PETREL_HOME. */
+/** Everything that runs in one PETREL_HOME. */
 export class Installation {
   readonly #config: Config;
   readonly #say: (line: string) => void;
   readonly #main: string;
   readonly #signal: AbortSignal;
-  /** What is given in the environment and in the files that it names. */
+  /** Settings given in the environment and its files. */
   readonly #given: Readonly<Record<string, string | undefined>>;
   readonly #host: string;
-  /** Off unless they are given: load tests run out of the box. */
+  /** Rate limits are off unless set, so that load tests work without configuration. */
   readonly #rates: Readonly<Record<string, string>>;
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
   #postgres: Supervised | undefined;
-  /** Its files are as its last orderly stop left them. */
+  /** True if the private Redis was stopped in order and its files are unchanged. */
   #redisKept = false;
   #redisUrl = '';
   #databaseUrl = '';
@@ -65,13 +65,13 @@ export class Installation {
     this.#say = options.say ?? (() => {});
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
-    // Fronts elsewhere listen everywhere; a start on a person's own machine does only when asked.
+    // Fronts listen on all addresses by default, but `npm start` on a person's machine does so only when asked.
     this.#given = resolvedEnvironment();
     this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
   }
 
-  /** Starts all of it. When something refuses, what has started is stopped again and the Refusal is thrown. */
+  /** Starts everything. If a step refuses, stops what was started and throws the Refusal. */
   async start(): Promise<void> {
     try {
       await this.#prepare();
@@ -84,7 +84,7 @@ export class Installation {
     }
   }
 
-  /** What is written to `dev.json`, at this moment. Only once it has started. */
+  /** Current content of `dev.json`. Only valid after the start. */
   get info(): DevInfo {
     if (!this.#demo || !this.#secrets) throw new Error('the installation has not started');
     return {
@@ -99,7 +99,7 @@ export class Installation {
     };
   }
 
-  /** Stops roles, then servers, and gives the folder back. Each stage hurries once `hurry` is aborted. */
+  /** Stops the roles, then the servers, and unlocks the folder. Aborting `hurry` shortens each stage. */
   stop(hurry?: AbortSignal): Promise<void> {
     this.#stopped ??= this.#stopAll(hurry);
     return this.#stopped;
@@ -146,7 +146,7 @@ export class Installation {
       writeFileAtomic(this.#infoPath, `${JSON.stringify(this.info, null, 2)}\n`);
   };
 
-  /** Everything that may refuse without having touched anything comes first. */
+  /** All checks that change nothing come first. */
   async #prepare(): Promise<void> {
     openHome(this.#home);
     this.#unlock = lockHome(this.#home);
@@ -211,7 +211,7 @@ export class Installation {
     this.#say(`  PostgreSQL runs (${seconds(since)})`);
   }
 
-  /** Supervises a server, on the port it has: everyone else remembers that. */
+  /** Supervises a server. Restarts keep its port, because the other processes remember it. */
   #keep(
     name: string,
     server: LocalServer,
@@ -225,7 +225,7 @@ export class Installation {
     });
   }
 
-  /** The fair-use rates that hold. */
+  /** The rate limits that are on. */
   get rates(): Readonly<Record<string, string>> {
     return Object.fromEntries(Object.entries(this.#rates).filter(([, rate]) => rate !== '0'));
   }
@@ -236,19 +236,19 @@ export class Installation {
       ...this.#secrets,
       VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
-      // Several processes of one machine cannot have one port each under one setting.
+      // Several processes on one machine cannot use one METRICS_PORT.
       METRICS_PORT: undefined,
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // Nothing takes these fronts out of service first, and no other front takes over the port.
+      // No load balancer needs time to notice, and no other front takes over the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,
       REDIS_URL: this.#config.REDIS_CLUSTER ? undefined : this.#redisUrl,
       DATABASE_URL: this.#databaseUrl,
-      // Read by the HTTP engine itself: the bound of a request's head, in bytes.
+      // Maximum size of a request head in bytes, read by the HTTP engine.
       UWS_HTTP_MAX_HEADERS_SIZE: '65536',
     };
   }
@@ -262,7 +262,7 @@ export class Installation {
     const common = { main: this.#main, env: this.#environment() };
     await runRole({ ...common, role: 'migrate', log: this.#roleLog('migrate'), signal: this.#signal });
     this.#signal.throwIfAborted();
-    this.#say(`  The database is up to date (${seconds(since)})`);
+    this.#say(`  The database schema is up to date (${seconds(since)})`);
     await this.#releasePort?.();
     this.#releasePort = undefined;
     const counts = { front: this.#config.FRONTS, deliver: this.#config.WORKERS, flush: 1 };
@@ -307,7 +307,7 @@ export class Installation {
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
-    // Without the lock the file is another installation's.
+    // Without the lock the file belongs to another installation.
     if (this.#unlock) {
       rmSync(this.#infoPath, { force: true });
       rmSync(demoKeyPath(this.#demoPath), { force: true });

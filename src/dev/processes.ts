@@ -1,4 +1,6 @@
-/** Facts about processes and ports: who runs, since when, under which command line, and how to end it. */
+/**
+ * Facts about processes and ports: whether a process runs, since when and with which command line; and ways to end it.
+ */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -7,14 +9,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const onLinux = process.platform === 'linux';
 
-/** A server of this machine that belongs to us. */
+/** A server process of ours on this machine. */
 export interface LocalServer {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** Settles when the process has ended, with how: `exit code 1` or `signal SIGKILL`. */
+  /** Settles when the process has ended, with the reason: `exit code 1` or `signal SIGKILL`. */
   readonly exited: Promise<string>;
-  /** Ends the server in order and waits for it. Harmless when it has ended already. */
+  /** Shuts the server down and waits. Does nothing if it has already ended. */
   stop(): Promise<void>;
 }
 
@@ -32,13 +34,13 @@ export function commandOf(pid: number): string | undefined {
   }
 }
 
-/** What tells two processes apart that had the same pid: the instant it started. Undefined when it does not run. */
+/** The start time of a process, which distinguishes processes that reuse a pid. Undefined when it does not run. */
 export function startOf(pid: number): string | undefined {
   if (commandOf(pid) === undefined) return undefined;
   if (!onLinux)
     return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout?.trim();
   try {
-    // The name in parentheses may hold spaces; the start time is the 20th field after it.
+    // The name in parentheses may contain spaces. The start time is the 20th field after it.
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return `${boot} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`;
@@ -47,7 +49,7 @@ export function startOf(pid: number): string | undefined {
   }
 }
 
-/** Systems give outgoing connections ports from 32768 on (Linux) or 49152 on: below, a port that is free stays so. */
+/** Systems give outgoing connections ports from 32768 (Linux) or 49152 on. A free port below that stays free. */
 const [port_min, port_max] = [15_000, 32_767];
 
 function tryPort(port: number): Promise<number> {
@@ -61,7 +63,7 @@ function tryPort(port: number): Promise<number> {
   });
 }
 
-/** A port of the loopback address that was free a moment ago, and that no outgoing connection takes meanwhile. */
+/** A loopback port that was free a moment ago and is not used for outgoing connections. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 20; tries++) {
     const port = await tryPort(randomInt(port_min, port_max + 1)).catch(() => 0);
@@ -70,7 +72,7 @@ export async function freePort(): Promise<number> {
   return tryPort(0);
 }
 
-/** How a child ended, in words; also when it could not be started at all. */
+/** The reason a child ended, in words; also when it could not be started. */
 export function exitOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
@@ -80,7 +82,7 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Sends signals to a child, one after another, until it has ended: `[signal, milliseconds to wait after it]`. */
+/** Sends signals to a child one after another until it ends: `[signal, milliseconds to wait after it]`. */
 export async function endChild(
   child: ChildProcess,
   exited: Promise<string>,
@@ -99,8 +101,8 @@ export async function endChild(
 }
 
 /**
- * Ends what a killed run left behind: the process of this pid, but only if its command line shows that it is ours.
- * True when there was one.
+ * Ends the process that a killed run left under this pid, but only if its command line shows that it is ours. True when
+ * there was one.
  */
 export async function endLeftover(
   pid: number,

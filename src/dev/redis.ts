@@ -1,4 +1,7 @@
-/** A private Redis: loopback only, a password of its own, nothing evicted, every write in the append-only file. */
+/**
+ * Runs a private Redis on loopback with its own password, without eviction, and with every write in the append-only
+ * file.
+ */
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { createConnection } from 'node:net';
@@ -10,18 +13,18 @@ import { findRedis } from './redis_install.js';
 import { Refusal } from './refusal.js';
 
 export interface RedisOptions {
-  /** Folder of its data, configuration, password and log; made when absent. */
+  /** Folder for data, configuration, password and log; created when absent. */
   readonly dir: string;
-  /** A free one is chosen without it. */
+  /** A free port by default. */
   readonly port?: number;
-  /** When a write reaches the disk; 'always' before its answer, as the durability law asks. */
+  /** When a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
-  /** False: it loads `dump.rdb` of the folder and keeps nothing. Default true. */
+  /** False: loads `dump.rdb` from the folder and saves nothing. Default true. */
   readonly appendonly?: boolean;
   readonly log?: (line: string) => void;
-  /** False: it shares our process group, and so a terminal's Ctrl-C. */
+  /** False: stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Gives up a start that is under way. */
+  /** Cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -30,7 +33,7 @@ const stopSignals = [
   ['SIGKILL', 2_000],
 ] as const;
 
-/** A text as one argument of redis.conf. */
+/** Quotes a text as one argument of redis.conf. */
 const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`;
 
 function configuration(
@@ -46,19 +49,20 @@ function configuration(
     `dir ${quoted(dir)}`,
     `pidfile ${quoted(join(dir, 'redis.pid'))}`,
     'daemonize no',
-    // Otherwise the title replaces the command line, by which we know a leftover as ours.
+    // Otherwise Redis replaces its command line, which identifies a leftover process as ours.
     'set-proc-title no',
     'save ""',
     `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,
     'maxmemory-policy noeviction',
-    // Who reacted to one post within an hour may be a million: letting go of them must not hold up everybody.
+    // The set of people who reacted to one post within an hour may have a million members. Freeing it must not block
+    // other clients.
     'lazyfree-lazy-expire yes',
     '',
   ].join('\n');
 }
 
-/** One exchange with the server: 'ready', or what keeps it from serving. */
+/** Asks the server once: 'ready', or why it does not serve yet. */
 function ask(port: number, password: string): Promise<string> {
   return new Promise((done) => {
     const socket = createConnection({ port, host: '127.0.0.1' });
@@ -80,8 +84,8 @@ function ask(port: number, password: string): Promise<string> {
 }
 
 /**
- * Starts Redis on `dir` and waits until it has loaded its data and answers. What a killed run left on the same folder
- * is stopped first. Throws a Refusal that holds the end of its log when it does not start.
+ * Starts Redis in `dir` and waits until it has loaded its data. First stops a server that a killed run left on the
+ * folder. Throws a Refusal with the end of the log when the start fails.
  */
 export async function startRedis(options: RedisOptions): Promise<LocalServer> {
   const executable = findRedis();
@@ -98,7 +102,7 @@ export async function startRedis(options: RedisOptions): Promise<LocalServer> {
     const port = options.port ?? (await freePort());
     const server = await launch(executable, dir, port, options).catch((error: Error) => error);
     if (!(server instanceof Error)) return server;
-    // Another process may have taken the port since we looked.
+    // Another process may have taken the port since we checked.
     const taken = /address already in use/i.test(server.message);
     if (options.port !== undefined || !taken || attempt === 3) throw server;
   }
@@ -131,7 +135,7 @@ async function launch(
   for (let pause = 5; ; pause = Math.min(pause * 1.5, 100)) {
     if (options.signal?.aborted) {
       await stop();
-      throw new Refusal('the start of Redis was given up');
+      throw new Refusal('the start of Redis was cancelled');
     }
     if (ended !== undefined) {
       throw new Refusal(`Redis did not start (${ended}): ${logSince(logPath, logStart)}`);

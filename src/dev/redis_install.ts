@@ -1,4 +1,4 @@
-/** Finds a Redis server on this machine, or installs one through the system's package manager. */
+/** Finds a Redis server on this machine, or installs one with the system's package manager. */
 import { spawnSync } from 'node:child_process';
 import { Refusal } from './refusal.js';
 import { findProgram, install, type Manager } from './system_packages.js';
@@ -10,13 +10,13 @@ export function findRedis(): string | undefined {
   return findProgram('redis-server') ?? findProgram('valkey-server');
 }
 
-/** The version a server reports of itself, for instance '7.0.15'. */
+/** The version that the server prints, for instance '7.0.15'. */
 export function redisVersion(executable: string): string {
   const told = spawnSync(executable, ['--version'], { encoding: 'utf8' }).stdout ?? '';
   return /v=(\d+\.\d+\.\d+)/.exec(told)?.[1] ?? '0';
 }
 
-/** Each with the names under which distributions carry the server: the first that installs is taken. */
+/** Package managers with the names of the server package. The first package that installs is used. */
 const managers: readonly Manager[] = [
   {
     command: 'apt-get',
@@ -36,11 +36,11 @@ const managers: readonly Manager[] = [
 ];
 
 const byHand =
-  'install Redis 7 or newer (redis-server) or Valkey yourself, or set REDIS_URL to one that runs already';
+  'install Redis 7 or newer (redis-server) or Valkey yourself, or set REDIS_URL to a running one';
 
 /**
- * Path of a Redis server that is new enough, installed now if there is none. Says through `log` what it does.
- * Throws a Refusal that tells what to run where it cannot.
+ * Path of a new enough Redis server, which is installed if missing. Logs what it does. Throws a Refusal with the
+ * commands to run when it cannot be installed.
  */
 export async function ensureRedis(log: (line: string) => void): Promise<string> {
   if (!findRedis())
@@ -49,7 +49,7 @@ export async function ensureRedis(log: (line: string) => void): Promise<string> 
         name: 'Redis',
         managers,
         byHand,
-        instead: 'set REDIS_URL to a Redis that runs already',
+        instead: 'set REDIS_URL to a running Redis',
         present: () => findRedis() !== undefined,
       },
       log,

@@ -1,6 +1,7 @@
 /**
- * Whether the private Redis finds its files as it left them. Copying files back changes their inodes or the time of their last
- * change, which no program can set: an older copy of the folder is told apart, also where Postgres was copied back with it.
+ * Detects whether the private Redis has its files as it left them. Restoring files changes their inodes or change
+ * times, which no program can set. So a restored older copy of the folder is recognised, even if Postgres was restored
+ * with it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +20,10 @@ function describe(dir: string): string {
   );
 }
 
-/** Notes the state of the files after Redis has stopped. Without a note the next start is as cautious as after a crash. */
+/**
+ * Records the state of the files after Redis has stopped. Without a record, the next start is as careful as after a
+ * crash.
+ */
 export function noteLeft(dir: string): void {
   try {
     writeFileAtomic(noteOf(dir), describe(dir));
@@ -28,7 +32,7 @@ export function noteLeft(dir: string): void {
   }
 }
 
-/** True once for each note, when nothing has changed since. Call it before Redis is started. */
+/** Whether nothing changed since the record. Removes the record, so call it once, before Redis starts. */
 export function isAsLeft(dir: string): boolean {
   const noted = readIfThere(noteOf(dir));
   rmSync(noteOf(dir), { force: true });

@@ -1,9 +1,9 @@
-/** What `dev` says when it will not go on: one sentence that names the cause and the way out. */
+/** Errors that stop `dev`: one sentence with the cause and the remedy. */
 
-/** An ordinary refusal. Its message is shown as it stands, without a stack, and the process ends with code 1. */
+/** An expected failure. The message is shown without a stack, and the process exits with code 1. */
 export class Refusal extends Error {}
 
-/** The text of anything that was thrown. */
+/** The message of anything that was thrown. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

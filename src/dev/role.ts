@@ -1,4 +1,4 @@
-/** Starts one role of the program as a child process and ends it again. */
+/** Starts one role of the program as a child process, and ends it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { settings } from '../config/config.js';
@@ -14,12 +14,12 @@ export interface RoleOptions {
   readonly role: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: RoleLog;
-  /** Gives up a start that is under way. */
+  /** Cancels a start in progress. */
   readonly signal: AbortSignal;
 }
 
 const start_ms_max = 60_000;
-/** How long a role may take to end: to drain, and `shutdown_ms_max` to finish what is in flight. */
+/** Longest shutdown of a role: its drain time, plus `shutdown_ms_max` for calls in flight. */
 function stopMsMax(env: RoleOptions['env']): number {
   const drain = settings.DRAIN_MS.safeParse(env.DRAIN_MS);
   return limits.shutdown_ms_max + (drain.success ? drain.data : 0);
@@ -27,11 +27,13 @@ function stopMsMax(env: RoleOptions['env']): number {
 const hurry_ms = 1_000;
 
 /**
- * The channel between us closes when we die, however we die, and a role ends when it does. A process group of its own
- * keeps a terminal's Ctrl-C away: the order in which roles stop is ours to choose.
+ * Each role exits when its IPC channel closes, which happens however we die. It runs in its own process group, so that
+ * a terminal's Ctrl-C does not reach it and we choose the order of shutdown.
  */
-/** What is in flight for some milliseconds outlives a small young generation and is copied at each collection: with 64 MB
- * instead of 16 a front spends half as much on it. */
+/**
+ * Data in flight for some milliseconds outlives a small young generation and is copied at each collection. With 64 MB
+ * instead of 16 a front spends half as much time on that.
+ */
 export const node_flags = ['--enable-source-maps', '--max-semi-space-size=64'];
 
 function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
@@ -43,7 +45,7 @@ function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   });
   if (child.stdout) log.follow(child.stdout);
   if (child.stderr) log.follow(child.stderr);
-  // Sending to a child that has just died must not end us.
+  // Sending to a child that just died must not end us.
   child.on('error', () => {});
   return child;
 }
@@ -70,11 +72,11 @@ async function stopRole(
 }
 
 function failure({ role, log }: RoleOptions, how: string): Refusal {
-  const reason = log.lastSevere || 'it gave no reason';
+  const reason = log.lastSevere || 'no reason given';
   return new Refusal(`${role} did not start (${how}): ${reason} (log: ${log.path})`);
 }
 
-/** Resolves when the role has said `{type: 'ready'}`. Throws a Refusal with its last error when it ends before. */
+/** Resolves when the role has sent `{type: 'ready'}`. Throws a Refusal with its last error when it ends before. */
 export async function startRole(options: RoleOptions): Promise<Running> {
   const child = spawnRole(options);
   const exited = exitOf(child);
@@ -88,12 +90,12 @@ export async function startRole(options: RoleOptions): Promise<Running> {
     options.signal.addEventListener('abort', () => resolve('given up'), { once: true });
   });
   const timer = new AbortController();
-  const late = sleep(start_ms_max, 'no sign of life', { signal: timer.signal }).catch(() => '');
+  const late = sleep(start_ms_max, 'no answer', { signal: timer.signal }).catch(() => '');
   const outcome = await Promise.race([ready, exited, givenUp, late]);
   timer.abort();
   if (outcome !== 'ready') {
     await stopRole(child, exited, stopMsMax(options.env));
-    // The pipes are read to their end before the last error is quoted.
+    // Waits until the pipes are read completely, so that the last error can be quoted.
     await sleep(20);
     throw failure(options, outcome);
   }
@@ -101,7 +103,7 @@ export async function startRole(options: RoleOptions): Promise<Running> {
   return { pid: child.pid ?? 0, exited, stop: (hurry) => stopRole(child, exited, msMax, hurry) };
 }
 
-/** Runs a role that does one task and ends. Throws a Refusal with its last error unless it ends with code 0. */
+/** Runs a role that does one task and exits. Throws a Refusal with its last error unless the exit code is 0. */
 export async function runRole(options: RoleOptions): Promise<void> {
   const child = spawnRole(options);
   const exited = exitOf(child);

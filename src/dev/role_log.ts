@@ -1,11 +1,11 @@
-/** Takes what a role writes: every line into its log file, and to the terminal only what a person should see. */
+/** Handles the output of a role: every line goes to its log file, important ones also to the terminal. */
 import { appendFileSync, renameSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { log_bytes_max, sizeOf } from './files.js';
 
 const warn_level = 40;
-/** Lines of one role that the terminal shows in one window of time; the file always has them all. */
+/** Lines per role that the terminal shows per time window. The file gets them all. */
 const shown_lines_max = 10;
 const shown_window_ms = 10_000;
 const line_length_max = 300;
@@ -15,7 +15,7 @@ interface Seen {
   readonly text: string;
 }
 
-/** What to show of a line: JSON of a warning or worse, or plain text that is no part of a stack. */
+/** What the terminal shows of a line: JSON from level warning up, or plain text that is not part of a stack. */
 export function summarise(line: string): Seen | undefined {
   if (!line.startsWith('{')) {
     if (!line.trim() || /^\s/.test(line) || line === '}') return undefined;
@@ -52,7 +52,7 @@ export class RoleLog {
     this.#bytes = sizeOf(path);
   }
 
-  /** The last error the role wrote, '' when none: what a refusal quotes. */
+  /** The last error that the role wrote, for a Refusal; '' when there is none. */
   get lastSevere(): string {
     return this.#lastSevere;
   }

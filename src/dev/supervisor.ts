@@ -1,6 +1,6 @@
 /**
- * Keeps a process running: when it ends by itself it is started again, after a pause that doubles from 100 ms to 5 s
- * and falls back to 100 ms once a run has lasted 10 s.
+ * Restarts a process that ends by itself, after a pause that doubles from 100 ms to 5 s. The pause is 100 ms again once
+ * a run has lasted 10 s.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from './refusal.js';
@@ -9,33 +9,33 @@ const pause_ms_min = 100;
 const pause_ms_max = 5_000;
 const healthy_ms = 10_000;
 
-/** A process that serves. */
+/** A running process. */
 export interface Running {
   readonly pid: number;
-  /** Settles when it has ended, with how. */
+  /** Settles when it has ended, with the reason. */
   readonly exited: Promise<string>;
-  /** Ends it in order; with `hurry` after one second at most by force. */
+  /** Shuts it down. With `hurry`, kills it after at most one second. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
 export interface Supervised {
   readonly name: string;
-  /** Undefined while it is being started again. */
+  /** Undefined while it is being restarted. */
   readonly pid: number | undefined;
-  /** Ends the process, or the attempt to start it, and keeps it ended. */
+  /** Ends the process, or the attempt to start it, for good. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
 export interface Supervision<T extends Running> {
   readonly name: string;
-  /** Starts it once more and resolves when it serves. Gives up when the signal is aborted. */
+  /** Starts it again and resolves when it serves. Gives up when the signal is aborted. */
   start(signal: AbortSignal): Promise<T>;
   readonly log: (line: string) => void;
   /** Called whenever `pid` has changed. */
   readonly onChange: () => void;
 }
 
-/** Supervises what `first` has started already: whether the first start works is for the caller to judge. */
+/** Supervises `first`, which is already running. The caller handles failures of the first start. */
 export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
   const stopping = new AbortController();
   let running: T | undefined = first;
@@ -49,14 +49,14 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
       if (stopping.signal.aborted) return;
       options.onChange();
       if (performance.now() - since >= healthy_ms) pause = pause_ms_min;
-      options.log(`${options.name} ended (${how}); it is started again in ${pause / 1000} s`);
+      options.log(`${options.name} ended (${how}); restarting in ${pause / 1000} s`);
       pause = await restart(pause);
       if (stopping.signal.aborted) return;
       options.onChange();
     }
   };
 
-  /** Tries until it serves or we stop; returns the pause that would come next. */
+  /** Retries until the process serves or we stop. Returns the next pause. */
   const restart = async (pause: number): Promise<number> => {
     for (let wait = pause; ; ) {
       await sleep(wait, undefined, { signal: stopping.signal }).catch(() => {});
@@ -64,11 +64,11 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
       wait = Math.min(wait * 2, pause_ms_max);
       try {
         running = await options.start(stopping.signal);
-        options.log(`${options.name} serves again (pid ${running.pid})`);
+        options.log(`${options.name} is running again (pid ${running.pid})`);
         return wait;
       } catch (error) {
         if (stopping.signal.aborted) return wait;
-        options.log(`${options.name} could not be started: ${reasonOf(error)}; next try in ${wait / 1000} s`);
+        options.log(`${options.name} could not be started: ${reasonOf(error)}; retrying in ${wait / 1000} s`);
       }
     }
   };
@@ -83,7 +83,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
       stopping.abort();
       await running?.stop(hurry);
       await served;
-      // A start that could not be given up any more has succeeded meanwhile.
+      // A start that could not be cancelled in time has succeeded.
       await running?.stop(hurry);
     },
   };

@@ -1,10 +1,10 @@
-/** Programs of the system: finding them, and installing them through its package manager. */
+/** Finds programs, and installs them with the system's package manager. */
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Refusal } from './refusal.js';
 
-/** Folders that a service manager's or an editor's PATH often lacks. */
+/** Folders that the PATH of a service manager or an editor often lacks. */
 const usualFolders = [
   '/usr/local/bin',
   '/usr/bin',
@@ -25,7 +25,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Path of a program by its name, or undefined. */
+/** Path of a program by name, or undefined. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), ...usualFolders];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
@@ -39,12 +39,12 @@ export interface Manager {
 }
 
 export interface Wanted {
-  /** As people call it. */
+  /** Name for people. */
   readonly name: string;
   readonly managers: readonly Manager[];
-  /** What else one can do. */
+  /** How to install it by hand. */
   readonly byHand: string;
-  /** What spares the installation, for somebody who has no root. */
+  /** An alternative to the installation, for people without root. */
   readonly instead: string;
   readonly present: () => boolean;
 }
@@ -62,12 +62,12 @@ function privileges(manager: Manager, { name, instead }: Wanted): readonly strin
   );
 }
 
-/** Runs one step and returns its exit code; its output is passed to `log` line by line. */
+/** Runs one step and returns its exit code. Passes its output to `log` line by line. */
 function run(argv: readonly string[], log: (line: string) => void): Promise<number> {
   return new Promise((done) => {
     const [command = '', ...args] = argv;
     const child = spawn(command, args, {
-      // RUNLEVEL=1 asks Debian's invoke-rc.d not to start the package's own service.
+      // RUNLEVEL=1 tells Debian's invoke-rc.d not to start the package's service.
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -82,7 +82,7 @@ function run(argv: readonly string[], log: (line: string) => void): Promise<numb
   });
 }
 
-/** Installs a program, saying through `log` what it does. Throws a Refusal that tells what to run where it cannot. */
+/** Installs a program and logs what it does. Throws a Refusal with the commands to run when it cannot. */
 export async function install(wanted: Wanted, log: (line: string) => void): Promise<void> {
   const { name, managers, byHand, present } = wanted;
   const manager = managers.find(({ command, unprivileged }) => {
@@ -94,7 +94,7 @@ export async function install(wanted: Wanted, log: (line: string) => void): Prom
   log(`${name} is not installed: installing it with ${manager.command}`);
   let failed = 0;
   for (const step of manager.steps) {
-    // Under sudo the environment is reset, so it is set again inside.
+    // sudo resets the environment, so it is set again inside.
     const environment = prefix.length > 0 ? ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'] : [];
     failed = await run([...prefix, ...environment, ...step], log);
   }

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, made from the methods, endpoints and error catalogue that the program runs on. */
+/** Builds the OpenAPI 3.1 document from the methods, endpoints and error catalogue. */
 import type { z } from 'zod';
 import { catalogue, type ErrorName } from '../errors.js';
 import { type Endpoint, kindForPeople } from '../server/endpoint.js';
@@ -9,11 +9,11 @@ import { idempotencyText, introduction, parameterTexts } from './openapi_texts.j
 export interface DocumentOptions {
   readonly methods: readonly Method[];
   readonly endpoints: readonly Endpoint[];
-  /** Of the program. */
+  /** The program version. */
   readonly version: string;
   /** Where clients reach the service; without it, the host that the document came from. */
   readonly baseUrl?: string | undefined;
-  /** The fair-use rates that hold, by setting. */
+  /** The rate limits that are on, by setting. */
   readonly rates?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -23,7 +23,7 @@ const jsonType = 'application/json';
 const schemaRef = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const jsonOf = (schema: Json): Json => ({ [jsonType]: { schema } });
 
-/** What any call can be answered, besides its own refusals. */
+/** Errors that any call can answer, besides its own. */
 const everywhere: readonly ErrorName[] = [
   'unauthorized',
   'too_large',
@@ -53,7 +53,7 @@ function errorExample(kind: ErrorName): Json {
   };
 }
 
-/** Refusals by status, with their exact texts. */
+/** Error answers by status, with their exact texts. */
 function refusals(kinds: readonly ErrorName[]): Json {
   const byStatus = new Map<number, ErrorName[]>();
   for (const kind of new Set(kinds)) {
@@ -90,7 +90,7 @@ interface Parameters {
   readonly required: readonly string[];
 }
 
-/** The parameters of a call, each with a description: its own, or that of its name. */
+/** The parameters of a call. A parameter without its own description gets the common one of its name. */
 function parametersOf(schema: z.ZodType | null, components: Components): Parameters {
   const whole = schema === null ? {} : documentSchema(schema, 'input', components);
   const properties = (whole.properties ?? {}) as Parts;
@@ -103,7 +103,7 @@ function parametersOf(schema: z.ZodType | null, components: Components): Paramet
 
 const isNested = (schema: Json) => schema.type === 'object' || schema.type === 'array';
 
-/** A parameter outside the body; nested values are JSON text there. */
+/** A parameter in the query or path. Nested values are JSON text there. */
 function parameter(place: 'query' | 'path', name: string, { properties, required }: Parameters): Json {
   const { description, ...schema } = properties[name] as Json;
   return {
@@ -295,7 +295,7 @@ const fixedComponents: Json = {
   },
 };
 
-/** The whole document. Throws when two schemas have one name. */
+/** The whole document. Throws when two schemas have the same name. */
 export function openApiDocument({ methods, endpoints, version, baseUrl, rates }: DocumentOptions): Json {
   const components: Components = { Error: errorSchema };
   const paths: Record<string, Json> = {};

@@ -1,19 +1,22 @@
-/** Turns zod schemas into the JSON Schema of an OpenAPI 3.1 document, and gathers what they name as components. */
+/** Converts zod schemas to the JSON Schema of an OpenAPI 3.1 document and collects named schemas as components. */
 import { z } from 'zod';
 
 export type Json = { [name: string]: unknown };
 
-/** The component schemas of a document, by name. */
+/** Component schemas of a document by name. */
 export type Components = Record<string, Json>;
 
-/** What every safe integer fulfils says nothing; a strict result is strict for tests, clients must take new fields. */
+/**
+ * Drops bounds that are those of any safe integer. Allows additional fields: results are strict only in tests, and
+ * clients must accept new fields.
+ */
 function tidy(schema: Json): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
   if (schema.additionalProperties === false) delete schema.additionalProperties;
 }
 
-/** Points references into the document. */
+/** Rewrites references to point into the document. */
 function pointed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(pointed);
   if (typeof value !== 'object' || value === null) return value;
@@ -28,8 +31,8 @@ function pointed(value: unknown): unknown {
 }
 
 /**
- * The schema as it stands in a document. `input` for what clients send, before it is parsed. Schemas with an `id` go to
- * `components`, which throws when two have one name.
+ * The JSON Schema for a document. `input` describes what clients send, before parsing. Schemas with an `id` go to
+ * `components`; two with the same name throw.
  */
 export function documentSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): Json {
   const { $schema, $defs, ...own } = z.toJSONSchema(schema, {
@@ -41,7 +44,7 @@ export function documentSchema(schema: z.ZodType, io: 'input' | 'output', compon
     const { id: _, ...rest } = pointed(definition) as Json;
     const known = components[name];
     if (known && JSON.stringify(known) !== JSON.stringify(rest))
-      throw new Error(`two schemas are called ${name}`);
+      throw new Error(`two schemas have the name ${name}`);
     components[name] = rest;
   }
   return pointed(own) as Json;

@@ -1,4 +1,7 @@
-/** The API reference: the OpenAPI document at `/openapi.json`, and a viewer at `/docs` that loads nothing from elsewhere. */
+/**
+ * Serves the API reference: the OpenAPI document at `/openapi.json`, and a viewer at `/docs` that loads nothing from
+ * other hosts.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { version } from '../config/version.js';

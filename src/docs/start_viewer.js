@@ -1,4 +1,4 @@
-/** Shows the OpenAPI document of this host in the viewer. */
+/** Shows this host's OpenAPI document in the viewer. */
 globalThis.SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#reference',

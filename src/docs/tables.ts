@@ -13,13 +13,13 @@ const table = (head: readonly string[], rows: ReadonlyArray<readonly string[]>):
 
 const code = (text: string) => `\`${text}\``;
 
-/** What a setting allows, in the words of its own refusal. */
+/** The allowed values of a setting, from its own error message. */
 function allowed(schema: z.ZodType): string {
   const refused = schema.safeParse('?');
   return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
 }
 
-/** As it would be given: a rate is the only default that is no plain value. */
+/** A default in the form of a setting. Rates are the only defaults that are not plain values. */
 const shown = (fallback: unknown): string =>
   typeof fallback === 'object' && fallback !== null && 'calls' in fallback
     ? rateText(fallback as Parameters<typeof rateText>[0])
@@ -56,7 +56,7 @@ const errorsTable = (): string =>
     Object.values(catalogue).map(({ code: status, text }) => [String(status), code(text)]),
   );
 
-/** The document of each table, which stands there between `<!-- name -->` and `<!-- /name -->`. */
+/** The document of each table. The table stands between `<!-- name -->` and `<!-- /name -->`. */
 const tables = [
   ['methods', 'bots.md', methodsTable],
   ['endpoints', 'api.md', endpointsTable],
@@ -67,7 +67,7 @@ const tables = [
 /** Returns a document with its table regenerated. Throws if a marker is missing. */
 function withTable(text: string, name: string, made: string): string {
   const pattern = new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`);
-  if (!pattern.test(text)) throw new Error(`there is no place for the table of ${name}`);
+  if (!pattern.test(text)) throw new Error(`there are no markers for the table ${name}`);
   return text.replace(pattern, (_, begin: string, end: string) => `${begin}\n${made}\n\n${end}`);
 }
 

@@ -1,8 +1,8 @@
-/** Where the bytes of uploaded files are kept: the one interface that every kind of storage offers. */
+/** Storage for the bytes of uploaded files: the interface that every kind of storage implements. */
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
-/** A file as it is listed. */
+/** An entry in a list of files. */
 export interface ListedFile {
   readonly key: string;
   /** when it was written, ms */
@@ -10,27 +10,27 @@ export interface ListedFile {
 }
 
 export interface BlobStore {
-  /** Keeps all of it durably or throws; a key is written once. */
+  /** Stores all bytes durably, or throws. A key is written once. */
   put(key: string, bytes: Buffer): Promise<void>;
-  /** The bytes from `start` to `end`, both inclusive and within the file; null when there is no such file. */
+  /** The bytes from `start` to `end`, both inclusive and within the file; null when the file does not exist. */
   open(key: string, start: number, end: number): Promise<Readable | null>;
-  /** In bytes; null when there is no such file. */
+  /** Size in bytes; null when the file does not exist. */
   size(key: string): Promise<number | null>;
-  /** Removing what is not there is no error. */
+  /** Removing a missing file is not an error. */
   remove(key: string): Promise<void>;
-  /** Files behind a key ('' for the first) in the order of their keys; fewer than `limit` at the end. */
+  /** Files with keys greater than `after` ('' for all), in the order of keys. Fewer than `limit` at the end. */
   list(after: string, limit: number): Promise<readonly ListedFile[]>;
 }
 
 export const key_bytes = 16;
 
-/** 128 random bits: nobody comes from one key to another, and no name of a client becomes a path. */
+/** 128 random bits, so that keys cannot be guessed and no client's name becomes a path. */
 export const newKey = (): string => randomBytes(key_bytes).toString('hex');
 
-/** Whether a name is one that `newKey` made. */
+/** Whether a name has the form of `newKey`. */
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
-/** `ab/cd/abcd…`: some tens of files a folder at four million. Throws for what `newKey` did not make. */
+/** `ab/cd/abcd…`: some 60 files per folder at four million files. Throws for a text that `newKey` did not make. */
 export function pathOfKey(key: string): string {
   if (!isKey(key)) throw new Error('not a key of a stored file');
   return `${key.slice(0, 2)}/${key.slice(2, 4)}/${key}`;

@@ -1,49 +1,49 @@
 /**
- * Identifiers of files. A `file_id` carries all that is known of a file, sealed, so that sending by it and downloading ask
- * no database; without the installation's secret none can be made, and one tells nothing of another.
+ * Identifiers of files. A `file_id` holds the encrypted description of a file, so that sending and downloading need no
+ * database. Only the installation's secret can make one, and one reveals nothing about another.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/core/codec.js';
 
-/** A file that was uploaded (`key`) or that is only referred to (`url`). What is not known is absent. */
+/** A file that was uploaded (`key`) or is only referred to (`url`). Unknown fields are absent. */
 export interface MediaFile {
   readonly type: MediaType;
-  /** of the blob store */
+  /** Key in the blob store. */
   readonly key?: string;
-  /** https, not fetched */
+  /** https URL, never fetched. */
   readonly url?: string;
-  /** in bytes */
+  /** bytes */
   readonly size?: number;
   readonly mime?: string;
   readonly name?: string;
-  /** in pixels */
+  /** pixels */
   readonly width?: number;
   readonly height?: number;
-  /** in whole seconds */
+  /** whole seconds */
   readonly duration?: number;
   readonly performer?: string;
   readonly title?: string;
 }
 
 export interface FileIds {
-  /** The same for the same file and description; URL-safe, mostly under 200 characters. */
+  /** Equal for equal descriptions. URL-safe, mostly under 200 characters. */
   idOf(file: MediaFile): string;
-  /** 16 characters, the same for the same bytes or URL; nothing can be had for it. */
+  /** 16 characters, equal for equal bytes or URLs. Gives no access to the file. */
   uniqueIdOf(file: MediaFile): string;
-  /** Error: `wrong_file_id` for whatever `idOf` did not make. */
+  /** Error: `wrong_file_id` for a text that `idOf` did not make. */
   fileOf(id: string): MediaFile;
 }
 
 const format = Buffer.from([1]);
 const nonce_bytes = 12;
 const tag_bytes = 16;
-/** A URL of the longest kind with a name, a title and a performer beside it, in base64. */
+/** Base64 length of the longest URL with a name, a title and a performer. */
 const id_length_max = 4 * (limits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
-  /** its place in `mediaTypes`, to which one may only append */
+  /** index in `mediaTypes`, which must only be appended to */
   type: number,
   place: Buffer | string,
   size?: number,
@@ -83,8 +83,8 @@ function fromFields(bytes: Buffer): MediaFile {
 }
 
 /**
- * AES-256-GCM with a nonce made from the plaintext by HMAC: the same file has the same identifier, and two different
- * plaintexts share a nonce with no more chance than random ones would.
+ * AES-256-GCM with a nonce derived from the plaintext by HMAC. Equal files get equal identifiers. Two different
+ * plaintexts share a nonce no more often than with random nonces.
  */
 export function createFileIds(pepper: string): FileIds {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));
@@ -107,7 +107,7 @@ export function createFileIds(pepper: string): FileIds {
       const bytes = Buffer.from(id, 'base64url');
       const start = format.length + nonce_bytes;
       const end = bytes.length - tag_bytes;
-      // One file has one identifier: other spellings of the same base64 are none.
+      // Other spellings of the same base64 are refused, so that a file has one identifier.
       if (end <= start || bytes[0] !== format[0] || bytes.toString('base64url') !== id) fail('wrong_file_id');
       try {
         const decipher = createDecipheriv('aes-256-gcm', sealKey, bytes.subarray(1, start))
@@ -121,7 +121,7 @@ export function createFileIds(pepper: string): FileIds {
   };
 }
 
-/** A file as a message shows it. */
+/** The media in a message's view. */
 export function mediaOf(ids: FileIds, file: MediaFile, spoiler = false): Media {
   const { key: _, ...shown } = file;
   return {

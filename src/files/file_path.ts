@@ -1,4 +1,4 @@
-/** Where a bot downloads a file from: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
+/** Download paths of files for bots: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
 import { fail } from '../errors.js';
 import type { MediaType } from '../store/core/codec.js';
 import type { FileIds, MediaFile } from './file_id.js';
@@ -24,7 +24,7 @@ const endings: Readonly<Record<string, string>> = {
   'application/pdf': 'pdf',
 };
 
-/** Clients take the ending of the path for that of the file. */
+/** Clients use the ending of the path as the file's ending. */
 function endingOf({ name, mime }: MediaFile): string {
   const own = /\.([A-Za-z0-9]{1,8})$/.exec(name ?? '')?.[1]?.toLowerCase();
   const ending = own ?? endings[mime ?? ''];
@@ -32,14 +32,14 @@ function endingOf({ name, mime }: MediaFile): string {
 }
 
 /**
- * Undefined for a file that is not stored here. The path holds the sealed identifier: nobody comes from one to another, and
- * whoever knows one may read it with the token of any bot.
+ * Undefined for a file that is not stored here. The path contains the encrypted identifier, so it cannot be guessed.
+ * Any bot that knows a path may read the file with its own token.
  */
 export function filePath(ids: FileIds, file: MediaFile): string | undefined {
   return file.key === undefined ? undefined : `${folders[file.type]}/${ids.idOf(file)}${endingOf(file)}`;
 }
 
-/** The file at a path. Error: `not_found` for every text that `filePath` did not make. */
+/** The file at a path. Error: `not_found` for a text that `filePath` did not make. */
 export function fileAtPath(ids: FileIds, path: string): MediaFile {
   const id = /^[a-z]+\/([\w-]+)(?:\.[a-z0-9]+)?$/.exec(path)?.[1];
   if (id === undefined) return fail('not_found');

@@ -1,4 +1,4 @@
-/** Files as calls use them: keeping an upload, naming a file, reading it back. */
+/** Stores uploads, identifies files, and reads them back. */
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
 import { limits } from '../limits.js';
@@ -10,14 +10,14 @@ import type { Measurer } from './measurer.js';
 import { createPictures, type Pictures } from './pictures.js';
 
 export interface Upload {
-  /** As sent, without folders. */
+  /** Base name as sent. */
   readonly filename: string;
   /** As sent, in lower case. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
-/** What a caller says of its upload; it is believed where the content tells nothing. */
+/** Metadata given by the caller. Used where the content itself does not tell. */
 export interface Described {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -28,22 +28,26 @@ export interface Described {
 
 export interface Files extends FileIds {
   /**
-   * Measures an upload, and stores it as a file of its owner. Errors: `file_empty`, `photo_invalid`, `too_many_requests`,
+   * Measures an upload and stores it as a file of `owner`. Errors: `file_empty`, `photo_invalid`, `too_many_requests`,
    * `too_much_stored`, `unavailable`.
    */
   keep(owner: number, type: MediaType, upload: Upload, said?: Described): Promise<MediaFile>;
-  /** Both ends inclusive and within the file; null for a file that is not stored here. Error: `unavailable`. */
+  /**
+   * Bytes `start` to `end`, both inclusive and within the file; null for a file that is not stored here. Error:
+   * `unavailable`.
+   */
   open(file: MediaFile, start: number, end: number): Promise<Readable | null>;
-  /** Refuses a file that was stored here and removed for its age, where a setting removes any. Errors: `wrong_file_id`,
-   * `unavailable`. */
+  /**
+   * Refuses a file that was removed because of its age, when MEDIA_DAYS is set. Errors: `wrong_file_id`, `unavailable`.
+   */
   stillThere(file: MediaFile): void | Promise<void>;
-  /** Stored files behind a key, in the order of their keys. */
+  /** Stored files after a key, in the order of keys. */
   readonly list: BlobStore['list'];
-  /** Removes what `keep` stored when nothing came of it. Never fails. */
+  /** Removes a file that `keep` stored but no message uses. Never fails. */
   discard(file: MediaFile): Promise<void>;
-  /** Makes the pictures of bots; `put` keeps them. */
+  /** Makes pictures of bots; `put` stores them. */
   readonly pictures: Pictures;
-  /** Keeps bytes under a key of `newKey`. Error: `unavailable`. */
+  /** Stores bytes under a key from `newKey`. Error: `unavailable`. */
   put(key: string, bytes: Buffer): Promise<void>;
   /** Removes the file of a key; false when that failed. */
   remove(key: string): Promise<boolean>;
@@ -62,24 +66,24 @@ export interface FilesOptions {
   readonly measurer: Measurer;
   /** Setting TOKEN_PEPPER. */
   readonly pepper: string;
-  /** Setting MEDIA_DAYS is on: a file that is named may be gone. */
+  /** Setting MEDIA_DAYS is on, so a known file may be gone. */
   readonly expiring?: boolean;
-  /** Whether uploads are refused now: the messages that would show them could not be stored. */
+  /** Whether uploads are refused now, because Redis could not store their messages. */
   readonly refusing?: () => boolean;
   readonly stored: StoredFiles;
-  /** Hears why the storage failed. */
+  /** Receives errors of the storage. */
   readonly onError: (error: unknown) => void;
 }
 
 const octets = 'application/octet-stream';
 const retry_after_s = 2;
 
-/** What browsers of any kind show as a picture. */
+/** Image types that browsers can show. */
 const photoType = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
 const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
 
-/** The end of a long name holds what kind of file it is. */
+/** Keeps the end of a long name, because it holds the file type. */
 function shortened(name: string): string {
   const points = [...name.replace(/\p{Cc}/gu, '')];
   const max = limits.file_name_length_max;
@@ -146,7 +150,7 @@ export function createFiles({
       if (upload.bytes.length === 0) fail('file_empty');
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(upload.bytes);
-      // It may well be a picture: nobody has looked, and that is no fault of who sent it.
+      // Nobody measured the file, so it may be a valid photo. Ask the client to try again.
       if (type === 'photo' && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       if (type === 'photo' && !photoType.test(found.mime ?? '')) fail('photo_invalid');
       const key = newKey();
@@ -181,5 +185,5 @@ export function createFiles({
   };
 }
 
-/** True when a call was refused, so that nothing can refer to the file that it brought. */
+/** True when the call was refused, so that nothing can refer to the file it brought. */
 export const wasRefused = (error: unknown): boolean => error instanceof ApiError && error.code < 500;

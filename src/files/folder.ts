@@ -1,11 +1,11 @@
-/** Files in a folder: for one machine, or for several that mount the same one. */
+/** Stores files in a folder, for one machine or several that mount the same folder. */
 import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { limits } from '../limits.js';
 import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
 
 const incoming = 'incoming';
-/** What a process that died has left behind is removed when nobody can be writing it any more. */
+/** Files that a dead process left are removed after this time, when no process can still be writing them. */
 const stale_ms_min = 3_600_000;
 
 async function ifThere<T>(work: Promise<T>): Promise<T | null> {
@@ -17,7 +17,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** A name in a folder is durable only after the folder itself was synced. */
+/** A name in a folder is durable only after the folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -45,14 +45,14 @@ async function removeStale(folder: string): Promise<void> {
   }
 }
 
-/** Names in a folder that begin as keys do and could hold or be one behind `after`, in order. */
+/** Hexadecimal names of this length in a folder that are, or can contain, a key after `after`. Sorted. */
 async function namesFrom(folder: string, length: number, after: string): Promise<string[]> {
   const names = (await ifThere(readdir(folder))) ?? [];
   const hex = names.filter((name) => name.length === length && /^[0-9a-f]+$/.test(name));
   return hex.filter((name) => name >= after.slice(0, length)).sort();
 }
 
-/** The keys of a folder `ab/cd` behind `after`, with when they were written. */
+/** The keys of a folder `ab/cd` after `after`, with the times they were written. */
 async function filesIn(root: string, at: string, after: string): Promise<ListedFile[]> {
   const names = (await ifThere(readdir(join(root, at)))) ?? [];
   const found: ListedFile[] = [];
@@ -63,13 +63,16 @@ async function filesIn(root: string, at: string, after: string): Promise<ListedF
   return found;
 }
 
-/** The folder is made with the first file. A file appears under its key whole or not at all, a power cut included. */
+/**
+ * Creates the folder with the first file. A file appears under its key completely or not at all, even after a power
+ * cut.
+ */
 export function createFolderStore(root: string): BlobStore {
   const draftFolder = join(root, incoming);
   const pathOf = (key: string) => join(root, pathOfKey(key));
   let prepared: Promise<void> | undefined;
 
-  /** The new folders of a path are synced from the outermost down, each in the folder that names it. */
+  /** Creates the folders of a path and syncs each new one's parent, outermost first. */
   async function makeFolder(path: string): Promise<void> {
     const first = await mkdir(path, { recursive: true, mode: 0o700 });
     if (first === undefined) return;
@@ -96,7 +99,7 @@ export function createFolderStore(root: string): BlobStore {
         await rename(draft, path);
       } catch (error) {
         await rm(draft, { force: true }).catch(() => undefined);
-        // The folder may have been taken away while we ran: the next one makes it again.
+        // The folder may have been removed while we ran. The next call creates it again.
         prepared = undefined;
         throw error;
       }

@@ -1,21 +1,24 @@
-/** What a file is by its content: type, dimensions, duration. To be run where it may hang: see `measurer.ts`. */
+/**
+ * Reads type, dimensions and duration from the content of a file. May hang, so it must run in a thread: see
+ * `measurer.ts`.
+ */
 import { fileTypeFromBuffer } from 'file-type';
 import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
 import { limits } from '../limits.js';
 
 export interface Measured {
-  /** Was not looked at: others took too long before it. */
+  /** The file was not read, because earlier files took too long. */
   readonly late?: true;
-  /** by content; absent for text and what else has no signature */
+  /** From the content; absent for text and other types without a signature. */
   readonly mime?: string;
-  /** in pixels */
+  /** pixels */
   readonly width?: number;
   readonly height?: number;
-  /** in whole seconds, rounded */
+  /** whole seconds, rounded */
   readonly duration?: number;
   readonly performer?: string;
   readonly title?: string;
-  /** has a picture that moves */
+  /** has moving pictures */
   readonly moving?: boolean;
   /** has sound */
   readonly sounding?: boolean;
@@ -32,7 +35,7 @@ const within = (value: unknown, max: number): number | undefined => {
   return number >= 1 && number <= max ? number : undefined;
 };
 
-/** Tags are text of anybody: what cannot be stored is left out (behaviour §1). */
+/** Tags may contain anything. Characters that cannot be stored are removed (behaviour §1). */
 function tag(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const text = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ')].slice(0, limits.file_name_length_max);
@@ -45,7 +48,7 @@ function describe(tracks: readonly Track[]): Measured {
   const picture = video ?? of('Image');
   const width = within(picture?.Width, pixels_max);
   const height = within(picture?.Height, pixels_max);
-  // A picture lying on its side is shown upright, so it is described that way.
+  // Players rotate such a picture, so width and height are swapped.
   const turned = Math.abs(Number(video?.Rotation ?? 0)) % 180 === 90;
   const duration = within(general.Duration ?? video?.Duration ?? audio?.Duration, duration_s_max);
   const [performer, title] = [tag(general.Performer), tag(general.Title ?? general.Track)];
@@ -59,13 +62,13 @@ function describe(tracks: readonly Track[]): Measured {
   };
 }
 
-/** Loads what is needed for the first file. */
+/** Loads the library in advance of the first file. */
 export function loadReader(): Promise<MediaInfo<'object'>> {
   reader ??= mediaInfoFactory({ format: 'object' });
   return reader;
 }
 
-/** Never rejects for what a file holds, though it may take long. */
+/** Never rejects because of a file's content, but may take long. */
 export async function measure(bytes: Uint8Array): Promise<Measured> {
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   const mime = type?.mime.split(';', 1)[0];
@@ -76,7 +79,7 @@ export async function measure(bytes: Uint8Array): Promise<Measured> {
     );
     return { mime, ...describe((found.media?.track ?? []) as unknown as readonly Track[]) };
   } catch {
-    // After a fault inside it, nothing it holds can be relied on.
+    // After an error inside the library, its state cannot be trusted.
     reader = undefined;
     return { mime };
   }

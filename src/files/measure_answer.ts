@@ -1,7 +1,7 @@
-/** What the measuring thread says to its owner. */
+/** Messages from the measuring thread to its owner. */
 import type { Measured } from './measure.js';
 
-/** Stands in the place of a task's number when the thread has loaded what it needs. */
+/** Sent instead of a task number when the thread has loaded its libraries. */
 export const ready = 0;
 
 export interface MeasureAnswer {

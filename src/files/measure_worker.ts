@@ -1,4 +1,4 @@
-/** The thread in which uploads are measured: what it reads comes from anybody, so it may hang or die. */
+/** The thread that measures uploads. The files may be malicious, so it may hang or die. */
 import { parentPort } from 'node:worker_threads';
 import { loadReader, measure } from './measure.js';
 import { type MeasureAnswer, ready } from './measure_answer.js';
@@ -6,7 +6,7 @@ import { type MeasureAnswer, ready } from './measure_answer.js';
 const say = (answer: MeasureAnswer) => parentPort?.postMessage(answer);
 
 parentPort?.on('message', async ({ id, bytes }: { id: number; bytes: Uint8Array }) => {
-  // What throws here ends the thread, which its owner takes for a file that cannot be measured.
+  // An exception here ends the thread. The owner then treats the file as not measurable.
   say({ id, measured: await measure(bytes) });
 });
 await loadReader();

@@ -1,4 +1,4 @@
-/** Measures uploads on a thread of their own, within bounds of time and number. */
+/** Measures uploads on a separate thread, bounded in time and number. */
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
@@ -7,9 +7,9 @@ import { type MeasureAnswer, ready } from './measure_answer.js';
 
 export interface Measurer {
   /**
-   * What the file is; nothing is known of one that takes longer than `limits.measure_ms_max` or kills the thread, and
-   * `late` is all of one that waited `limits.measure_wait_ms_max` for its turn. Error: `too_many_requests` when `limits.measure_waiting_max` wait, or
-   * more than `limits.measure_waiting_bytes_max` of them.
+   * Metadata of the file. Empty when measuring takes longer than `limits.measure_ms_max` or kills the thread. Only
+   * `late` when the file waited `limits.measure_wait_ms_max` for its turn. Error: `too_many_requests` when
+   * `limits.measure_waiting_max` files or more than `limits.measure_waiting_bytes_max` bytes wait.
    */
   measure(bytes: Uint8Array): Promise<Measured>;
   close(): Promise<void>;
@@ -23,11 +23,11 @@ interface Waiting {
 }
 
 const heap_mb_max = 256;
-/** A thread that starts loads its libraries first, which a busy machine delays. */
+/** A new thread first loads its libraries, which takes long on a busy machine. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 
-/** One thread, one file at a time; it is started with the first file, and again after one that broke it. */
+/** One thread, one file at a time. The thread starts with the first file, and again after a file that killed it. */
 export function createMeasurer(program: URL = thread): Measurer {
   const queue: Waiting[] = [];
   let worker: Worker | undefined;
@@ -46,7 +46,7 @@ export function createMeasurer(program: URL = thread): Measurer {
 
   function start(): Worker {
     const started = new Worker(program, { resourceLimits: { maxOldGenerationSizeMb: heap_mb_max } });
-    // A process that has nothing else to do may end.
+    // Does not keep an otherwise idle process alive.
     started.unref();
     started.on('message', (answer: MeasureAnswer) => {
       if (worker !== started) return;
@@ -87,7 +87,7 @@ export function createMeasurer(program: URL = thread): Measurer {
     const fresh = worker === undefined;
     worker ??= start();
     allow(fresh ? start_ms_max : limits.measure_ms_max);
-    // A copy of this part alone, which is handed over: a view would take the whole body along.
+    // Copies this part only and transfers the copy. A view would transfer the whole body.
     const bytes = new Uint8Array(current.bytes);
     worker.postMessage({ id: current.id, bytes }, [bytes.buffer]);
   }

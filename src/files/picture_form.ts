@@ -1,4 +1,4 @@
-/** What kind of picture bytes are by their own words, before anything decodes them. */
+/** Detects the picture format from the bytes before anything decodes them. */
 import { fail } from '../errors.js';
 
 export type PictureForm = 'png' | 'jpeg' | 'webp';
@@ -8,7 +8,7 @@ const png_head_bytes = 8;
 const png_chunk_frame_bytes = 12;
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
 
-/** A PNG ends with its last chunk; whatever follows is no part of the picture. Animated ones say so before their pixels. */
+/** A PNG ends with its last chunk; nothing may follow. An animated PNG declares itself before its pixels. */
 function checkPng(bytes: Buffer): void {
   for (let at = png_head_bytes; at + png_chunk_frame_bytes <= bytes.length; ) {
     const end = at + png_chunk_frame_bytes + bytes.readUInt32BE(at);
@@ -24,14 +24,14 @@ function checkPng(bytes: Buffer): void {
 }
 
 function checkWebp(bytes: Buffer): void {
-  // The size of the container does not count its own head.
+  // The size in the container head excludes the head itself.
   if (bytes.readUInt32LE(4) + 8 !== bytes.length) fail('photo_invalid');
 }
 
 /**
- * The form of a picture by its content. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` of a PNG,
- * `photo_invalid` of a PNG or WebP that ends too early or has something behind it. Behind a JPEG cameras put previews and
- * clips: that is let be, since nothing but the pixels is kept.
+ * The format of a picture by its content. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for a PNG,
+ * `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes. Data after a JPEG is allowed, because
+ * cameras append previews and clips, and only the pixels are kept.
  */
 export function pictureForm(bytes: Buffer): PictureForm {
   if (bytes.length === 0) fail('file_empty');

@@ -1,7 +1,7 @@
 /**
- * Makes the pictures of bots from what their owners send: decoded, turned upright, brought to size and written anew, so that
- * nothing of the upload but its pixels is kept. Uploads come from anybody: only three decoders are let run, one picture at a
- * time and on one thread, within bounds of pixels and time.
+ * Makes bots' pictures from uploads: decodes, rotates, resizes and encodes them again, so that only the pixels remain.
+ * Uploads may be malicious: only three decoders are enabled, for one picture at a time on one thread, with bounds on
+ * pixels and time.
  */
 import type Sharp from 'sharp';
 import { ApiError, fail } from '../errors.js';
@@ -13,16 +13,16 @@ export type PictureKind = 'avatar' | 'start_picture';
 export interface MadePicture {
   /** WebP */
   readonly bytes: Buffer;
-  /** in pixels */
+  /** pixels */
   readonly width: number;
   readonly height: number;
 }
 
 export interface Pictures {
   /**
-   * An avatar in its two sizes, the larger first, cropped to a circle; or a start picture. Errors: `file_empty`,
+   * An avatar in its two sizes, larger first, cropped to a circle; or a start picture. Errors: `file_empty`,
    * `picture_type_invalid`, `picture_animated`, `picture_too_large`, `picture_too_small`, `start_picture_size`,
-   * `photo_invalid` for what cannot be decoded, `too_many_requests` when too many wait, `unavailable`.
+   * `photo_invalid` for a picture that cannot be decoded, `too_many_requests` when too many wait, `unavailable`.
    */
   make(kind: PictureKind, bytes: Buffer): Promise<readonly MadePicture[]>;
 }
@@ -43,7 +43,7 @@ async function loadLibrary(): Promise<Library> {
   return sharp;
 }
 
-/** Opaque inside the circle that a square holds, with a soft edge of one pixel. */
+/** A mask that is opaque inside the circle of a square, with a soft edge of one pixel. */
 function circleOf(side: number): Buffer {
   const pixels = Buffer.alloc(side * side * 4);
   const radius = side / 2;
@@ -68,7 +68,7 @@ const open = (sharp: Library, bytes: Buffer) =>
     seconds: limits.picture_make_ms_max / 1_000,
   });
 
-/** The size of a picture as it is to be seen, read from its head alone. */
+/** The size of a picture after rotation, read from its head only. */
 async function sizeOf(sharp: Library, bytes: Buffer) {
   const form = pictureForm(bytes);
   const head = await sharp(bytes, { limitInputPixels: false }).metadata();
@@ -112,7 +112,9 @@ async function makeStartPicture(sharp: Library, bytes: Buffer): Promise<readonly
   return [{ bytes: made, width, height }];
 }
 
-/** `onError` hears that the library does not run here. It is loaded with the first picture. */
+/**
+ * Loads the library with the first picture. `onError` receives the error when the library does not run on this machine.
+ */
 export function createPictures(onError: (error: unknown) => void): Pictures {
   let library: Promise<Library> | undefined;
   let last: Promise<unknown> = Promise.resolve();
@@ -128,7 +130,7 @@ export function createPictures(onError: (error: unknown) => void): Pictures {
     try {
       return await (kind === 'avatar' ? makeAvatar(sharp, bytes) : makeStartPicture(sharp, bytes));
     } catch (error) {
-      // What the decoder says of a picture is for nobody.
+      // The decoder's own message is not shown to callers.
       throw error instanceof ApiError ? error : new ApiError('photo_invalid');
     }
   }

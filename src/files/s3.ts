@@ -1,4 +1,4 @@
-/** Files in S3-compatible object storage, for installations of several machines. */
+/** Stores files in S3-compatible object storage, for installations on several machines. */
 import type { Readable } from 'node:stream';
 import {
   DeleteObjectCommand,
@@ -18,7 +18,7 @@ export interface S3Options {
   readonly region: string;
   readonly keyId: string;
   readonly secret: string;
-  /** The bucket in the path rather than in the host name, as most servers outside AWS want it. */
+  /** Puts the bucket into the path instead of the host name, as most servers other than AWS need. */
   readonly pathStyle: boolean;
 }
 
@@ -34,7 +34,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** A missing bucket looks like a missing file here: `put` is what tells the two apart. */
+/** Reads cannot tell a missing bucket from a missing file. `put` reports it. */
 export function createS3Store(options: S3Options): BlobStore & { close(): void } {
   const { bucket: Bucket } = options;
   const client = new S3Client({
@@ -42,7 +42,7 @@ export function createS3Store(options: S3Options): BlobStore & { close(): void }
     region: options.region,
     forcePathStyle: options.pathStyle,
     credentials: { accessKeyId: options.keyId, secretAccessKey: options.secret },
-    // The newer checksums are unknown to many compatible servers.
+    // Many compatible servers do not know the newer checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -73,7 +73,8 @@ export function createS3Store(options: S3Options): BlobStore & { close(): void }
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // What is no file of ours may fill a page. The first form of the listing: every server knows it, and it begins behind any key.
+      // A page may contain only foreign objects, so several may be needed. ListObjects version 1 works on every server
+      // and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(
           new ListObjectsCommand({

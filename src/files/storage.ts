@@ -1,13 +1,13 @@
-/** Chooses the storage of files that the settings name. */
+/** Opens the file storage that the settings choose. */
 import { type Config, s3Of } from '../config/config.js';
 import { type BlobStore, newKey } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 
-/** Error: ConfigError when S3-compatible storage is asked for and a setting of it is missing. */
+/** Error: ConfigError when the settings of S3 storage are incomplete. */
 export async function openBlobStore(config: Config): Promise<BlobStore & { close?(): void }> {
   const s3 = s3Of(config);
   if (s3 === undefined) return createFolderStore(config.FILES_DIR);
-  // Loading the client takes a while, and most installations have no use for it.
+  // The S3 client loads slowly, and most installations do not need it.
   const { createS3Store } = await import('./s3.js');
   return createS3Store({
     url: s3.FILES_S3_URL,
@@ -19,7 +19,7 @@ export async function openBlobStore(config: Config): Promise<BlobStore & { close
   });
 }
 
-/** Writes and removes a small file. Returns why that failed, null when it did not. */
+/** Writes and removes a small file. Returns the reason if that fails, else null. */
 export async function filesProblem(
   blobs: Pick<BlobStore, 'put' | 'remove'>,
   config: Config,

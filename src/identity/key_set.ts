@@ -1,7 +1,6 @@
 /**
- * The public keys of an identity provider, read from its address or from a file and kept. A token that names a key which is
- * not among them has them read again, since providers rotate their keys, but no more often than the cooldown lets: anybody
- * can make such a token.
+ * The public keys of an identity provider, read from a URL or file and cached. Providers rotate their keys, so a token
+ * with an unknown key id triggers another read. The cooldown bounds these reads, because anyone can make such a token.
  */
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose';
@@ -11,9 +10,9 @@ import { limits } from '../limits.js';
 export interface KeySetOptions {
   /** An https URL, or the path of a file. */
   readonly source: { readonly url: string } | { readonly file: string };
-  /** Hears why keys could not be read; those that are there stay in use. */
+  /** Receives errors of reading the keys. The keys already read stay in use. */
   readonly onError: (error: unknown) => void;
-  /** Milliseconds of a clock that only grows. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
@@ -36,13 +35,13 @@ async function readSource(source: KeySetOptions['source']): Promise<string> {
     signal: AbortSignal.timeout(limits.jwks_read_ms_max),
   });
   if (response.status !== 200)
-    throw new Error(`the identity provider answered ${response.status} instead of its keys`);
+    throw new Error(`the request for the keys of the identity provider was answered with ${response.status}`);
   return readBounded(response);
 }
 
 type LocalKeys = ReturnType<typeof createLocalJWKSet>;
 
-/** Finds the key that verifies a token. Errors: those of jose, `unavailable` while no keys could be read. */
+/** Finds the key that verifies a token. Errors: those of jose; `unavailable` until the keys were read once. */
 export function createKeySet({
   source,
   onError,

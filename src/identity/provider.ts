@@ -1,4 +1,4 @@
-/** People who come with the token of an existing identity provider instead of one of ours (behaviour §11). */
+/** Signs people in by the tokens of an external identity provider (behaviour §11). */
 import { decodeJwt, type JWTPayload } from 'jose';
 import { limits } from '../limits.js';
 import { validUsername } from '../rules/usernames.js';
@@ -18,14 +18,14 @@ export interface ProviderOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** As much of a claim as a name may hold. */
+/** A claim, cut to the length of a name. */
 function nameOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const points = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ').trim()];
   return points.slice(0, limits.person_name_length_max).join('').trim() || undefined;
 }
 
-/** What the standard claims of OpenID Connect tell of a person. */
+/** The profile of a person from the standard claims of OpenID Connect. */
 function personOf(claims: JWTPayload, subject: string): NewUser {
   const { preferred_username: username, locale } = claims;
   const language = typeof locale === 'string' ? /^[a-z]{2}(?=$|[-_])/.exec(locale)?.[0] : undefined;
@@ -38,7 +38,7 @@ function personOf(claims: JWTPayload, subject: string): NewUser {
   };
 }
 
-/** A token of the provider is verified once and then remembered like any other, but never beyond its end. */
+/** A provider token is verified once and then cached like our own tokens, but never beyond its expiry. */
 export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
   const keys = createKeySet({ source: options.source, onError: options.onError });
   const verify = createVerifier({ ...options, keys });
@@ -54,7 +54,7 @@ export function createProvider(store: Store, options: ProviderOptions): TokenPro
   }
 
   return {
-    // Tokens of our own have no point in them.
+    // Our own tokens contain no dot.
     takes: (token) => token.includes('.'),
     person: (token, known = false) => store.auth.external(token, () => resolve(token, known)),
     endOf: (token) => (decodeJwt(token).exp ?? 0) * 1_000 + limits.jwt_leeway_ms,

@@ -1,4 +1,4 @@
-/** Whether a JWT is one of the identity provider for this service, and of whom it speaks. */
+/** Verifies a JWT: signed by the identity provider, for this service, and valid now. */
 
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { nowMs } from '../clock.js';
@@ -6,9 +6,9 @@ import { limits } from '../limits.js';
 import { isBlank, isLongerThan, isWellFormed } from '../rules/text.js';
 
 export interface Verified {
-  /** What the provider calls the person. */
+  /** The person's id at the provider. */
   readonly subject: string;
-  /** When the token ends, the leeway included: Unix time in milliseconds. */
+  /** When the token expires, with leeway: Unix time in milliseconds. */
   readonly expiresAt: number;
   readonly claims: JWTPayload;
 }
@@ -21,7 +21,7 @@ export interface VerifyOptions {
   readonly subjectClaim: string;
 }
 
-/** Signatures that a holder of the public keys alone cannot make. */
+/** Asymmetric algorithms only: a holder of the public keys cannot sign. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
 function subjectOf(value: unknown): string | null {
@@ -30,7 +30,7 @@ function subjectOf(value: unknown): string | null {
   return isLongerThan(subject, limits.external_subject_length_max) ? null : subject;
 }
 
-/** Null for whatever is no valid token at this moment. Error: `unavailable`. */
+/** Null for a token that is not valid now. Error: `unavailable`. */
 export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyOptions) {
   return async (token: string): Promise<Verified | null> => {
     if (token.length > limits.jwt_length_max) return null;
@@ -47,7 +47,7 @@ export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyO
       if (subject === null) return null;
       return { subject, expiresAt: (payload.exp as number) * 1_000 + limits.jwt_leeway_ms, claims: payload };
     } catch (error) {
-      // A key that does not fit its algorithm is told by a TypeError.
+      // jose throws a TypeError when a key does not fit the algorithm.
       if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
       throw error;
     }

@@ -1,4 +1,4 @@
-/** Finds tokens in bytes that arrive in pieces, by their form and checksum: text, binary files, UTF-16 too. */
+/** Finds tokens by form and checksum in bytes that arrive in pieces: text, binary data and UTF-16. */
 import { escapedTokenLengthMax, type FoundToken, findTokens } from '../rules/token.js';
 
 export interface Found {
@@ -8,11 +8,11 @@ export interface Found {
 }
 
 export interface Finder {
-  /** The tokens that end in these bytes, each once in all. */
+  /** The tokens that end in these bytes. Each token is reported once. */
   take(bytes: Buffer): Found[];
 }
 
-/** In UTF-16 a token has twice as many bytes. */
+/** A token in UTF-16 takes twice as many bytes. */
 const carriedMax = 2 * escapedTokenLengthMax;
 
 export function createFinder(): Finder {

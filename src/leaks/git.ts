@@ -1,4 +1,4 @@
-/** Reads every object of a git repository as a stream, by git itself. */
+/** Streams every object of a git repository through git. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -8,27 +8,27 @@ export interface GitObject {
   readonly id: string;
   /** `blob`, `tree`, `commit` or `tag` */
   readonly type: string;
-  /** as the history first names it, or the name of a tag; '' for commits */
+  /** The path where the history first names it, or the name of a tag; '' for commits. */
   readonly path: string;
 }
 
 export interface Piece {
   readonly object: GitObject;
-  /** The first piece of its object. */
+  /** True for the first piece of an object. */
   readonly first: boolean;
   readonly bytes: Buffer;
 }
 
-/** Objects that are asked for and not read yet. */
+/** Maximum number of objects requested but not yet read. */
 const askedMax = 1_000;
 const errorLengthMax = 500;
 
-/** What the repository's own settings could have git run is left out. */
+/** Options that keep git from running programs that the repository configures. */
 const safely = ['-c', 'core.fsmonitor=false', '--no-pager', '--no-replace-objects'];
 
 interface Git {
   readonly process: ChildProcess;
-  /** Throws with what git said unless it ended well. */
+  /** Throws git's error output unless it succeeded. */
   ended(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ function git(root: string, args: readonly string[]): Git {
   };
 }
 
-/** All objects that branches, tags, the stash, the reflog and the index hold, each once. */
+/** All objects of branches, tags, the stash, the reflog and the index, each once. */
 export async function* readObjects(root: string): AsyncGenerator<Piece> {
   const list = git(root, ['rev-list', '--objects', '--all', '--reflog', '--indexed-objects']);
   const cat = git(root, ['cat-file', '--batch']);
@@ -95,7 +95,7 @@ export async function* readObjects(root: string): AsyncGenerator<Piece> {
   }
 }
 
-/** Takes apart what `cat-file --batch` writes: a line `<id> <type> <size>`, so many bytes, a line end. */
+/** Parses the output of `cat-file --batch`: a line `<id> <type> <size>`, the content, a line end. */
 async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): AsyncGenerator<Piece> {
   let head = '';
   let object: GitObject | null = null;
@@ -111,7 +111,7 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
         const [id = '', type = '', size = ''] = head.split(' ');
         head = '';
         const path = nextPath();
-        // Of an object that is missing there is no content.
+        // A missing object has no content.
         if (!/^\d+$/.test(size)) continue;
         object = { id, type, path };
         left = Number(size);
@@ -123,7 +123,7 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
         at += bytes.length;
         left -= bytes.length;
       } else {
-        // The line end behind the content.
+        // The line end after the content.
         at++;
         object = null;
       }
@@ -131,7 +131,7 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
   }
 }
 
-/** The oldest commit that has a file of this content; the id of the content where none has. */
+/** The oldest commit that contains a file with this content; the content's id when there is none. */
 export async function commitOf(root: string, blob: string): Promise<string> {
   const args = ['log', '--all', '--reflog', '--topo-order', '--no-textconv', '--no-ext-diff', '--format=%H'];
   const { stdout } = await promisify(execFile)(

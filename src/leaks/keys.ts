@@ -1,4 +1,4 @@
-/** Verifies reports of leaked tokens: ECDSA P-256 over the raw body, under the keys that a partner publishes. */
+/** Verifies reports of leaked tokens: ECDSA P-256 over the raw body, with keys published by a partner. */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
@@ -22,14 +22,14 @@ async function download(url: string): Promise<string> {
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > limits.leak_keys_bytes_max) throw new Error('the list of keys is too long');
+    if (bytes > limits.leak_keys_bytes_max) throw new Error('the list of keys is too large');
     chunks.push(chunk);
   }
-  if (statusCode !== 200) throw new Error(`the list of keys was answered with ${statusCode}`);
+  if (statusCode !== 200) throw new Error(`the request for the list of keys was answered with ${statusCode}`);
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Keys of other kinds are passed over: one of them verifies nothing here. */
+/** Ignores keys of other types, which cannot verify a report. */
 function keysIn(text: string): Map<string, KeyObject> {
   const { public_keys: listed } = JSON.parse(text) as { public_keys?: unknown };
   if (!Array.isArray(listed)) throw new Error('the list of keys has no public_keys');
@@ -42,7 +42,7 @@ function keysIn(text: string): Map<string, KeyObject> {
   return keys;
 }
 
-/** Keys are read when they are first needed, and again when they are old or one is asked for that is not known. */
+/** Reads the keys when they are first needed, when they are old, and when an unknown key id is requested. */
 export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
   let keys = new Map<string, KeyObject>();
   let readAt = Number.NEGATIVE_INFINITY;
@@ -52,7 +52,7 @@ export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
     try {
       keys = keysIn(await (source.startsWith('https:') ? download(source) : readFile(source, 'utf8')));
     } catch (error) {
-      // Keys that were read before go on being good.
+      // The keys already read stay valid.
       onError(error);
     }
     readAt = performance.now();
@@ -67,7 +67,7 @@ export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
       });
       await reading;
     }
-    // Whoever reports tries again later: nothing is lost.
+    // The reporter retries later, so nothing is lost.
     if (keys.size === 0) fail('unavailable', { retry_after: limits.leak_keys_interval_ms_min / 1_000 });
     return keys.get(id);
   }
@@ -78,7 +78,7 @@ export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
       const key = await find(keyId);
       if (key === undefined) return false;
       const signed = Buffer.from(signature, 'base64');
-      // The one text of these bytes: base64 is read loosely.
+      // Only the canonical base64 is accepted, because the decoder is lenient.
       if (signed.toString('base64') !== signature) return false;
       return verify('sha256', body, { key, dsaEncoding: 'der' }, signed);
     },

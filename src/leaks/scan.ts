@@ -1,4 +1,4 @@
-/** Looks for tokens in a folder, and where it is a git repository in all that its history holds. Nothing is read whole. */
+/** Searches a folder for tokens, and the whole history if it is a git repository. Files are streamed. */
 import { createReadStream, existsSync } from 'node:fs';
 import { opendir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -11,17 +11,17 @@ export interface LeakFound extends Found {
 }
 
 export interface ScanOptions {
-  /** Hears of what could not be read. */
+  /** Called for files that could not be read. */
   readonly onUnread: (place: string, error: unknown) => void;
 }
 
 const chunkBytes = 256 * 1024;
 
-/** A folder of which git keeps the history: with a work tree, or bare. */
+/** Whether the folder is a git repository, with a work tree or bare. */
 const isRepository = (path: string) =>
   existsSync(join(path, '.git')) || ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
 
-/** Files below a folder; links are not followed, and git's compressed objects are read by git. */
+/** All files below a folder. Does not follow links, and skips git's compressed objects, which git itself reads. */
 async function* filesBelow(path: string, options: ScanOptions): AsyncGenerator<string> {
   let entries: Awaited<ReturnType<typeof opendir>>;
   try {
@@ -50,7 +50,7 @@ async function* scanFiles(root: string, options: ScanOptions): AsyncGenerator<Le
   }
 }
 
-/** What every commit, tag and file of the history says, and the names of files. */
+/** Tokens in commits, tags, file contents and file names of the history. */
 async function* scanHistory(root: string): AsyncGenerator<LeakFound> {
   let finder = createFinder();
   for await (const piece of readObjects(root)) {
@@ -63,9 +63,9 @@ async function* scanHistory(root: string): AsyncGenerator<LeakFound> {
   }
 }
 
-/** Every place in which a token stands. Errors: of a path that is not there, and of git. */
+/** Every place that contains a token. Errors: for a missing path, and those of git. */
 export async function* scan(path: string, options: ScanOptions): AsyncGenerator<LeakFound> {
-  if (!(await stat(path)).isDirectory()) throw new Error(`${path} is no folder`);
+  if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
   yield* scanFiles(path, options);
   if (isRepository(path)) yield* scanHistory(path);
 }

@@ -1,6 +1,6 @@
-/** Counts of durations by bucket, cheap enough for every request: no labels, no objects, one array. */
+/** Histograms of durations, cheap enough for every request: no labels, no objects, one array. */
 
-/** Upper bounds of the buckets in seconds: from a call that is answered from memory to a receiver's last chance. */
+/** Upper bounds of the buckets in seconds: from a call answered from memory to the deadline of a webhook receiver. */
 export const durationBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60,
 ] as const;
@@ -8,11 +8,14 @@ export const durationBounds = [
 const boundsMs = durationBounds.map((seconds) => seconds * 1_000);
 
 export class Distribution {
-  /** Of each bucket alone, the last one without a bound. */
+  /** Count per bucket, not cumulative. The last bucket has no upper bound. */
   readonly counts = new Float64Array(boundsMs.length + 1);
   sumMs = 0;
 
-  /** In milliseconds; one may stand for several. Most are short, so the buckets are tried from the shortest. */
+  /**
+   * Adds a duration in ms, which may stand for `weight` durations. Most durations are short, so the search starts at
+   * the shortest bucket.
+   */
   observe(ms: number, weight = 1): void {
     let bucket = 0;
     while (bucket < boundsMs.length && ms > (boundsMs[bucket] as number)) bucket++;
@@ -21,7 +24,7 @@ export class Distribution {
   }
 }
 
-/** Distributions by a name, which must come from a bounded set. */
+/** Histograms by name. Names must come from a bounded set. */
 export class Distributions {
   readonly byName = new Map<string, Distribution>();
 
@@ -35,7 +38,7 @@ export class Distributions {
   }
 }
 
-/** Counts by two names, which must come from bounded sets. */
+/** Counts by two names. Both must come from bounded sets. */
 export class Counts {
   readonly byName = new Map<string, Map<string | number, number>>();
 
@@ -48,7 +51,7 @@ export class Counts {
     known.set(second, (known.get(second) ?? 0) + by);
   }
 
-  /** As rows of a figure with two labels. */
+  /** As rows of a metric with two labels. */
   *rows(): Iterable<readonly [labels: readonly string[], value: number]> {
     for (const [name, bySecond] of this.byName)
       for (const [second, value] of bySecond) yield [[name, String(second)], value];

@@ -1,10 +1,10 @@
-/** Structured logs, a line of JSON each, to standard output. Whatever looks like a token is masked on its way out. */
+/** Structured logs to standard output, one line of JSON each. Everything that looks like a token is masked. */
 import { type Logger, pino } from 'pino';
 import { maskTokens } from '../rules/token.js';
 
 export type { Logger };
 
-/** One for all lines of a process, so that none is written into another. */
+/** One destination for all loggers of a process, so that lines never mix. */
 let output: ReturnType<typeof pino.destination> | undefined;
 function open() {
   output ??= pino.destination({ fd: 1, sync: true });
@@ -17,38 +17,38 @@ export function createLog(level: string, role: string): Logger {
       level,
       base: { role, pid: process.pid },
       redact: { paths: ['*.token', 'token', 'authorization', '*.authorization'], censor: '[redacted]' },
-      // Paths of calls hold tokens, and errors of libraries may hold paths.
+      // Paths of calls contain tokens, and errors of libraries may contain paths.
       hooks: { streamWrite: maskTokens },
     },
     open(),
   );
 }
 
-/** What is told of one request; it has neither a path nor a header. */
+/** One request in the access log. Has neither path nor headers. */
 export interface Access {
-  /** names the request in other lines, and in the answer's `X-Request-Id` */
+  /** Id of the request, also in other log lines and in the answer's `X-Request-Id`. */
   readonly request: string;
   readonly verb: string;
-  /** Name of the method, path of the endpoint as the documents spell it, or `unknown`. */
+  /** Name of the method, path pattern of the endpoint, or `unknown`. */
   readonly call: string;
-  /** 0 when the client went before the answer */
+  /** 0 when the client disconnected before the answer. */
   readonly status: number;
   readonly ms: number;
-  /** who called, where that is known */
+  /** The caller, if known. */
   readonly bot?: number;
   readonly user?: number;
 }
 
 export interface AccessLog {
   note(access: Access): void;
-  /** Writes what waits. */
+  /** Writes the buffered lines. */
   close(): void;
 }
 
 const flushMs = 100;
 const waitingMax = 256;
 
-/** One line a request. Lines are gathered for a moment and written together: a write costs more than a line. */
+/** Writes one line per request. Lines are buffered for a moment, because a write costs more than a line. */
 export function createAccessLog(role: string): AccessLog {
   let waiting: string[] = [];
   let timer: NodeJS.Timeout | undefined;

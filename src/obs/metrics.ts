@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics of one process, with labels whose values are bounded. What happens often is counted where it happens, in plain
- * numbers, and handed over when somebody asks: looking up a set of labels costs more than a short call.
+ * Prometheus metrics of one process, with bounded label values. Frequent events are counted as plain numbers where they
+ * happen and read on a scrape, because looking up a set of labels costs more than a short call.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { type Distribution, durationBounds } from './distribution.js';
@@ -10,22 +10,22 @@ type Rows<V> = Iterable<readonly [labels: readonly string[], value: V]>;
 interface Named {
   readonly name: string;
   readonly help: string;
-  /** Absent where there is one value without labels. */
+  /** Absent for a single value without labels. */
   readonly labels?: readonly string[];
 }
 
-/** What a process tells of itself; read whenever metrics are asked for. */
+/** A metric of the process, read on each scrape. */
 export type Figure = Named &
   (
     | { readonly kind: 'gauge' | 'counter'; readonly read: () => number | Rows<number> }
     | { readonly kind: 'histogram'; readonly read: () => Rows<Distribution> }
   );
 
-/** A figure of one value that only grows. */
+/** A single value that only grows. */
 export const counter = (name: string, help: string, read: () => number): Figure => ({
   ...{ kind: 'counter', name, help, read },
 });
-/** A figure of one value that rises and falls. */
+/** A single value that rises and falls. */
 export const gauge = (name: string, help: string, read: () => number): Figure => ({
   ...{ kind: 'gauge', name, help, read },
 });
@@ -81,7 +81,7 @@ function* samplesOf(figure: Figure): Iterable<Sample> {
 
 export function createMetrics(info: BuildInfo): Metrics {
   const registry = new Registry();
-  // The default of 10 ms wakes an idle process up a hundred times a second.
+  // The default precision of 10 ms wakes an idle process a hundred times a second.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   new Gauge({
     name: 'petrel_build_info',
@@ -101,7 +101,7 @@ export function createMetrics(info: BuildInfo): Metrics {
     contentType: registry.contentType,
     tell(figure) {
       const { name, help, kind } = figure;
-      // What a registry asks of a metric: its own kinds keep a value for each set of labels, ours keep none.
+      // The interface that a registry needs. Metrics of the library keep a value per set of labels; ours keep none.
       const metric = {
         name,
         get: async () => ({ name, help, type: kind, values: [...samplesOf(figure)], aggregator: 'sum' }),

@@ -1,28 +1,31 @@
-/** Requests of a front by what was called, how it ended and how long it took. */
+/** Counts requests of a front by call, outcome and duration. */
 import { Counts, Distributions } from './distribution.js';
 import type { Figure } from './metrics.js';
 
 export interface RequestMeter {
-  /** For how many requests the time of the next one stands; 0 when it is not taken. */
+  /** How many requests the next measured time stands for; 0 to skip measuring. */
   weight(): number;
-  /** `call` is a name of the documents, never anything of the request itself; status 0: the client went before the answer. */
+  /**
+   * `call` is a name from the documents, never text of the request. Status 0: the client disconnected before the
+   * answer.
+   */
   over(call: string, status: number, ms: number, weight: number): void;
-  /** The calls that were made most often, at most `max` of them, and all others in one row under the name `other`. */
+  /** The most frequent calls, at most `max` of them, and all others combined as `other`. */
   told(max: number): CallFigures[];
   readonly figures: readonly Figure[];
 }
 
-/** What became of the calls of one name since the start. */
+/** Outcomes of the calls of one name since the start. */
 export interface CallFigures {
   readonly call: string;
   readonly ok: number;
-  /** 4xx but 429 */
+  /** 4xx except 429 */
   readonly refused: number;
   /** 429 */
   readonly slowed: number;
   /** 5xx */
   readonly failed: number;
-  /** the client went before the answer */
+  /** the client disconnected before the answer */
   readonly gone: number;
   /** By bucket of `durationBounds`. */
   readonly times: number[];
@@ -52,13 +55,15 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
   };
 }
 
-/** Their files are many, and told of together. */
+/** Pages with many files, each counted as one call. */
 const ownPages = /^\/(app|docs|ops)(?![^/])/;
 
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
-/** So many requests of a second are timed one by one; of those beyond, one in `sampled` stands for all: to read the clock twice costs
- * a call that is answered from memory a thirtieth of its time. */
+/**
+ * The first `timedEach` requests of a second are all timed; of the rest, one in `sampled` stands for the others.
+ * Reading the clock twice would cost a call from memory 3 % of its time.
+ */
 const timedEach = 1_000;
 const sampled = 16;
 
@@ -95,14 +100,14 @@ export function createRequestMeter(): RequestMeter {
     figures: [
       {
         name: 'petrel_requests_total',
-        help: 'Requests by what was called and status; 0 where the client went before the answer.',
+        help: 'Requests by call and status; 0 when the client disconnected before the answer.',
         kind: 'counter',
         labels: ['call', 'status'],
         read: () => counts.rows(),
       },
       {
         name: 'petrel_request_seconds',
-        help: 'Time from the head of a request to the end of its answer; polls and streams wait on purpose.',
+        help: 'Time from the head of a request to the end of its answer. Includes the waiting of polls and streams.',
         kind: 'histogram',
         labels: ['call'],
         *read() {

@@ -1,9 +1,9 @@
 /**
- * OpenTelemetry traces: request → scripts → event → delivery. This module is loaded only where the setting asks for it.
+ * OpenTelemetry traces: request → scripts → event → delivery. Loaded only when traces are on.
  *
- * A trace is made when its request is over, and named after the change that came of it: the chat, the message and its edit. Whoever
- * delivers that change, in whichever process, knows these and so knows the trace: nothing is carried along in Redis for it, and all
- * processes sample the same traces. What changed no message has a random name.
+ * A trace is made when its request ends. Its id is derived from the change that the request made: chat, message and
+ * edit. Any process that delivers the change derives the same id, so Redis need not carry it, and all processes sample
+ * the same traces. Requests that changed no message get a random id.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
@@ -27,21 +27,21 @@ interface Span {
 interface Under {
   readonly beginMs: number;
   readonly scripts: Array<{ readonly name: string; readonly beginMs: number; readonly endMs: number }>;
-  /** names the change, once it is known */
+  /** The name of the change, once known. */
   change: string | null;
 }
 
 export interface TracesOptions {
-  /** Where OTLP over HTTP is taken as JSON, for instance `http://127.0.0.1:4318/v1/traces`. */
+  /** URL that accepts OTLP over HTTP as JSON, for instance `http://127.0.0.1:4318/v1/traces`. */
   readonly url: string;
-  /** Share of traces that are kept, 0 to 1. */
+  /** Share of traces to keep, 0 to 1. */
   readonly ratio: number;
   readonly role: string;
   readonly version: string;
   readonly onError: (error: unknown) => void;
 }
 
-/** What became of an attempt to deliver. */
+/** The outcome of a delivery attempt. */
 export interface TracedDelivery {
   readonly bot: number;
   readonly kind: string;
@@ -50,18 +50,18 @@ export interface TracedDelivery {
   readonly madeMs: number;
   readonly latencyMs: number;
   readonly tries: number;
-  /** a status, or why there was no answer */
+  /** An HTTP status, or why there was no answer. */
   readonly outcome: string;
   readonly delivered: boolean;
 }
 
 export interface Traces {
-  /** Runs a request so that its scripts are known to be of it. */
+  /** Runs a request and assigns its scripts to it. */
   within<T>(work: () => T): T;
-  /** The request that runs now made this change. */
+  /** Records that the current request made this change. */
   changed(change: string): void;
   script(name: string, ms: number): void;
-  /** The request that runs now is over. */
+  /** Records that the current request has ended. */
   over(call: string, status: number): void;
   delivery(attempt: TracedDelivery): void;
   stop(): Promise<void>;
@@ -71,7 +71,10 @@ const waitingMax = 4_096;
 const sendMs = 1_000;
 const sendMsMax = 5_000;
 
-/** Names a change: a chat as the store spells it, a message, and when it was edited in seconds, 0 for never. */
+/**
+ * The name of a change: the chat as the store names it, the message id, and the edit time in seconds, 0 if never
+ * edited.
+ */
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
 
@@ -89,7 +92,7 @@ const attributesOf = (attributes: Attributes) =>
     value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
   }));
 
-/** As OTLP spells it; times are decimal texts in nanoseconds. */
+/** A span in OTLP JSON. Times are decimal text in nanoseconds. */
 const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   ...span,
   startTimeUnixNano: `${Math.round(beginMs * 1_000)}000`,
@@ -109,7 +112,7 @@ export function createTraces({ url, ratio, role, version, onError }: TracesOptio
   };
   const isKept = (traceId: string) => Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 < ratio;
 
-  /** What cannot be sent is lost: nobody waits for traces. */
+  /** Drops spans when too many wait, because nothing may wait for traces. */
   function add(spans: readonly Span[]): void {
     if (waiting.length + spans.length <= waitingMax) waiting.push(...spans);
   }
@@ -126,7 +129,7 @@ export function createTraces({ url, ratio, role, version, onError }: TracesOptio
       signal: AbortSignal.timeout(sendMsMax),
     });
     await answer.arrayBuffer();
-    if (!answer.ok) throw new Error(`traces were refused with ${answer.status}`);
+    if (!answer.ok) throw new Error(`the collector refused traces with ${answer.status}`);
   }
 
   const timer = setInterval(() => void send().catch(onError), sendMs);
@@ -180,7 +183,7 @@ export function createTraces({ url, ratio, role, version, onError }: TracesOptio
       const { traceId, root } = idsOf(change);
       if (!isKept(traceId)) return;
       const endMs = nowMs();
-      // Each bot has an event of its own; further attempts hang on the one that the first attempt told of.
+      // Each bot has its own event span. Further attempts are children of the event that the first attempt reported.
       const event = createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
       const waited: Span = {
         ...{ traceId, spanId: event, parentSpanId: root, name: `event ${kind}`, kind: 1 },

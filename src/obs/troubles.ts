@@ -1,20 +1,20 @@
-/** What fails in the background says so once in a while, not at each attempt, and says what that means. */
+/** Logs background failures at intervals instead of at each attempt, with what they mean. */
 import type { Logger } from './log.js';
 
 export interface Troubles {
-  /** For what is broken until somebody mends it, or until what it needs is back. */
+  /** Reports a failure that lasts until someone fixes it, or until a dependency is back. */
   onError(source: string): (error: unknown) => void;
   /**
-   * For what a load, a lock that ran out or a dependency that is away only puts off: `meaning` tells what that costs. What is no
-   * delay by `isDelay` is an error.
+   * Reports work that load, an expired lock or an unavailable dependency only delays. `meaning` says what the delay
+   * costs. Errors that `isDelay` does not accept are reported as failures.
    */
   onDelay(source: string, meaning: string, isDelay?: (error: unknown) => boolean): (error: unknown) => void;
 }
 
-/** A source is heard once in so many milliseconds. */
+/** Minimum ms between two lines about one source. */
 const quietMs = 5_000;
 
-/** A caller is told little of why; the cause says more. */
+/** The message for callers says little. The cause is more precise. */
 const reasonOf = (error: unknown) => {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
@@ -36,7 +36,7 @@ export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, now = () => 
     onDelay:
       (source, meaning, isDelay = () => true) =>
       (error) => {
-        // A delay keeps nobody from hearing of an error.
+        // A delay must not suppress the report of a failure, so it is logged under another key.
         if (!isDelay(error)) failed(source, error);
         else if (isHeard(`${source} late`)) log.warn({ source, reason: reasonOf(error) }, meaning);
       },

@@ -1,4 +1,7 @@
-/** The task `accept-postgres`: takes a Postgres back that another one has replaced. Nodes then treat it as one that went back. */
+/**
+ * The task `accept-postgres`: accepts a Postgres server again after another one replaced it. Nodes then treat it like a
+ * server that lost transactions.
+ */
 import { type Config, redisOf, requireSettings } from '../config/config.js';
 import type { Logger } from '../obs/log.js';
 import { loadServerState } from '../postgres/messages/history.js';
@@ -8,7 +11,9 @@ import { shardUrls } from '../processes/shards.js';
 import { createRunner } from '../redis/scripts/scripts.js';
 import { makeKeys } from '../store/core/keys.js';
 
-/** `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard, or what Redis or Postgres is unavailable with. */
+/**
+ * `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard, or those of Redis and Postgres.
+ */
 export async function acceptPostgres(
   given: Config,
   shard: number,
@@ -17,7 +22,7 @@ export async function acceptPostgres(
 ): Promise<void> {
   const config = requireSettings(given, ['DATABASE_URL']);
   const url = shardUrls(config).find(({ id }) => id === shard)?.url;
-  if (url === undefined) throw new StartError(`DATABASE_SHARDS names no shard ${shard}`);
+  if (url === undefined) throw new StartError(`DATABASE_SHARDS has no shard ${shard}`);
   const keys = makeKeys(config.PARTITIONS);
   const onError = (err: Error) => log.warn({ err }, 'redis');
   const { connection, hints } = openRedis(redisOf(given), keys, 'accept-postgres', onError);
@@ -25,7 +30,7 @@ export async function acceptPostgres(
   try {
     await connection.ready(given.START_MS);
     const { server: running, history: server, standby } = await loadServerState(pool);
-    if (standby) throw new StartError('this Postgres is a standby: promote it, and nodes accept it');
+    if (standby) throw new StartError('this Postgres is a standby: promote it, then nodes accept it');
     const runner = createRunner({ connection, recover: async () => {} });
     await runner.call('history/accept', 0, { history: keys.postgres(shard) }, { server, running });
     say(`postgres     system ${server.split(' ')[0]}, timeline ${server.split(' ')[1]}: nodes accept it`);

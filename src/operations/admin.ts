@@ -1,4 +1,4 @@
-/** The tasks `admin …`: tokens of administrators, and the log of what they called. */
+/** The tasks `admin …`: administrators' tokens, and the log of their calls. */
 import { userInfo } from 'node:os';
 import { z } from 'zod';
 import { nowMs } from '../clock.js';
@@ -10,7 +10,7 @@ import { personName, username } from '../wire/fields.js';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const timeOf = (seconds: number) => new Date(seconds * 1_000).toISOString();
 
-/** Runs `work` as an entry of the log. */
+/** Runs `work` and records it in the log. */
 async function noted<T>(
   { store }: Backends,
   action: string,
@@ -29,17 +29,17 @@ async function noted<T>(
   }
 }
 
-/** Prints a new token, this once. Throws a StartError for a name that cannot be used. */
+/** Prints a new token, which is never shown again. Throws a StartError for an invalid name. */
 export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
-    throw new StartError('a name has up to 32 small letters, digits, dots, hyphens and underscores');
+    throw new StartError('a name has up to 32 lower-case letters, digits, dots, hyphens and underscores');
   if (days !== null && !(Number.isInteger(days) && days >= 1 && days <= 3_650))
     throw new StartError('--days must be a whole number from 1 to 3650');
   const made = await noted(backends, 'petrel admin tokens add', name, async () => {
     const added = await backends.store.admins.add(name, days);
-    if (added === 'taken') throw new StartError(`there is a token ${name} already: revoke it first`);
+    if (added === 'taken') throw new StartError(`a token ${name} already exists: revoke it first`);
     if (added === 'full')
-      throw new StartError(`there are ${limits.admin_tokens_max} tokens already: revoke one first`);
+      throw new StartError(`there are already ${limits.admin_tokens_max} tokens: revoke one first`);
     return added;
   });
   say(made.token);
@@ -56,20 +56,20 @@ export async function listAdmins({ store }: Backends): Promise<void> {
   }
 }
 
-/** Returns once no node accepts the token. Throws a StartError when there is none of this name. */
+/** Returns once no node accepts the token. Throws a StartError when no token has this name. */
 export async function revokeAdmin(backends: Backends, name: string): Promise<void> {
   await noted(
     backends,
     'petrel admin tokens revoke',
     name.slice(0, limits.admin_target_length_max),
     async () => {
-      if (!(await backends.store.admins.revoke(name))) throw new StartError(`there is no token ${name}`);
+      if (!(await backends.store.admins.revoke(name))) throw new StartError(`no token is named ${name}`);
     },
   );
-  say(`${name} is revoked: no node accepts the token any more`);
+  say(`${name} is revoked: no node accepts this token now`);
 }
 
-/** Prints the newest `count` entries of the log. Throws a StartError for a count that is no number. */
+/** Prints the newest `count` entries of the log. Throws a StartError for an invalid count. */
 export async function listCalls({ store }: Backends, count: number): Promise<void> {
   if (!Number.isInteger(count) || count < 1) throw new StartError('--limit must be a whole number from 1');
   let before: number = limits.id_max;
@@ -88,7 +88,10 @@ export async function listCalls({ store }: Backends, count: number): Promise<voi
   }
 }
 
-/** Makes a person and prints their first token, this once. Throws a StartError where the name is refused. */
+/**
+ * Creates a person and prints their first token, which is never shown again. Throws a StartError for an invalid or
+ * taken name.
+ */
 export async function addPerson(backends: Backends, given: string, firstName: string): Promise<void> {
   const parsed = z
     .object({ username, first_name: personName })
@@ -97,7 +100,7 @@ export async function addPerson(backends: Backends, given: string, firstName: st
     const [wrong] = parsed.error.issues;
     throw new StartError(
       wrong?.path[0] === 'username'
-        ? `${given} cannot be a username: ${limits.username_length_min} to ${limits.username_length_max} letters, digits and single underscores, a letter first and no underscore last`
+        ? `${given} cannot be a username: ${limits.username_length_min} to ${limits.username_length_max} letters, digits and single underscores, starting with a letter and not ending with an underscore`
         : `a first name has 1 to ${limits.person_name_length_max} characters`,
     );
   }

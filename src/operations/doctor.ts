@@ -1,4 +1,4 @@
-/** The task `doctor`: prints what runs, on which versions, how far write-behind has come, and what is not as it should be. */
+/** The task `doctor`: prints the state of the installation: processes, versions, journal, and findings. */
 
 import { ratesOf, ratesText, redisOf } from '../config/config.js';
 import { version } from '../config/version.js';
@@ -13,18 +13,18 @@ import { shownUrl } from '../redis/slots.js';
 
 const mebibytes = (bytes: number): string => `${Math.round((bytes * 10) / 1024 ** 2) / 10} MiB`;
 
-/** Prints findings; returns whether any is bad. */
+/** Prints the findings. Returns whether there is a problem. */
 function tell(facts: Facts, say: (line: string) => void): boolean {
   const found = findingsOf(facts);
   for (const { bad, what, todo } of found) {
     say(`${bad ? 'WRONG' : 'advice'}${' '.repeat(bad ? 8 : 7)}${what}`);
     if (todo !== '') say(`             → ${todo}`);
   }
-  if (found.length === 0) say('well         everything is as it should be');
+  if (found.length === 0) say('well         no problems found');
   return found.some(({ bad }) => bad);
 }
 
-/** Returns whether all is well: what is merely not advised counts for nothing. Errors: what Redis or Postgres is unavailable with. */
+/** Returns whether there is no problem; advice does not count. Errors: those of an unavailable Redis or Postgres. */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;
   const say = (line: string) => process.stdout.write(`${line}\n`);
@@ -62,10 +62,10 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
   const fullest = state.reduce((a, b) => (fullness(b) > fullness(a) ? b : a));
   const closed = state.filter((p) => p.run !== connection.at(p.partition)?.runId());
   say(
-    `partitions   ${state.length}, ${closed.length === 0 ? 'all open' : `${closed.length} to be opened by the next change`}`,
+    `partitions   ${state.length}, ${closed.length === 0 ? 'all open' : `${closed.length} opened by the next change`}`,
   );
   say(
-    `journal      ${waiting} entries wait; the fullest partition (${fullest.partition}) has ${fullest.length} of ${fullest.highWater}, ${mebibytes(fullest.bytes)} of ${mebibytes(fullest.bytesMax)}`,
+    `journal      ${waiting} entries waiting; the fullest partition (${fullest.partition}) has ${fullest.length} of ${fullest.highWater}, ${mebibytes(fullest.bytes)} of ${mebibytes(fullest.bytesMax)}`,
   );
   const last = state.reduce<Date | null>(
     (a, p) => (p.flushedAt && (!a || p.flushedAt > a) ? p.flushedAt : a),

@@ -1,18 +1,21 @@
-/** The tasks `bots …` and `users …`: operators suspend bots and people, and let them go on (behaviour §14). */
+/** The tasks `bots …` and `users …`: suspend bots and people, and end suspensions (behaviour §14). */
 
 import { findName } from '../postgres/accounts/users.js';
 import { asDatabase } from '../postgres/sql.js';
 import { type Backends, StartError } from '../processes/backends.js';
 
-/** Id of whoever an argument names by id or username. Throws a StartError when a username is nobody's. */
+/** The id for an argument that is an id or a username. Throws a StartError for an unknown username. */
 async function idOf({ pool }: Backends, name: string): Promise<number> {
   if (/^\d{1,13}$/.test(name)) return Number(name);
   const id = await findName(asDatabase(pool), name.replace(/^@/, ''));
-  if (id === null) throw new StartError(`nobody is called ${name}`);
+  if (id === null) throw new StartError(`nobody has the username ${name}`);
   return id;
 }
 
-/** Returns when no node accepts the tokens any more, or all do again. Throws a StartError when there is no such bot or person. */
+/**
+ * Returns when all nodes refuse the tokens, or accept them again. Throws a StartError when there is no such bot or
+ * person.
+ */
 export async function suspend(
   backends: Backends,
   what: 'bot' | 'user',
@@ -25,5 +28,5 @@ export async function suspend(
   await call(id, suspended).catch((error: { readonly kind?: string }) => {
     throw error.kind === `${what}_not_found` ? new StartError(`there is no ${what} ${name}`) : error;
   });
-  process.stdout.write(`${what} ${id} ${suspended ? 'is suspended' : 'goes on'}\n`);
+  process.stdout.write(`${what} ${id} ${suspended ? 'is suspended' : 'is active again'}\n`);
 }

@@ -1,6 +1,6 @@
 /**
- * The task `redis rebuild`: after Redis lost its data, opens what Postgres has of it and says what is gone. Nodes would do the same
- * on their own, partition by partition; this does it at once and tells.
+ * The task `redis rebuild`: after Redis lost its data, loads what Postgres has and reports what is lost. Nodes would
+ * load it on demand, partition by partition; this task does it at once.
  */
 import { journalState, lastLoss } from '../journal/state.js';
 import { limits } from '../limits.js';
@@ -9,7 +9,7 @@ import { listWebhooks } from '../postgres/webhooks/webhooks.js';
 import type { Backends } from '../processes/backends.js';
 import { describeRecords } from '../store/core/redis_state.js';
 
-/** Opens the queue of each bot with a webhook, as its next update would: with the kinds that it asked for. */
+/** Opens the queue of each bot with a webhook, with its allowed update kinds, as its next update would. */
 async function openQueues({ pool, store }: Backends): Promise<number> {
   const db = asDatabase(pool);
   let opened = 0;
@@ -23,21 +23,23 @@ async function openQueues({ pool, store }: Backends): Promise<number> {
   }
 }
 
-/** Every partition was opened when the backends were. */
+/** Opening the backends already opened every partition. */
 export async function rebuildRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { pool, connection } = backends;
   const state = await journalState(backends);
   const waiting = state.reduce((sum, { length }) => sum + length, 0);
   const loss = await lastLoss(pool);
-  say(`partitions   ${state.length} on ${connection.nodes().length} of Redis, all open`);
-  if (loss === null) say('lost         nothing that Postgres knows of');
+  say(`partitions   ${state.length} on ${connection.nodes().length} Redis servers, all open`);
+  if (loss === null) say('lost         no loss is recorded in Postgres');
   else {
     const flushed = loss.flushed_at === null ? 'never' : new Date(loss.flushed_at).toISOString();
     say(`lost         noticed ${new Date(loss.at).toISOString()} in ${loss.partitions} partitions:`);
-    say(`             what was acknowledged and not written behind; the last write before was ${flushed}`);
+    say(
+      `             acknowledged changes that were not in Postgres; the last write to Postgres before was ${flushed}`,
+    );
   }
-  say(`journal      ${waiting} entries wait for Postgres`);
+  say(`journal      ${waiting} entries waiting for Postgres`);
   say(`webhooks     ${await openQueues(backends)} queues are open`);
-  say('records      of Redis, and where each comes from after a loss:');
+  say('records      kinds of records in Redis, and how each is restored:');
   for (const line of describeRecords()) say(line);
 }

@@ -1,11 +1,11 @@
-/** The task `tokens scan`: finds tokens in a folder or a git repository, and blocks those of the installation at once. */
+/** The task `tokens scan`: finds tokens in a folder or a git repository, and blocks those of the installation. */
 import { type LeakFound, scan } from '../leaks/scan.js';
 import { StartError } from '../processes/installation.js';
 import { maskTokens } from '../rules/token.js';
 import type { Store } from '../store/store.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-/** A name of a file may be anything. */
+/** Masks tokens and replaces control characters: a file name may contain anything. */
 const shown = (place: string) => maskTokens(place).replace(/\p{Cc}/gu, '\uFFFD');
 const batchMax = 500;
 const rememberedMax = 100_000;
@@ -14,18 +14,18 @@ const whoseOf = { bot: 'bot', user: 'person', admin: 'administrator' } as const;
 
 type Stores = Pick<Store, 'leaks' | 'admins'>;
 
-/** Ends the token of an administrator; false when it is not valid here. */
+/** Revokes an administrator's token; false when it is not valid here. */
 async function revoked({ admins }: Stores, token: string): Promise<boolean> {
   const found = await admins.find(token);
   return found !== null && admins.revoke(found.name);
 }
 
-/** What became of a token: of another installation or made up, or dead from now on. */
+/** What happened to a token: unknown here, or blocked from now on. */
 type Verdict = 'blocked' | 'not known here' | 'not blocked';
 
 /**
- * Prints every place with its token masked, and returns how many there are. Without a store nothing is blocked. Errors:
- * StartError.
+ * Prints every place with its token masked, and returns how many there are. Without a store, nothing is blocked.
+ * Errors: StartError.
  */
 export async function scanTokens(path: string, store: Stores | null): Promise<number> {
   const verdicts = new Map<string, Verdict>();

@@ -1,47 +1,50 @@
-/** The tasks `tokens …`: what operators do about keys, peppers and leaked tokens. No token is ever printed. */
+/** The tasks `tokens …`: rotate keys and peppers, and list leaked tokens. No token is ever printed. */
 import { limits } from '../limits.js';
 import { type Backends, StartError } from '../processes/backends.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
-/** Seals everything anew. Errors: StartError while a running node still seals, or looks up, under a former one. */
+/**
+ * Re-encrypts everything with the first key and pepper. Errors: StartError while a running node still uses a former
+ * first key or pepper.
+ */
 export async function rotateKeys({ store, secrets, ring, connection }: Backends): Promise<void> {
   const [key] = secrets.checks.keys;
   const [pepper] = secrets.checks.peppers;
   for (const other of await ring.others()) {
     if (other.keys[0]?.id !== key?.id)
       throw new StartError(
-        `a node that runs still seals under the key ${other.keys[0]?.id}: list ${key?.id} first in TOKEN_KEYS of every node, then rotate`,
+        `a running node still encrypts with the key ${other.keys[0]?.id}: put ${key?.id} first in TOKEN_KEYS of every node, then rotate`,
       );
     if (other.peppers[0] !== pepper)
       throw new StartError(
-        'a node that runs still has another first pepper: list the new one first in TOKEN_PEPPER of every node, then rotate',
+        'a running node still has another first pepper: put the new one first in TOKEN_PEPPER of every node, then rotate',
       );
   }
   const { sealed, left, onFormerPepper } = await store.rotation(connection).run();
   say(
-    `sealed anew  ${counted(sealed.bot, 'bot token')}, ${counted(sealed.webhook, 'webhook')}, ` +
+    `re-encrypted  ${counted(sealed.bot, 'bot token')}, ${counted(sealed.webhook, 'webhook')}, ` +
       `${counted(sealed.idempotency, 'kept answer')}${sealed.installation > 0 ? ', the root' : ''}`,
   );
   if (left > 0)
     throw new StartError(
-      `${counted(left, 'box', 'boxes')} changed meanwhile or wait to be copied: run it again`,
+      `${counted(left, 'box', 'boxes')} changed meanwhile or wait to be copied: run this command again`,
     );
   const former = secrets.checks.keys.slice(1).map(({ id }) => id);
   say(
-    `keys         everything is under ${key?.id}${former.length > 0 ? `; no box needs ${former.join(', ')} any more` : ''}`,
+    `keys         everything is under ${key?.id}${former.length > 0 ? `; ${former.join(', ')} can be removed` : ''}`,
   );
   const peppers = secrets.checks.peppers.length - 1;
-  if (peppers > 0 && onFormerPepper === 0) say('peppers      no token needs a former pepper any more');
+  if (peppers > 0 && onFormerPepper === 0) say('peppers      former peppers can be removed');
   else if (peppers > 0)
     say(
-      `peppers      up to ${counted(onFormerPepper, 'token')} of people may still need a former pepper: each moves when it is ` +
-        'used next, and is lost if the pepper goes before',
+      `peppers      up to ${counted(onFormerPepper, 'token')} of people may still need a former pepper: each changes to the new one at its ` +
+        'next use, and stops working if the pepper is removed before',
     );
 }
 
-/** Lists what leaked, the latest first. */
+/** Lists leaked tokens, latest first. */
 export async function listLeaked({ store }: Backends): Promise<void> {
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const page = await store.leaks.list(before, limits.page_size_max);

@@ -1,4 +1,4 @@
-/** The tasks `webhooks …`: what operators see of deliveries and can have done again. URLs show no more than their host. */
+/** The tasks `webhooks …`: show and repeat deliveries. Of URLs, only the host is shown. */
 import { limits } from '../limits.js';
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks/webhooks.js';
@@ -9,7 +9,7 @@ const say = (line: string) => process.stdout.write(`${line}\n`);
 const shownTime = (seconds: number) => new Date(seconds * 1_000).toISOString();
 const attemptsShown = 20;
 
-/** The bot that an argument names by its id or its username. Throws a StartError when there is none. */
+/** The bot for an argument that is its id or username. Throws a StartError when there is none. */
 async function botOf({ store }: Backends, name: string): Promise<number> {
   const bot = /^\d{1,13}$/.test(name)
     ? await store.bots.find(Number(name))
@@ -30,7 +30,7 @@ export async function listAll({ pool, store }: Backends): Promise<void> {
       ]);
       const host = webhook ? new URL(webhook.url).host : '-';
       const error = info.error ? `  ${shownTime(info.error.date)} ${info.error.message}` : '';
-      say(`${id}  @${username}  ${host}  ${info.pending} waiting  ${dead} dead${error}`);
+      say(`${id}  @${username}  ${host}  ${info.pending} pending  ${dead} dead${error}`);
     }
     const last = page.at(-1);
     if (last === undefined || page.length < limits.page_size_max) return;
@@ -50,7 +50,7 @@ export async function show(backends: Backends, name: string): Promise<void> {
     store.attempts.list(id, everything, limits.id_max, attemptsShown),
   ]);
   say(`bot          ${id}`);
-  if (webhook === null) say('webhook      none: it polls');
+  if (webhook === null) say('webhook      none: the bot polls');
   else {
     say(`webhook      ${new URL(webhook.url).origin}, set as ${webhook.address ?? 'no address'}`);
     say(`connections  at most ${webhook.maxConnections}`);
@@ -78,9 +78,9 @@ export interface ReplayOptions {
 function askOf({ from, to, deadLetters = false }: ReplayOptions): ReplayAsk {
   if (from === undefined && to === undefined && deadLetters) return allDead;
   if (from === undefined || to === undefined)
-    throw new StartError('say which updates: --from and --to, or --dead-letters');
+    throw new StartError('choose the updates: --from and --to, or --dead-letters');
   if (![from, to].every((text) => /^\d{1,13}$/.test(text)) || Number(to) < Number(from))
-    throw new StartError('--from and --to are update ids, the second no less than the first');
+    throw new StartError('--from and --to must be update ids, and --to not below --from');
   return { from: Number(from), to: Number(to), delivered: !deadLetters, ofOwner: false };
 }
 

@@ -1,4 +1,4 @@
-/** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
+/** Opens what every role needs, in order: Redis, Postgres, the checks that they belong together, and the store. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, providerOf, redisOf, requireAll } from '../config/config.js';
 import { version } from '../config/version.js';
@@ -46,9 +46,9 @@ export interface Backends {
   /** Id of the installation. */
   readonly installation: string;
   readonly log: Logger;
-  /** Of the control database. */
+  /** The control database. */
   readonly pool: Pool;
-  /** Databases of the written-behind tables. */
+  /** Databases of the tables that flushers write. */
   readonly shards: Shards;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
@@ -59,42 +59,42 @@ export interface Backends {
   readonly ring: Ring;
   readonly store: Store;
   readonly files: Files;
-  /** Why uploaded files cannot be written at the moment; null when they can. */
+  /** Why uploaded files cannot be written now; null when they can. */
   readonly filesProblem: () => Promise<string | null>;
-  /** Whether nothing may be sent to webhooks and browsers: this is a drill. */
+  /** Whether this is a drill: nothing is sent to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
-  /** What roles of this process tell of themselves, for its metrics. */
+  /** Metrics of the roles in this process. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** What this process tells the others of itself, once it serves. */
+  /** What this process reports to the others, once it serves. */
   readonly node: OwnNode;
-  /** Absent where no traces are asked for. */
+  /** Absent when traces are off. */
   readonly traces: Traces | undefined;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
 }
 
-/** What it costs when these fail for lack of Redis, of Postgres or of time. */
+/** What it means when these tasks fail because Redis, Postgres or time is short. Logged with the failure. */
 const meaning = {
   wakeQueue:
     'a wake-up of a delivery worker was late, repeated or lost: no update is lost, a sweep finds it within a second',
   background:
-    'background work is late: nothing is lost, it is done again within seconds by this process or another',
+    'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/** Redis or Postgres was away, slow or full: what was asked may be asked again. */
+/** Redis or Postgres was away, slow or full. The call may be repeated. */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/** A wrong setting or version does not mend itself; what is away may come back. */
+/** Wrong settings and versions are final. A server that is away may come back. */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||
   (error instanceof RedisCheckError && !error.away) ||
   (error instanceof IdentityError && !error.passing);
 
-/** The reason why a Postgres server was refused, if that caused the error. */
+/** Why a Postgres server was refused, if that caused the error. */
 function refusalIn(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof RefusedServer) return at.message;
   return undefined;
@@ -102,7 +102,7 @@ function refusalIn(error: unknown): string | undefined {
 
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
-/** Tries again what is away, with a growing and jittered rest, until `msMax` after this was made. Error: StartError with the last reason. */
+/** Retries with jittered exponential backoff, until `msMax` after creation. Error: StartError with the last reason. */
 function createPatience(log: Logger, msMax: number): Patience {
   const deadline = performance.now() + msMax;
   return async (what, attempt) => {
@@ -113,7 +113,7 @@ function createPatience(log: Logger, msMax: number): Patience {
         if (isFinal(error)) throw error;
         const reason = refusalIn(error) ?? ((error as Error).message || (error as { code?: string }).code);
         if (performance.now() > deadline)
-          throw new StartError(`${what} did not come within ${msMax / 1_000} s (START_MS): ${reason}`);
+          throw new StartError(`${what} was not available within ${msMax / 1_000} s (START_MS): ${reason}`);
         if (tries === 0) log.warn({ reason }, `waiting for ${what}`);
         const rest = reconnectDelay(tries);
         await sleep(Math.min(rest, Math.max(0, deadline - performance.now()) + 1));
@@ -122,7 +122,7 @@ function createPatience(log: Logger, msMax: number): Patience {
   };
 }
 
-/** The servers of a target, and the channels on them. */
+/** The Redis servers of a target, and the pub/sub channels on them. */
 export function openRedis(
   target: RedisTarget,
   keys: Keys,
@@ -143,7 +143,10 @@ export function openRedis(
   return { connection: cluster, hints: createHints(cluster, name, onError) };
 }
 
-/** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
+/**
+ * One queue on a single server, several on a cluster. The keys may differ: an installation never runs nodes of both
+ * kinds.
+ */
 function openWakeQueue(
   target: RedisTarget,
   keys: Keys,
@@ -160,7 +163,7 @@ function openWakeQueue(
   });
 }
 
-/** Opens every partition under the history of the server that carries it. */
+/** Opens every partition under the current run id of the server that holds it. */
 async function openPartitions(connection: RedisServers, recovery: Recovery, count: number): Promise<void> {
   const byRun = new Map<string, number[]>();
   for (let partition = 0; partition < count; partition++) {
@@ -170,7 +173,7 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
-/** Waits until Redis is usable. Errors: IdentityError where it is that of another installation, or `unavailable`. */
+/** Waits until Redis is usable. Errors: IdentityError when Redis belongs to another installation, or `unavailable`. */
 async function reachRedis(connection: RedisServers, identity: Identity): Promise<void> {
   await connection.ready(1_000).catch((error: Error) => {
     throw identity.refusal() ?? error;
@@ -178,15 +181,15 @@ async function reachRedis(connection: RedisServers, identity: Identity): Promise
 }
 
 const adopted =
-  'the installation uses an empty Redis from now on: what the former one had and Postgres has not is lost';
+  'the installation now uses an empty Redis: changes that were only in the former Redis are lost';
 
 function tellMemory(log: Logger, full: boolean, server: string): void {
   if (full)
-    log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, all else goes on');
-  else log.info({ server }, 'Redis has room again: sends and uploads are accepted');
+    log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, other calls continue');
+  else log.info({ server }, 'Redis has free memory again: sends and uploads are accepted');
 }
 
-/** The built-in bot is there before anybody can look for it. */
+/** Creates the management bot before any caller can look for it. */
 async function openManagementBot(store: Store, username: string): Promise<number> {
   try {
     return await store.management.ensure(managementIdentity(username));
@@ -197,8 +200,8 @@ async function openManagementBot(store: Store, username: string): Promise<number
 }
 
 /**
- * Opens everything a role needs; `adoption` says what is done about an empty Redis. Errors: ConfigError, StartError, IdentityError,
- * or what Redis or Postgres said last.
+ * Opens everything a role needs. `adoption` says whether an empty Redis is accepted. Errors: ConfigError, StartError,
+ * IdentityError, or the last error of Redis or Postgres.
  */
 export async function openBackends(
   given: Config,
@@ -224,7 +227,7 @@ export async function openBackends(
     onRefused: (reason) =>
       log.error({ reason }, 'Redis and Postgres do not belong together: neither is used'),
     onAdopted: (generation) => log.warn({ generation }, adopted),
-    onError: onDelay('the comparison of Redis with Postgres', 'it is made again within seconds'),
+    onError: onDelay('the identity check of Redis and Postgres', 'the check is repeated within seconds'),
   });
   await patiently('Postgres', () => identity.open((pool) => checkSettings(asDatabase(pool), config)));
   const { connection, hints } = openRedis(target, keys, role, onError('redis'), identity.admit);
@@ -232,20 +235,20 @@ export async function openBackends(
   const databases = openShards({
     ...{ config, keys, role, node: node.id, connection, runner: () => runner, events: went, identity },
     onError: onError('postgres'),
-    onLate: onDelay('marks and the shard map of Postgres', 'both are learned later'),
+    onLate: onDelay('the marks and the shard map in Postgres', 'both are read later'),
   });
   const { pool, db } = databases.all[0];
   const traces = config.OTLP_TRACES_URL
     ? (await import('../obs/traces.js')).createTraces({
         ...{ url: config.OTLP_TRACES_URL, ratio: config.OTLP_TRACES_RATIO, role, version },
-        onError: onDelay('traces', 'traces are lost, and nothing else'),
+        onError: onDelay('traces', 'some traces are lost, nothing else'),
       })
     : undefined;
   const histories = tellHistories(log);
   const pauses = createPauses((pause) =>
     log.warn(
       { ...pause },
-      'calls on a partition waited, or were refused, while its slot moved: nothing is lost',
+      'calls on a partition waited or were refused while its slot migrated: nothing is lost',
     ),
   );
   const recovery = createRecovery({
@@ -281,7 +284,7 @@ export async function openBackends(
     /^(front|all)$/.test(role) && urls.length > 0
       ? createReplicas({
           ...{ urls, max: config.POSTGRES_POOL, name: role },
-          onError: onDelay('replica of Postgres', 'the primary is read from'),
+          onError: onDelay('the Postgres replica', 'reads go to the primary'),
         })
       : noReplicas;
   const store = createStore({

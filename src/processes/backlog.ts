@@ -1,4 +1,4 @@
-/** What waits in Redis over all partitions, and how full its servers are: looked at every few seconds, so that metrics are cheap. */
+/** Counts backlogs over all partitions, and the memory of the Redis servers, every few seconds for the metrics. */
 import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { type Figure, gauge } from '../obs/metrics.js';
@@ -7,7 +7,7 @@ import { shownUrl } from '../redis/slots.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-/** What waits in Redis over all partitions. */
+/** Counts of what waits in Redis, over all partitions. */
 export interface Backlog {
   journal: number;
   fullestJournal: number;
@@ -15,14 +15,14 @@ export interface Backlog {
   outbox: number;
   webhooksDue: number;
   webhooksOverdue: number;
-  /** in seconds, of the webhook that waits longest */
+  /** Seconds since the most overdue webhook was due. */
   webhookOverdueSeconds: number;
 }
 
 interface ServerState {
   readonly usedBytes: number;
   readonly maxBytes: number;
-  /** 1 when the last write and rewrite of the append-only file went well. */
+  /** 1 when the last write and rewrite of the append-only file succeeded. */
   readonly appending: number;
 }
 
@@ -44,7 +44,7 @@ const nothingWaits = (): Backlog => ({
   ...{ webhooksDue: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
 });
 
-/** Errors: what Redis is unavailable with. */
+/** Errors: `unavailable`. */
 export async function readBacklog({
   connection,
   keys,
@@ -83,7 +83,10 @@ export async function readBacklog({
 }
 
 export function startBacklog({ connection, keys, troubles, figures }: Backends): Role {
-  const onError = troubles.onDelay('the figures of Redis', 'what waits is told as it was before');
+  const onError = troubles.onDelay(
+    'counting the backlogs in Redis',
+    'the metrics keep the last known counts',
+  );
   let backlog = nothingWaits();
   const servers = new Map<string, ServerState>();
   let looking = false;
@@ -114,7 +117,11 @@ export function startBacklog({ connection, keys, troubles, figures }: Backends):
     },
   });
   figures.push(
-    gauge('petrel_journal_entries', 'Journal entries that wait, over all partitions.', () => backlog.journal),
+    gauge(
+      'petrel_journal_entries',
+      'Journal entries waiting to be written to Postgres, over all partitions.',
+      () => backlog.journal,
+    ),
     gauge(
       'petrel_journal_fullest',
       'Entries in the fullest journal; changes are refused above petrel_journal_high_water.',
@@ -125,26 +132,30 @@ export function startBacklog({ connection, keys, troubles, figures }: Backends):
       'Bytes of the largest journal; changes are refused above petrel_journal_bytes_max.',
       () => backlog.fullestJournalBytes,
     ),
-    gauge('petrel_outbox_entries', 'Updates that wait to be forwarded to their bots.', () => backlog.outbox),
+    gauge(
+      'petrel_outbox_entries',
+      'Updates waiting in outboxes to be forwarded to bots.',
+      () => backlog.outbox,
+    ),
     gauge(
       'petrel_webhooks_overdue',
-      'Webhooks with updates that are due and delivered by nobody.',
+      'Webhooks with due updates that no process delivers.',
       () => backlog.webhooksOverdue,
     ),
     gauge(
       'petrel_webhooks_overdue_seconds',
-      'How long the webhook that waits longest has been due.',
+      'Seconds since the most overdue webhook was due.',
       () => backlog.webhookOverdueSeconds,
     ),
-    ofServers('petrel_redis_memory_bytes', 'Memory that Redis uses.', ({ usedBytes }) => usedBytes),
+    ofServers('petrel_redis_memory_bytes', 'Memory used by Redis.', ({ usedBytes }) => usedBytes),
     ofServers(
       'petrel_redis_memory_max_bytes',
-      'Memory that Redis may use; 0 for no bound.',
+      'Memory limit of Redis; 0 when unlimited.',
       ({ maxBytes }) => maxBytes,
     ),
     ofServers(
       'petrel_redis_appending',
-      '1 while Redis writes its append-only file without errors.',
+      '1 while Redis writes its append-only file without errors, else 0.',
       ({ appending }) => appending,
     ),
   );

@@ -1,4 +1,4 @@
-/** The role `deliver`: pushes updates to webhooks, and sweeps up what a process that died left undone. */
+/** The role `deliver`: pushes updates to webhooks, and finishes work that dead processes left behind. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
@@ -29,16 +29,21 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   const sender = makeSender({ guard: receivers.guard });
   const recorder = createRecorder({
     append: store.attempts.append,
-    onRefused: (attempt) => log.error(attempt, 'Postgres refused an attempt to deliver: it is only counted'),
-    onError: onDelay('attempts to deliver', 'attempts to deliver are written later', isLate),
+    onRefused: (attempt) =>
+      log.error(attempt, 'Postgres refused the record of a delivery attempt: the attempt is only counted'),
+    onError: onDelay(
+      'records of delivery attempts',
+      'the records of delivery attempts are written later',
+      isLate,
+    ),
   });
   const answers = createAnswerCalls({
     ...{ store, files, receivers },
-    onError: onError('a call in the answer to a delivery'),
+    onError: onError('a method call in the answer to a delivery'),
   });
   const manager = createManager({
     ...{ store, bot: managementBot },
-    onError: onDelay('the management bot', 'the management bot is late: what it was told waits', isLate),
+    onError: onDelay('the management bot', 'the management bot answers late: messages to it wait', isLate),
   });
   const meter = createDeliveryMeter();
   const traced = backends.traces && traceDeliveries(backends.traces);
@@ -46,7 +51,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
-    // What is held waits here: no attempt is counted against a receiver.
+    // During a drill, deliveries wait here, so that no attempt counts against a receiver.
     async send(to, headers, body, signal) {
       while (backends.held() && signal?.aborted !== true)
         await sleep(held_look_ms, undefined, { ref: false });
@@ -60,35 +65,39 @@ export async function startDeliver(backends: Backends): Promise<Role> {
       if (dead !== null)
         log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
-    // Of half an answer nobody knows what the other half says.
+    // A truncated answer may hold half a call, so it is ignored.
     onAnswer: (bot, delivery, { body, truncated }) =>
       truncated ? undefined : answers.run(bot, delivery, body),
-    onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver has answered 410 for 23 hours'),
+    onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver answered 410 for 23 hours'),
     onError: onDelay(
       'delivery',
-      'deliveries are late: nothing is lost, what was not acknowledged is delivered when Redis and Postgres answer in time',
+      'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again',
       isLate,
     ),
   });
   const gauge = (name: string, help: string, read: () => number) =>
     figures.push({ kind: 'gauge', name, help, read });
-  gauge('petrel_webhook_drains', 'Bots whose lease this process holds.', () => worker.stats().drains);
-  gauge('petrel_webhook_open', 'Updates that are open to receivers.', () => worker.stats().open);
+  gauge(
+    'petrel_webhook_drains',
+    'Bots whose webhook queues this process delivers.',
+    () => worker.stats().drains,
+  );
+  gauge('petrel_webhook_open', 'Deliveries in flight.', () => worker.stats().open);
   gauge('petrel_webhook_connections', 'Connections to receivers.', () => sender.stats().connections);
   gauge(
     'petrel_webhook_attempts_waiting',
-    'Attempts to deliver that are still to be written to Postgres.',
+    'Records of delivery attempts not yet written to Postgres.',
     recorder.waiting,
   );
   figures.push({
     name: 'petrel_webhook_attempts_refused_total',
-    help: 'Attempts to deliver that Postgres refused for their data: they are only counted.',
+    help: 'Records of delivery attempts that Postgres refused because of their data. These attempts are only counted.',
     kind: 'counter',
     read: recorder.refused,
   });
   figures.push({
     name: 'petrel_webhook_answer_calls_total',
-    help: 'Calls in answers of receivers, by result; `skipped` are those to updates that a bot caused.',
+    help: 'Method calls in answers of receivers, by result. `skipped`: the update was caused by a bot.',
     kind: 'counter',
     labels: ['result'],
     read: () => [

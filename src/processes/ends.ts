@@ -1,4 +1,6 @@
-/** What ends in the background of the role `flush`: messages and files past their age, and what is left of accounts. */
+/**
+ * Background cleanup in the role `flush`: removes messages and files past their age, and the rest of deleted accounts.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
 import { counter } from '../obs/metrics.js';
@@ -21,11 +23,11 @@ export function startEnds({
   figures.push(
     counter(
       'petrel_ended_accounts_total',
-      'Ended accounts of which this process removed the last.',
+      'Deleted accounts whose last data this process removed.',
       () => counts.accounts,
     ),
-    counter('petrel_aged_messages_total', 'Messages that were removed for their age.', () => counts.messages),
-    counter('petrel_aged_files_total', 'Uploaded files that were removed for their age.', () => counts.files),
+    counter('petrel_aged_messages_total', 'Messages removed because of their age.', () => counts.messages),
+    counter('petrel_aged_files_total', 'Uploaded files removed because of their age.', () => counts.files),
   );
   const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
     ['accounts', store.accounts.goOn],
@@ -46,10 +48,10 @@ export function startEnds({
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // Files of a drill may be those of the original.
+      // During a drill the files may be those of the original installation, so they stay.
       for (const [kind, piece] of kinds.filter(([kind]) => kind !== 'files' || !held()))
         await end(kind, piece).catch((error: Error) =>
-          log.warn({ reason: error.message }, `${kind} that have ended stay for now`),
+          log.warn({ reason: error.message }, `cleanup of ${kind} failed: it is retried later`),
         );
       await sleep(limits.retention_look_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

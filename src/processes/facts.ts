@@ -1,4 +1,4 @@
-/** Gathers the facts from which findings are made: for `petrel doctor` and for the operators' page. */
+/** Gathers the facts that findings are made from, for `petrel doctor` and the operations page. */
 import { nowMs } from '../clock.js';
 import { loadEngine } from '../http/engine.js';
 import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
@@ -15,7 +15,7 @@ import type { DatabaseFacts, Facts, ServerFacts } from './findings.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** The share of its bounds that a partition's journal has come to. */
+/** How full a partition's journal is, as a share of its limits. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
@@ -35,7 +35,7 @@ async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
 async function overdueWebhooks({ connection, keys }: Backends): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
-      // Due this second is in time.
+      // A webhook that became due in the last seconds is not late.
       connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', nowMs() - 10_000),
     ),
   );
@@ -91,13 +91,16 @@ async function movingNow({ pool }: Backends): Promise<Facts['moving']> {
   const move = await loadMove(pool);
   if (move === null) return null;
   return {
-    what: `partitions ${rangesText(move.partitions)} are on their way from shard ${move.source} to shard ${move.target}`,
+    what: `partitions ${rangesText(move.partitions)} are moving from shard ${move.source} to shard ${move.target}`,
     paused: move.step !== 'copy' && move.step !== 'clean',
     silentMs: nowMs() - move.renewed_at.getTime(),
   };
 }
 
-/** What findings are made from; `warnings` are what Redis is warned of. Errors: what Redis or Postgres is unavailable with. */
+/**
+ * Gathers the facts. `warnings` are configuration warnings about Redis. Errors: those of an unavailable Redis or
+ * Postgres.
+ */
 export async function gather(
   backends: Backends,
   state: readonly PartitionState[],

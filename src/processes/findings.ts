@@ -1,60 +1,60 @@
-/** What is not as it should be, and what to do about it: pure, from facts that `petrel doctor` gathered. */
+/** Turns facts into findings: problems, with what to do about each. Pure. */
 
 export interface ServerFacts {
   readonly server: string;
   readonly usedBytes: number;
-  /** 0: no bound */
+  /** 0 when unlimited */
   readonly maxBytes: number;
   readonly replicas: number;
   readonly appending: boolean;
 }
 
 export interface DatabaseFacts {
-  /** As people call it: `Postgres`, or with its number. */
+  /** Name of the database for people: `Postgres`, or with the number of its shard. */
   readonly database: string;
   readonly connections: number;
   readonly connectionsMax: number;
   readonly quarantined: number;
-  /** Days to come that have a partition for failures of deliveries; null where no partition lies. */
+  /** Future days that have a table partition for delivery failures; null for a database without chat partitions. */
   readonly failureDaysAhead: number | null;
   /** The same for messages. */
   readonly messageDaysAhead: number | null;
-  /** When it was last found to have gone back in time, in ms ago, and what it lost; null for never. */
+  /** When it was last found to have lost committed transactions, in ms ago, and how many; null for never. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** Partitions whose hot entities are being written again since. */
+  /** Partitions whose hot entities are still being written to this database again. */
   readonly rewriting: number;
 }
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** What Redis was warned of before it was used. */
+  /** Configuration warnings about Redis from the check before its use. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
     readonly waiting: number;
-    /** Share of its bound that the fullest one has come to. */
+    /** How full the fullest journal is, as a share of its limits. */
     readonly fullest: number;
-    /** Age of the last write-behind, in ms; null for never. */
+    /** Age of the last write to Postgres, in ms; null for never. */
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
-  /** Flushers that were seen lately, and nodes of all roles. */
+  /** Flushers seen recently, and nodes of all roles. */
   readonly flushers: number;
   readonly nodes: number;
   /** The control database first. */
   readonly databases: readonly DatabaseFacts[];
-  /** Partitions on their way to another database: which, and how long ago the last process at it told of itself; null for none. */
+  /** Partitions that are moving to another database, and the time since the moving process last reported; null for none. */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** Nothing is sent to webhooks and browsers. */
+  /** This is a drill: nothing is sent to webhooks and browsers. */
   readonly held: boolean;
-  /** Why uploaded files cannot be written; null when they can, or when nobody looked. */
+  /** Why uploaded files cannot be written; null when they can, or when that was not checked. */
   readonly files: string | null;
   /** When Redis was last found to have lost changes, in ms ago; null for never. */
   readonly lostAgo: number | null;
 }
 
 export interface Finding {
-  /** Something fails, or will: as opposed to what is merely not advised. */
+  /** True for a problem that fails now or will fail; false for advice. */
   readonly bad: boolean;
   readonly what: string;
   readonly todo: string;
@@ -71,24 +71,28 @@ function ofServer({ server, usedBytes, maxBytes, replicas, appending }: ServerFa
   const add = (bad: boolean, what: string, todo: string) =>
     found.push({ bad, what: `${server} ${what}`, todo });
   if (!appending)
-    add(true, 'cannot write its append-only file', 'look at its disk and its log: it refuses changes by now');
+    add(
+      true,
+      'cannot write its append-only file',
+      'check its disk and log; Redis refuses changes until this is fixed',
+    );
   if (maxBytes === 0)
     add(
       false,
-      'has no bound for its memory',
-      'set maxmemory below what the machine has: past it the machine ends it',
+      'has no memory limit',
+      'set maxmemory below the memory of the machine, or the system may kill Redis',
     );
   else if (usedBytes > 0.8 * maxBytes)
     add(
       usedBytes > 0.95 * maxBytes,
-      `has used ${percent(usedBytes / maxBytes)} of its memory`,
-      'give it more, lower HOT_TTL_MS, or add masters and move slots to them',
+      `uses ${percent(usedBytes / maxBytes)} of its memory limit`,
+      'give it more memory, lower HOT_TTL_MS, or add masters and move slots to them',
     );
   if (replicas === 0)
     add(
       false,
       'has no replica',
-      'add one, or be ready to restore: its loss takes what is not written behind with it',
+      'add a replica; without one, losing this server loses all changes not yet in Postgres',
     );
   return found;
 }
@@ -100,19 +104,19 @@ function ofJournals({ journal, flushers }: Facts): Finding[] {
     found.push({
       bad: true,
       what: 'no flusher runs',
-      todo: 'start "petrel flush" (or "petrel all"): journals grow until changes are refused',
+      todo: 'start "petrel flush" or "petrel all"; without one, journals grow until changes are refused',
     });
   else if (stuck)
     found.push({
       bad: true,
-      what: 'journals wait and nothing was written for 30 s',
-      todo: 'look at the log of the flushers and at Postgres',
+      what: 'journals have entries, but nothing was written to Postgres for 30 s',
+      todo: 'check the logs of the flushers and of Postgres',
     });
   if (journal.fullest > 0.5)
     found.push({
       bad: journal.fullest > 0.9,
-      what: `the fullest journal is at ${percent(journal.fullest)} of its bound`,
-      todo: 'add flushers, or look for what holds Postgres up; at the bound changes answer 429',
+      what: `the fullest journal is at ${percent(journal.fullest)} of its limit`,
+      todo: 'add flushers, or find out what slows Postgres down; at the limit, changes answer 429',
     });
   return found;
 }
@@ -124,8 +128,8 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
   if (quarantined > 0)
     found.push({
       bad: true,
-      what: `${quarantined} entries are in quarantine in ${database}`,
-      todo: 'Postgres refused them: the table quarantine says why, and keeps what they hold',
+      what: `${quarantined} journal entries are in quarantine in ${database}`,
+      todo: 'Postgres refused them; the table quarantine holds their content and the reasons',
     });
   if (messageDaysAhead !== null && messageDaysAhead < 1)
     found.push({
@@ -135,24 +139,24 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
-      // Flushers make them as soon as they run.
+      // Flushers create the partitions as soon as they run.
       bad: flushers > 0,
-      what: `${database} has no partition for tomorrow’s failures of deliveries`,
-      todo: 'flushers make them each minute, and their log says why not; until then rows go to delivery_failures_default',
+      what: `${database} has no table partition for the delivery failures of tomorrow`,
+      todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',
     });
   if (connections > 0.9 * connectionsMax)
     found.push({
       bad: true,
       what: `${connections} of ${connectionsMax} connections to ${database} are open`,
-      todo: 'lower POSTGRES_POOL, raise max_connections, or put a pooler between',
+      todo: 'lower POSTGRES_POOL, raise max_connections, or use a connection pooler',
     });
   if (lost !== null && lost.ago < 7 * day_ms)
     found.push({
       bad: rewriting > 0,
       what:
-        `${database} went back in time within a week and lost ${lost.transactions} transactions` +
-        (rewriting > 0 ? `; ${rewriting} partitions are still being written again` : ''),
-      todo: 'users, bots and settings of that time are gone, and their tokens with them: see the runbook PetrelPostgresWentBack',
+        `${database} lost ${lost.transactions} committed transactions within the last week` +
+        (rewriting > 0 ? `; ${rewriting} partitions are still being rewritten from Redis` : ''),
+      todo: 'users, bots, settings and tokens from those transactions are lost; see the runbook PetrelPostgresWentBack',
     });
   return found;
 }
@@ -161,20 +165,20 @@ function ofMove({ what, paused, silentMs }: NonNullable<Facts['moving']>): Findi
   const left = silentMs > left_ms;
   return {
     bad: left && paused,
-    what: `${what}${left ? ', and no process goes on with it' : ''}${paused ? '; nothing of them is written behind meanwhile' : ''}`,
-    todo: '"petrel shards list" tells which command goes on with it, and which ends it',
+    what: `${what}${left ? ', but no process continues the move' : ''}${paused ? '; their changes wait in Redis meanwhile' : ''}`,
+    todo: '"petrel shards list" shows the commands that continue or cancel the move',
   };
 }
 
-/** What is bad first. Empty where everything is as it should be. */
+/** Problems first, then advice. Empty when all is well. */
 export function findingsOf(facts: Facts): Finding[] {
   const { engine, warnings, servers, overdueWebhooks, nodes, databases, moving, lostAgo } = facts;
   const found: Finding[] = [];
   if (engine.note)
     found.push({
       bad: false,
-      what: 'the current HTTP engine does not run here, the older one does',
-      todo: 'use a system with glibc 2.38 or newer, or the image',
+      what: 'the current HTTP engine does not run here; the older one is used',
+      todo: 'use a system with glibc 2.38 or newer, or the container image',
     });
   for (const warning of warnings) {
     const [what = warning, todo = ''] = warning.split(/ \((?=set )/);
@@ -190,13 +194,13 @@ export function findingsOf(facts: Facts): Finding[] {
     found.push({
       bad: false,
       what: 'this is a drill: nothing is sent to webhooks and browsers',
-      todo: '"petrel resume" ends it; first stop the original, or both deliver',
+      todo: 'stop the original installation, then run "petrel resume"; otherwise both deliver',
     });
   if (facts.files !== null)
     found.push({
       bad: true,
       what: facts.files,
-      todo: 'uploads answer 503, and no front starts until it is mended',
+      todo: 'fix this; until then uploads answer 503 and no front starts',
     });
   if (nodes === 0)
     found.push({
@@ -207,14 +211,14 @@ export function findingsOf(facts: Facts): Finding[] {
   if (overdueWebhooks > 0)
     found.push({
       bad: true,
-      what: `${overdueWebhooks} webhooks have updates that nobody delivers`,
-      todo: 'start "petrel deliver", or more of them',
+      what: `${overdueWebhooks} webhooks have due updates that no process delivers`,
+      todo: 'start more "petrel deliver" processes',
     });
   if (lostAgo !== null && lostAgo < 7 * day_ms)
     found.push({
       bad: false,
-      what: 'Redis lost changes within a week',
-      todo: '"petrel redis rebuild" says when and what; set appendfsync always, and give each master a replica',
+      what: 'Redis lost changes within the last week',
+      todo: 'run "petrel redis rebuild" to see when and what; set appendfsync always, and give each master a replica',
     });
   return found.sort((a, b) => Number(b.bad) - Number(a.bad));
 }

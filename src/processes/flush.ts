@@ -1,4 +1,4 @@
-/** The role `flush`: writes journals behind to Postgres, and removes files that nothing refers to. */
+/** The role `flush`: writes journals to Postgres and removes unreferenced files. */
 import { createFlusher } from '../journal/flusher.js';
 import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
@@ -6,13 +6,16 @@ import { startEnds } from './ends.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
-/** The roles that change something have stopped before this one, and Redis is stopped after it. */
+/** Seals Redis for an orderly stop. The roles that change state stopped before this one; Redis stops after it. */
 async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
   const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
   await recovery
     .seal(all)
     .catch((error: Error) =>
-      log.warn({ reason: error.message }, 'Redis was not sealed: the next start skips ids'),
+      log.warn(
+        { reason: error.message },
+        'Redis was not marked as stopped in order: the next start skips ids',
+      ),
     );
 }
 
@@ -34,7 +37,7 @@ export function startFlush(backends: Backends): Role {
     onError(error) {
       if (performance.now() - told < 5_000) return;
       told = performance.now();
-      log.error({ reason: error.message }, 'the flusher tries again');
+      log.error({ reason: error.message }, 'the flusher failed and retries');
     },
     onQuarantine: (entry, reason) =>
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),
@@ -43,37 +46,45 @@ export function startFlush(backends: Backends): Role {
     figures.push({ kind: 'counter', name, help, read });
   const gauge = (name: string, help: string, read: () => number) =>
     figures.push({ kind: 'gauge', name, help, read });
-  counter('petrel_flush_entries_total', 'Journal entries that were settled.', () => flusher.stats().entries);
-  counter('petrel_flush_rows_total', 'Rows that were sent to Postgres.', () => flusher.stats().rows);
-  counter('petrel_flush_batches_total', 'Batches that were settled.', () => flusher.stats().batches);
+  counter(
+    'petrel_flush_entries_total',
+    'Journal entries written to Postgres and removed from the journal.',
+    () => flusher.stats().entries,
+  );
+  counter('petrel_flush_rows_total', 'Rows sent to Postgres.', () => flusher.stats().rows);
+  counter(
+    'petrel_flush_batches_total',
+    'Batches written to Postgres and removed from the journal.',
+    () => flusher.stats().batches,
+  );
   counter(
     'petrel_flush_quarantined_total',
-    'Entries that Postgres does not take.',
+    'Journal entries that Postgres refused because of their data.',
     () => flusher.stats().quarantined,
   );
   counter(
     'petrel_flush_failures_total',
-    'Times that what was in flight was given up, or that a partition could not be settled.',
+    'Failed flushes: a batch in flight was abandoned, or a partition could not be flushed.',
     () => flusher.stats().failures,
   );
   counter(
     'petrel_flush_rewritten_total',
-    'Entities that were written again after Postgres went back in time.',
+    'Entities written again after Postgres lost committed transactions.',
     () => flusher.stats().rewritten,
   );
   gauge(
     'petrel_flush_lag_seconds',
-    'How long what is not in Postgres has waited, of the partitions under lease here.',
+    'Age of the oldest journal entry not yet in Postgres, over the partitions leased by this process.',
     () => flusher.stats().lagMs / 1_000,
   );
   gauge(
     'petrel_flush_partitions',
-    'Partitions whose lease this process holds: over all flushers, all of them.',
+    'Partitions leased by this process. The sum over all flushers is the number of partitions.',
     () => flusher.stats().partitions,
   );
   gauge(
     'petrel_failure_days_ahead',
-    'Days to come that Postgres has a partition for failures of deliveries for.',
+    'Future days that have a table partition for delivery failures.',
     () => flusher.stats().daysAhead,
   );
   gauge(
@@ -90,7 +101,9 @@ export function startFlush(backends: Backends): Role {
   const sweep = setInterval(() => {
     sweeping ??= store.pictures
       .sweep(files.remove)
-      .catch((error: Error) => log.error({ reason: error.message }, 'unused files stay for now'))
+      .catch((error: Error) =>
+        log.error({ reason: error.message }, 'removing unused files failed: it is retried later'),
+      )
       .finally(() => {
         sweeping = undefined;
       });

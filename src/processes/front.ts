@@ -1,4 +1,4 @@
-/** The role `front`: HTTP for bots and people. */
+/** The role `front`: serves HTTP for bots and people. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
@@ -28,12 +28,12 @@ import { createOperations } from './overview.js';
 import type { Role } from './role.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
-/** No token has this form. */
+/** Request ids have this form. No token does. */
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
- * Requests are named by the balancer that is trusted to do so, else by this node and a number: what a client calls its request
- * might be its token.
+ * Takes the request id from a trusted balancer, else makes one from the node and a number. Ids from clients are not
+ * used, because a client might send its token.
  */
 function accessListener(access: AccessLog, trustedProxies: readonly string[]): AccessListener {
   const isTrusted = createTrust(trustedProxies);
@@ -53,26 +53,26 @@ function accessListener(access: AccessLog, trustedProxies: readonly string[]): A
   };
 }
 
-/** What a front tells besides its requests. */
+/** Metrics of a front besides its requests. */
 function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer): void {
   const gauge = (name: string, help: string, read: () => number) =>
     metrics.tell({ kind: 'gauge', name, help, read });
-  gauge('petrel_open_requests', 'Requests and streams not yet answered.', () => server.openRequests());
-  gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
-  gauge('petrel_open_streams', 'Event streams that are open on this node.', () => store.streams.count());
-  gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
-  gauge('petrel_auth_lease', '1 while this node may trust what it remembers of tokens.', () =>
+  gauge('petrel_open_requests', 'Open requests and streams.', () => server.openRequests());
+  gauge('petrel_waiting_polls', 'Long polls waiting on this node.', () => store.polls.waiting());
+  gauge('petrel_open_streams', 'Event streams open on this node.', () => store.streams.count());
+  gauge('petrel_remembered_tokens', 'Tokens cached on this node.', () => store.auth.stats.remembered);
+  gauge('petrel_auth_lease', '1 while this node may use its cached tokens.', () =>
     store.auth.stats.leased ? 1 : 0,
   );
   metrics.tell({
     name: 'petrel_guesses_slowed_total',
-    help: 'Calls with tokens that never existed which were answered 429.',
+    help: 'Calls answered 429 because their address tried too many unknown tokens.',
     kind: 'counter',
     read: () => store.guesses.slowed,
   });
   metrics.tell({
     name: 'petrel_refused_by_rate_total',
-    help: 'Calls refused because of a setting RATE_PER_….',
+    help: 'Calls refused because of a RATE_PER_… setting.',
     kind: 'counter',
     labels: ['per'],
     read: () => Object.entries(store.fairUse?.refused ?? {}).map(([per, count]) => [[per], count] as const),
@@ -81,7 +81,7 @@ function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer):
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
-/** Says at start which engine runs, and what it cannot do. */
+/** Logs which engine runs and its limitations. */
 function tellEngine(log: Backends['log'], engine: Engine, config: Config): void {
   log.info({ engine: engine.name, version: engine.version }, 'HTTP engine');
   if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
@@ -91,13 +91,13 @@ function tellEngine(log: Backends['log'], engine: Engine, config: Config): void 
     );
   if (!isLoopback(config.HOST) && config.TRUSTED_PROXIES.length === 0)
     log.warn(
-      'a front must stand behind a proxy that refuses malformed headers, and TRUSTED_PROXIES names none: the HTTP engine misreads a header line with an empty name and runs the body as a second request',
+      'TRUSTED_PROXIES is empty, but a front needs a proxy that refuses malformed headers: the HTTP engine runs the body as a second request after a header line with an empty name',
     );
 }
 
 const files_look_ms = 30_000;
 
-/** Refuses to start without room for uploads, and looks again at times. Errors: StartError. */
+/** Refuses to start when uploads cannot be written, and checks again regularly. Errors: StartError. */
 async function watchFiles({ filesProblem, log, figures }: Backends) {
   let problem = await filesProblem();
   if (problem !== null) throw new StartError(problem);
@@ -109,7 +109,7 @@ async function watchFiles({ filesProblem, log, figures }: Backends) {
   }, files_look_ms);
   timer.unref();
   figures.push(
-    gauge('petrel_files_writable', '1 while uploaded files can be written, by the last look.', () =>
+    gauge('petrel_files_writable', '1 if uploaded files could be written at the last check.', () =>
       problem === null ? 1 : 0,
     ),
   );
@@ -127,8 +127,8 @@ export async function startFront(backends: Backends): Promise<Role> {
   const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
   const provider = providerOf(config);
-  // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
-  // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
+  // Without Redis a front can answer no request. On a cluster the token lease does not count: one master holds all
+  // leases, and its loss must not stop every front. Without the lease, tokens are looked up at each call.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const own = {
@@ -150,7 +150,7 @@ export async function startFront(backends: Backends): Promise<Role> {
       provider &&
       createProvider(store, {
         ...provider,
-        onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
+        onError: (error) => log.error({ err: error }, 'the keys of the identity provider could not be read'),
       }),
     leakKeys:
       config.LEAK_REPORT_KEYS === undefined
@@ -158,7 +158,7 @@ export async function startFront(backends: Backends): Promise<Role> {
         : createLeakKeys({
             source: config.LEAK_REPORT_KEYS,
             onError: (error) =>
-              log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
+              log.error({ reason: (error as Error).message }, 'the keys for leak reports could not be read'),
           }),
     operations: createOperations(backends),
     trustedProxies: config.TRUSTED_PROXIES,

@@ -1,4 +1,7 @@
-/** What all nodes of an installation must agree on: partitions, keys and peppers, as the first node noted them. */
+/**
+ * Checks the settings that all nodes of an installation share, which the first node recorded: partitions, keys and
+ * peppers.
+ */
 import type { Config } from '../config/config.js';
 import { noteInstallation, readInstallation } from '../postgres/accounts/rotation.js';
 import type { Database, Sql } from '../postgres/sql.js';
@@ -6,32 +9,30 @@ import type { RedisConnection } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
 
-/** A start that cannot succeed as things stand; the message is for the person who runs it. */
+/** A start that cannot succeed until someone changes a setting. The message tells the operator what to change. */
 export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
 
-/** Throws a StartError where what was noted does not go with what this node holds. */
+/** Throws a StartError when this node's settings contradict the recorded ones. */
 export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))
-    throw new StartError(`PARTITIONS differs from what this installation was created with, ${count}`);
+    throw new StartError(`PARTITIONS must be ${count}, as when this installation was created`);
   const pepper = noted.get('TOKEN_PEPPER');
   if (pepper !== undefined && !checks.peppers.includes(pepper))
-    throw new StartError(
-      'TOKEN_PEPPER differs from what this installation was created with, or lacks what "petrel tokens rotate-keys" took up',
-    );
+    throw new StartError('TOKEN_PEPPER does not contain the pepper that this installation uses');
   for (const [name, value] of noted) {
     if (!name.startsWith(keyNote)) continue;
     const id = name.slice(keyNote.length);
     const own = checks.keys.find((key) => key.id === id);
     if (own === undefined)
       throw new StartError(
-        `TOKEN_KEYS lacks the key ${id}, under which this installation keeps tokens: list it behind the first one until ` +
-          '"petrel tokens rotate-keys" says that nothing needs it',
+        `TOKEN_KEYS lacks the key ${id}, which encrypts tokens of this installation: list it after the first key until ` +
+          '"petrel tokens rotate-keys" reports that it is unused',
       );
     if (own.check !== value)
-      throw new StartError(`TOKEN_KEYS ${id} differs from what this installation was created with`);
+      throw new StartError(`TOKEN_KEYS ${id} is not the key that this installation has under this id`);
   }
 }
 
@@ -47,8 +48,8 @@ export async function checkSettings(db: Sql, config: Given): Promise<void> {
 }
 
 /**
- * The secrets of the settings, compared with what is noted. What must outlive a pepper is derived from the first pepper that the
- * installation had, which is kept sealed. Errors: StartError.
+ * Opens the secrets of the settings after comparing them with the recorded ones. Secrets that must survive a new pepper
+ * are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
  */
 export async function openSecrets(db: Database, config: Given): Promise<Secrets> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
@@ -62,33 +63,33 @@ export async function openSecrets(db: Database, config: Given): Promise<Secrets>
     const values = { PARTITIONS: String(partitions), TOKEN_PEPPER: pepper, TOKEN_ROOT: box };
     await noteInstallation(db, new Map(Object.entries(values)));
   }
-  // Of two first nodes the one that came later finds here what the other noted.
+  // When two nodes start first at the same time, the later one finds the record of the other here.
   const noted = await readInstallation(db);
   compare(noted, partitions, own);
   const root = own.open(Buffer.from(noted.get('TOKEN_ROOT') as string, 'base64'), 'installation:root');
   return createSecrets(peppers, ring, root);
 }
 
-/** Notes the key under which this node seals: from now on every node must hold it. Errors: StartError. */
+/** Records the key that this node encrypts with. From now on every node must have it. Errors: StartError. */
 export async function noteSecrets(db: Database, { checks }: Secrets): Promise<void> {
   const [first] = checks.keys;
   if (first === undefined) return;
   await noteInstallation(db, new Map([[`${keyNote}${first.id}`, first.check]]));
   const noted = (await readInstallation(db)).get(`${keyNote}${first.id}`);
   if (noted !== first.check)
-    throw new StartError(`TOKEN_KEYS ${first.id} differs from what this installation was created with`);
+    throw new StartError(`TOKEN_KEYS ${first.id} is not the key that this installation has under this id`);
 }
 
-/** Compares the partitions with those that this Redis was set up with. Errors: StartError. */
+/** Compares the number of partitions with the one recorded in this Redis. Errors: StartError. */
 export async function checkPartitions(redis: RedisConnection['client'], keys: Keys): Promise<void> {
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');
   let inRedis = await read();
-  // Only the first node writes: a full Redis refuses that, and must not keep others from starting.
+  // Only the first node writes. A full Redis would refuse the write, and other nodes must still start.
   if (inRedis === null) {
     await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
     inRedis = await read();
   }
   if (inRedis !== ownCount)
-    throw new StartError(`PARTITIONS differs from what this Redis was set up with (${inRedis})`);
+    throw new StartError(`PARTITIONS must be ${inRedis}, as when this Redis was set up`);
 }

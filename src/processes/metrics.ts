@@ -1,4 +1,7 @@
-/** What a process tells of itself over HTTP: alive, ready, metrics. Fronts on their own port, other roles on METRICS_PORT. */
+/**
+ * Status pages of a process: health, readiness and metrics. Fronts serve them on their own port, other roles on
+ * METRICS_PORT.
+ */
 
 import { version } from '../config/version.js';
 import { fail } from '../errors.js';
@@ -12,7 +15,7 @@ import type { Role } from './role.js';
 export const metricsOf = ({ name, version: engineVersion }: Engine): Metrics =>
   createMetrics({ version, engine: name, engineVersion });
 
-/** Pages by their paths. `problem` is told beside readiness and does not end it: what needs no files goes on. */
+/** Pages by path. A `problem` is shown beside readiness but does not end it, because calls without files still work. */
 export const statusPages = (
   metrics: Metrics,
   isReady: () => boolean,
@@ -28,7 +31,7 @@ export const statusPages = (
     request.replyWith(200, metrics.contentType, await metrics.text()),
 });
 
-/** What every process has to tell, and what its roles have. */
+/** Registers the metrics of every process and those of its roles. */
 export function tellFigures(
   metrics: Metrics,
   { config, connection, keys, pool, runner, wakeQueue, figures }: Backends,
@@ -39,7 +42,7 @@ export function tellFigures(
     metrics.tell({ kind: 'counter', name, help, read });
   metrics.tell({
     name: 'petrel_script_seconds',
-    help: 'Time from a call of a script in Redis to its answer.',
+    help: 'Duration of Redis script calls.',
     kind: 'histogram',
     labels: ['script'],
     *read() {
@@ -48,7 +51,7 @@ export function tellFigures(
   });
   metrics.tell({
     name: 'petrel_script_troubles_total',
-    help: 'Calls of scripts that Redis did not answer at once as they asked, by why.',
+    help: 'Redis script calls that needed another attempt or failed, by reason.',
     kind: 'counter',
     labels: ['script', 'why'],
     read: () => runner.troubles.rows(),
@@ -63,15 +66,15 @@ export function tellFigures(
     'Wake-ups not sent because too many were waiting. A sweep finds their bots later.',
     () => wakeQueue.stats.dropped,
   );
-  gauge('petrel_redis_reachable', '1 while a server of Redis is usable.', () =>
+  gauge('petrel_redis_reachable', '1 while at least one Redis server is usable.', () =>
     connection.reachable() ? 1 : 0,
   );
-  counter('petrel_postgres_retries_total', 'Transactions that Postgres made run again.', () =>
+  counter('petrel_postgres_retries_total', 'Transactions repeated because Postgres aborted them.', () =>
     pool.retries(),
   );
   metrics.tell({
     name: 'petrel_postgres_connections',
-    help: 'Connections to Postgres by what they do, and calls that wait for one.',
+    help: 'Postgres connections by state, and calls waiting for one.',
     kind: 'gauge',
     labels: ['state'],
     read: () => Object.entries(pool.stats()).map(([state, count]) => [[state], count] as const),
@@ -90,7 +93,7 @@ export function tellFigures(
   for (const figure of figures) metrics.tell(figure);
 }
 
-/** Answers on METRICS_PORT, where one is set, until the roles that were started before it have stopped. */
+/** Serves the status pages on METRICS_PORT, if set. Stops after the roles that were started before it. */
 export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
   const { config, log, connection } = backends;
   if (config.METRICS_PORT === undefined) return { stop: async () => undefined };
@@ -107,7 +110,7 @@ export async function startMetrics(backends: Backends, stopping: AbortSignal): P
       const page = Object.hasOwn(pages, request.path) ? pages[request.path] : undefined;
       return page ? page(request) : fail('not_found');
     },
-    onFault: (error) => log.error({ err: error }, 'a page of status failed unexpectedly'),
+    onFault: (error) => log.error({ err: error }, 'a status page failed unexpectedly'),
   });
   log.info({ port: server.port }, 'metrics');
   return { stop: () => server.close() };

@@ -1,6 +1,6 @@
 /**
- * What each process tells the others of itself: counters that it keeps anyway, written every few seconds into one hash in Redis, where
- * any front reads them for operators. Nothing of it is on the path of a call.
+ * Every process reports its counters to one Redis hash every few seconds. Any front reads the hash for operators. The
+ * reports add nothing to the path of a call.
  */
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -12,16 +12,16 @@ import { type NodeCore, type NodeTold, nodeCore, nodeTold } from '../wire/operat
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-/** As it was told, when by the clock of Redis, and how long ago that was, in ms. */
+/** A report, when it was written by the Redis clock, and how long ago that was, in ms. */
 export type SeenNode = (NodeTold | NodeCore) & { readonly told_ms: number; readonly silent_ms: number };
 
-/** ms, by the server's clock: those of nodes may differ */
+/** Redis server time in ms, because clocks of nodes may differ. */
 async function clockOf(client: RedisConnection['client']): Promise<number> {
   const [seconds, micros] = await client.time();
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 }
 
-/** Another version may tell otherwise; what every version tells is understood. */
+/** Parses a report. Another version may report other details, but its core fields are understood. */
 function understood(text: string, wanted: 'whole' | 'core'): NodeTold | NodeCore | null {
   try {
     const told: unknown = JSON.parse(text);
@@ -33,8 +33,8 @@ function understood(text: string, wanted: 'whole' | 'core'): NodeTold | NodeCore
 }
 
 /**
- * The processes that told of themselves lately, those that ended without a word for up to limits.node_age_ms_max. Of those beyond
- * limits.nodes_told_bytes_max there are no details.
+ * The processes that reported recently. A killed process stays listed for up to limits.node_age_ms_max. Details are
+ * dropped beyond limits.nodes_told_bytes_max.
  */
 export async function readNodes({
   connection,
@@ -46,7 +46,7 @@ export async function readNodes({
   const seen: SeenNode[] = [];
   const gone: string[] = [];
   let bytes = 0;
-  // In one order, so that details are those of the same processes each time.
+  // Sorted, so that the same processes keep their details each time.
   for (const [name, text] of Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const space = text.indexOf(' ');
     const told_ms = Number(text.slice(0, space));
@@ -64,12 +64,12 @@ export async function readNodes({
   return seen;
 }
 
-/** Each look wakes the process up: at 20 ms they cost more than half of what an idle process may use. */
+/** Each sample wakes the process: at 20 ms, sampling would cost more than half of an idle process's budget. */
 const loop_look_ms = 100;
-/** Share of its time below which a process counts as idle: how late its timers are is then not measured. */
+/** Below this share of busy time a process counts as idle, and its event loop delay is not measured. */
 const idle_share_max = 0.02;
 
-/** How the process itself fares, over the time since the last look. */
+/** CPU, memory and event loop delay since the last reading. */
 function createPulse() {
   const delay = monitorEventLoopDelay({ resolution: loop_look_ms });
   delay.enable();
@@ -91,7 +91,7 @@ function createPulse() {
       const share = used / 1_000 / Math.max(1, now.at - before.at);
       before = now;
       const found = {
-        // The timer that measures is itself due so often.
+        // The histogram includes the interval of the measuring timer itself.
         loop_p99_ms: Math.max(0, inMs(delay.percentile(99)) - loop_look_ms),
         loop_max_ms: Math.max(0, inMs(delay.max) - loop_look_ms),
         cpu: Math.round(share * 1_000) / 1_000,
@@ -106,7 +106,7 @@ function createPulse() {
   };
 }
 
-/** Of all scripts, by bucket. */
+/** Durations of all scripts, by bucket. */
 function scriptTimes({ runner }: Backends): number[] {
   const sum = new Array<number>(durationBounds.length + 1).fill(0);
   for (const { counts } of runner.times.byName.values())
@@ -114,14 +114,14 @@ function scriptTimes({ runner }: Backends): number[] {
   return sum;
 }
 
-/** Tells of this process until it is stopped, and at once when it begins to leave. The last role of a process to start. */
+/** Reports this process regularly until it is stopped, and once more at shutdown. Must be the last role to start. */
 export const tellAs =
   (role: string) =>
   async (backends: Backends, stopping: AbortSignal): Promise<Role> => {
     const { node, connection, keys, runner, troubles } = backends;
     const onError = troubles.onDelay(
-      'what processes tell of themselves',
-      'operators see this process as silent',
+      'the report of this process',
+      'the operations page shows this process as silent',
     );
     const pulse = createPulse();
     const since_ms = Math.round(performance.timeOrigin);
@@ -135,7 +135,7 @@ export const tellAs =
         ...Object.assign({}, ...node.parts.map((part) => part())),
       };
       node.told = told;
-      // One that is not used may belong to others.
+      // An unused Redis may belong to another installation.
       if (!connection.at(0)?.runId()) return;
       const at = { processes: keys.nodes() };
       await runner.call('presence/announce', 0, at, { id: node.id, report: JSON.stringify(told) });
@@ -153,7 +153,7 @@ export const tellAs =
     const onStopping = () => void (telling ?? Promise.resolve()).then(tellSoon);
     stopping.addEventListener('abort', onStopping, { once: true });
     tellSoon();
-    // Each start clears away those that ended without a word: nobody else may ever look.
+    // Each start removes expired reports of killed processes, because operators may never open the page.
     await readNodes(backends).catch(onError);
     const timer = setInterval(tellSoon, limits.node_tell_ms);
     return {

@@ -1,6 +1,6 @@
 /**
- * What a front tells operators of the whole installation. It asks while somebody looks, at most once in a while however many do, and what
- * is away leaves a gap and does not hold up the rest.
+ * The state of the whole installation for operators. Stores are read on demand, but at most once per interval for all
+ * viewers. A store that is away leaves a gap and does not delay the rest.
  */
 
 import { nowMs } from '../clock.js';
@@ -27,7 +27,7 @@ async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   return Promise.race([asked.catch(() => null), late]).finally(() => clearTimeout(timer));
 }
 
-/** Asks again no sooner than `ms` after it began to ask. */
+/** Caches an answer for `ms` from the start of its request. */
 function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
@@ -73,10 +73,10 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
   };
 }
 
-/** Partitions' journals, and what is not as it should be. */
+/** Journals of the partitions, and the facts for findings. */
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
-  // Redis was checked when each process started.
+  // Redis warnings are omitted: every process checks Redis when it starts.
   const facts = await gather(backends, state, [], null);
   return {
     facts,
@@ -93,7 +93,7 @@ async function journalOf(backends: Backends) {
 const away = (what: string): Finding => ({
   bad: true,
   what: `${what} does not answer`,
-  todo: `look at ${what} and at the way to it; ${what === 'Redis' ? 'without it nobody is served' : 'what it holds alone cannot be had, changes wait in the journals'}`,
+  todo: `check ${what} and the network; ${what === 'Redis' ? 'without it no call is served' : 'until it answers, cold data cannot be read and changes wait in the journals'}`,
 });
 
 /** Databases that do not answer. */
@@ -107,14 +107,14 @@ async function silentOf({ shards }: Backends): Promise<string[]> {
   return answers.flat();
 }
 
-/** A process that was killed, or that cannot reach Redis. */
+/** A process that was killed or cannot reach Redis. */
 const silent = (nodes: readonly SeenNode[]): Finding[] =>
   nodes
     .filter(({ silent_ms }) => silent_ms > limits.node_silent_ms)
     .map(({ role, host, pid }) => ({
       bad: true,
-      what: `${role} ${pid} on ${host} has gone silent`,
-      todo: 'it was killed, hangs, or does not reach Redis: look at its log; others do its work meanwhile',
+      what: `${role} ${pid} on ${host} stopped reporting`,
+      todo: 'it was killed, hangs or cannot reach Redis; check its log. Other processes do its work meanwhile',
     }));
 
 async function look(backends: Backends): Promise<Overview> {
@@ -156,7 +156,10 @@ async function look(backends: Backends): Promise<Overview> {
   };
 }
 
-/** Of the webhooks that are due, those of which most waits. What waits for a bot that polls is found by its name alone. */
+/**
+ * The bots with the most pending updates among the due webhooks. Bots that poll are not ranked, but can be looked up by
+ * name.
+ */
 async function mostPending({ connection, keys }: Backends, limit: number): Promise<number[]> {
   const { count } = keys.partitions;
   const each = Math.max(1, Math.floor(limits.bots_looked_at_max / count));
@@ -193,7 +196,7 @@ async function describe(backends: Backends, ids: readonly number[]): Promise<Ran
       return {
         id,
         username,
-        // An address often carries a token: no more than its host is shown.
+        // Webhook URLs often contain a token, so only the host is shown.
         ...(webhook ? { webhook_host: new URL(webhook.url).host } : {}),
         pending: info.pending,
         ...(failing_since === null ? {} : { failing_since }),

@@ -1,15 +1,15 @@
-/** What a process knows of itself as a node: its name, and what each of its roles adds to what it tells. */
+/** This process as a node: its name, and what its roles add to its report. */
 import { randomBytes } from 'node:crypto';
 import type { NodeTold } from '../wire/operations_results.js';
 
-/** What the roles of a process add. */
+/** The part of a report that a role adds. */
 export type NodePart = Pick<NodeTold, 'engine' | 'front' | 'deliver' | 'flush'>;
 
 export interface OwnNode {
   readonly id: string;
-  /** What a role reads of itself whenever the process tells. */
+  /** Called for each report. */
   readonly parts: Array<() => NodePart>;
-  /** What was told last; null before that. */
+  /** The last report; null before the first. */
   told: NodeTold | null;
 }
 

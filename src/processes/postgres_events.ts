@@ -1,4 +1,4 @@
-/** Tells whoever runs it that Postgres went back in time, or is another server than before. */
+/** Logs and counts when Postgres lost transactions or was replaced by another server. */
 import type { History, WentBack } from '../journal/history.js';
 import type { Logger } from '../obs/log.js';
 import { counter, type Figure, gauge } from '../obs/metrics.js';
@@ -12,7 +12,7 @@ export interface PostgresEvents {
   readonly stats: { readonly wentBack: number; readonly transactions: number; readonly refused: number };
 }
 
-/** Each new connection meets the same server. */
+/** Every new connection finds the same replaced server, so log it at most once per interval. */
 const told_ms_min = 10_000;
 
 export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvents {
@@ -25,8 +25,8 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
       stats.transactions += found.transactions;
       log.error(
         { ...found, ...(shard === 0 ? {} : { shard }) },
-        'Postgres went back in time: it lost transactions that it had committed. Revocations were made again, no id comes twice, ' +
-          'and what Redis still holds of messages and posts is written again; other changes of these transactions are lost',
+        'Postgres lost committed transactions. Revocations were repeated, and no id is used twice. ' +
+          'Messages and posts that Redis still has are written again. Other changes of these transactions are lost',
       );
     },
     replaced(why, shard) {
@@ -38,13 +38,13 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
     elsewhere(before, now, shard) {
       log.warn(
         { before, now, ...(shard === 0 ? {} : { shard }) },
-        'Postgres is another server than before, and has all that was committed',
+        'Postgres is a different server now and has all committed transactions',
       );
     },
   };
 }
 
-/** What metrics tell of both. */
+/** Metrics of both. */
 export const postgresFigures = (
   { stats }: PostgresEvents,
   histories: ReadonlyArray<Pick<History, 'rewriting'>>,
@@ -52,27 +52,27 @@ export const postgresFigures = (
 ): Figure[] => [
   counter(
     'petrel_postgres_replica_reads_total',
-    'Reads of cold messages that a standby of Postgres answered.',
+    'Reads of cold messages answered by a Postgres standby.',
     () => counts.replica,
   ),
   counter(
     'petrel_postgres_replica_fallbacks_total',
-    'Reads of cold messages that the primary answered because a standby was behind or away.',
+    'Reads of cold messages answered by the primary because a standby was behind or away.',
     () => counts.behind + counts.failed,
   ),
   counter(
     'petrel_postgres_went_back_total',
-    'Times that this process found a Postgres that had lost transactions, and put it right.',
+    'How often this process found and repaired a Postgres that had lost committed transactions.',
     () => stats.wentBack,
   ),
   counter(
     'petrel_postgres_lost_transactions_total',
-    'Transactions of which Redis knew and that such a Postgres no longer had.',
+    'Committed transactions that Postgres had lost, by the marks in Redis.',
     () => stats.transactions,
   ),
   counter(
     'petrel_postgres_replaced_refused_total',
-    'Connections and changes refused because another Postgres has replaced the one they came to.',
+    'Connections and changes refused because they went to a Postgres server that has been replaced.',
     () => stats.refused,
   ),
   gauge(

@@ -1,4 +1,4 @@
-/** Notifications in the processes: a flusher notes who is to be told, a worker tells them. */
+/** Push notifications: a flusher records who to notify, a worker sends the notifications. */
 import { pushOf } from '../config/config.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { makeSender } from '../delivery/outbound/send.js';
@@ -8,9 +8,9 @@ import { createPusher } from '../push/pusher.js';
 import { createVapid } from '../push/vapid.js';
 import { type Backends, isLate } from './backends.js';
 
-const late = 'some people are not told of a message: what fails is not told later';
+const late = 'some people are not notified of a message: failed notifications are not repeated';
 
-/** Hears what a flusher writes. */
+/** Records chats with new messages as the flusher writes them. */
 export function startNoter({ config, store, figures, troubles }: Backends): Noter {
   const noter = createNoter({
     push: store.push,
@@ -19,7 +19,7 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
   });
   figures.push({
     name: 'petrel_push_notes_total',
-    help: 'Chats whose newest message was noted for people to be notified of, and those dropped since too many waited.',
+    help: 'Chats recorded for notifications, and chats dropped because too many were waiting.',
     kind: 'counter',
     labels: ['result'],
     read: () => [
@@ -31,11 +31,11 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
   return noter;
 }
 
-/** Undefined where nobody is notified. */
+/** Undefined when push notifications are off. */
 export function startPusher({ config, store, figures, held, troubles }: Backends) {
   const settings = pushOf(config);
   if (settings === undefined) return undefined;
-  // Connections of their own: a push service that drips holds up no webhook.
+  // Uses connections of its own, so that a slow push service does not delay webhooks.
   const sender = makeSender({
     guard: createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS).guard,
     deadlineMs: limits.push_deadline_ms,
@@ -47,7 +47,7 @@ export function startPusher({ config, store, figures, held, troubles }: Backends
   });
   figures.push({
     name: 'petrel_pushes_total',
-    help: 'Notifications by what became of them; `present`: not sent, since the person had a window open.',
+    help: 'Notifications by outcome. `present`: not sent, because the person had a window open.',
     kind: 'counter',
     labels: ['result'],
     read: () => Object.entries(pusher.stats).map(([result, count]) => [[result], count] as const),

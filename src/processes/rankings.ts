@@ -1,4 +1,7 @@
-/** Bots that need a look, over the control database and all shards. Each list is bounded; rows of a partition that was moved count once. */
+/**
+ * Ranks bots with problems over the control database and all shards. Lists are bounded. Rows of a moved partition count
+ * once.
+ */
 import { limits } from '../limits.js';
 import * as rows from '../postgres/bots/ranking.js';
 import { byShard, holding, type Shard } from '../postgres/shards.js';
@@ -6,7 +9,7 @@ import type { Backends } from './backends.js';
 
 type Sources = Pick<Backends, 'shards' | 'keys'>;
 
-/** What shards count of bots, each asked for its own bots alone. */
+/** Counts per bot, each from the shard that holds the bot. */
 async function countsOf(
   { shards, keys }: Sources,
   ask: (shard: Shard) => Promise<readonly rows.Counted[]>,
@@ -27,8 +30,10 @@ async function deliveredOf({ shards, keys }: Sources, ids: readonly number[]): P
 
 const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.id - b.id;
 
-/** Webhooks that fail now first, of limits.bots_looked_at_max that are looked at, and of these and all others those with most failed
- * attempts. */
+/**
+ * Up to `limit` bots: currently failing webhooks first (limits.bots_looked_at_max of them are read), then those with
+ * the most failed attempts.
+ */
 export async function mostFailing(sources: Sources, limit: number): Promise<number[]> {
   const { db } = sources.shards.control;
   const failing = await rows.loadFailing(db, limits.bots_looked_at_max);
@@ -50,7 +55,7 @@ export async function mostFailing(sources: Sources, limit: number): Promise<numb
   return [...first, ...rest].slice(0, limit).map(({ id }) => id);
 }
 
-/** Bots with most dead letters. */
+/** Bots with the most dead letters. */
 export async function mostDead(sources: Sources, limit: number): Promise<number[]> {
   const letters = await countsOf(sources, (shard) => rows.loadDeadCounts(shard.db));
   return letters
@@ -59,7 +64,7 @@ export async function mostDead(sources: Sources, limit: number): Promise<number[
     .map(({ id }) => id);
 }
 
-/** What Postgres knows of bots, in no order. */
+/** Names and delivery counts of these bots, in no order. */
 export async function describeBots(
   sources: Sources,
   ids: readonly number[],
@@ -73,7 +78,7 @@ export async function describeBots(
   return known.map((row) => ({ ...row, ...(counts.get(row.id) ?? none), id: row.id }));
 }
 
-/** Webhooks that are set, those that fail, and dead letters, of which limits.dead_updates_counted_max are counted at most. */
+/** Number of webhooks, of failing ones, and of dead letters, counted up to limits.dead_updates_counted_max. */
 export async function loadTotals(sources: Sources) {
   const [totals, letters] = await Promise.all([
     rows.loadTotals(sources.shards.control.db),

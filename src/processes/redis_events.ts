@@ -1,4 +1,4 @@
-/** Tells whoever runs it that Redis goes on under another history, and what that may have cost. */
+/** Logs and counts when Redis was restarted, replaced or moved, and what that may have lost. */
 import type { Identity } from '../journal/identity.js';
 import type { RaisedPartition } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
@@ -10,13 +10,13 @@ export interface Histories {
   readonly stats: { readonly raised: number; readonly proven: number };
 }
 
-/** Partitions of one failover meet it within milliseconds of each other: they are told in one line. */
+/** All partitions of one failover are noticed within milliseconds. They are logged in one line. */
 const gatherMs = 500;
 
 const perhaps =
-  'Redis was restarted, replaced or moved: ids of messages, posts and updates skip 10,000, so that none comes twice. After an orderly stop with an intact append-only file that gap is all it costs; otherwise what Redis acknowledged and did not keep is lost';
+  'Redis was restarted, replaced or moved. Ids of messages, posts and updates skip 10,000, so that none is used twice. After an orderly stop with an intact append-only file nothing is lost; otherwise changes that Redis acknowledged but did not keep are lost';
 const certain =
-  'Redis lost changes that it had acknowledged: those that Postgres has are read back from there, later ones are lost; no id comes twice';
+  'Redis lost acknowledged changes. Those already in Postgres are read back, later ones are lost. No id is used twice';
 
 export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
   const stats = { raised: 0, proven: 0 };
@@ -38,7 +38,7 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
   };
 }
 
-/** What metrics tell of both. */
+/** Metrics of both. */
 export function redisFigures(
   histories: Histories,
   pauses: Pauses,
@@ -47,32 +47,30 @@ export function redisFigures(
   return [
     gauge(
       'petrel_redis_refused',
-      '1 while this process uses no Redis, since the one it reaches does not belong to its Postgres.',
+      '1 while this process refuses its Redis, because it does not belong to its Postgres.',
       () => (identity.refusal() === null ? 0 : 1),
     ),
-    gauge(
-      'petrel_outgoing_held',
-      '1 while nothing is sent to webhooks and browsers, since this is a drill.',
-      () => (identity.held() ? 1 : 0),
+    gauge('petrel_outgoing_held', '1 during a drill: nothing is sent to webhooks and browsers.', () =>
+      identity.held() ? 1 : 0,
     ),
     counter(
       'petrel_redis_histories_raised_total',
-      'Partitions that this process found under another history of Redis: a restart, a failover, a moved slot.',
+      'Partitions found on a different Redis run: after a restart, a failover or a slot migration.',
       () => histories.stats.raised,
     ),
     counter(
       'petrel_redis_histories_lost_total',
-      'Of these, partitions of which Redis had lost changes for certain.',
+      'Partitions of those whose changes Redis had certainly lost.',
       () => histories.stats.proven,
     ),
     counter(
       'petrel_redis_moving_refused_total',
-      'Calls that were refused since their slot was being moved.',
+      'Calls refused because their slot was migrating.',
       () => pauses.stats.refused,
     ),
     gauge(
       'petrel_redis_moving_longest_ms',
-      'Longest time for which calls on a partition were refused since its slot was being moved.',
+      'Longest time that calls on one partition were refused because its slot was migrating.',
       () => pauses.stats.longest_ms,
     ),
   ];

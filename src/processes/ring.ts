@@ -1,7 +1,7 @@
 /**
- * Which keys and peppers the running nodes hold. A node joins only if every other one can open what it seals, and the other way
- * round, so that a key which was introduced in the wrong order stops a start instead of a call; and a rotation learns whether
- * somebody still seals under a former key.
+ * Tracks which keys and peppers the running nodes have. A node joins only if it can read what every other node encrypts
+ * and hashes, and the reverse. A key introduced in the wrong order then stops a start instead of failing calls later. A
+ * rotation also learns whether a node still uses a former key.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,9 +16,9 @@ import { StartError } from './installation.js';
 type Checks = Secrets['checks'];
 
 export interface Ring {
-  /** Announces this node for as long as it runs. Errors: StartError while a running node holds other keys. */
+  /** Announces this node until it leaves. Errors: StartError when a running node has conflicting keys. */
   join(log: Logger): Promise<void>;
-  /** What the other running nodes hold. */
+  /** The checks of the other running nodes. */
   others(): Promise<readonly Checks[]>;
   leave(): Promise<void>;
 }
@@ -31,22 +31,22 @@ export interface RingOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Why two nodes must not run side by side; null when they may. Each reads what the other makes. */
+/** Why two nodes must not run at the same time; null when they may. Each must be able to read what the other writes. */
 export function conflict(own: Checks, other: Checks): string | null {
   const [key, theirs] = [own.keys[0], other.keys[0]];
   const [pepper, theirPepper] = [own.peppers[0], other.peppers[0]];
   const differs = own.keys.find(({ id, check }) =>
     other.keys.some((each) => each.id === id && each.check !== check),
   );
-  if (differs) return `TOKEN_KEYS ${differs.id} is another key on a node that runs`;
+  if (differs) return `TOKEN_KEYS ${differs.id} is a different key on a running node`;
   if (key && !other.keys.some(({ id }) => id === key.id))
-    return `a node that runs lacks the key ${key.id}: list it in TOKEN_KEYS of every node before it comes first on any`;
+    return `a running node lacks the key ${key.id}: add it to TOKEN_KEYS of every node before it is first on any node`;
   if (theirs && !own.keys.some(({ id }) => id === theirs.id))
-    return `TOKEN_KEYS lacks the key ${theirs.id}, under which a node that runs seals`;
+    return `TOKEN_KEYS lacks the key ${theirs.id}, which a running node encrypts with`;
   if (pepper && !other.peppers.includes(pepper))
-    return 'a node that runs lacks the first pepper: list it in TOKEN_PEPPER of every node before it comes first on any';
+    return 'a running node lacks the first pepper: add it to TOKEN_PEPPER of every node before it is first on any node';
   if (theirPepper && !own.peppers.includes(theirPepper))
-    return 'TOKEN_PEPPER lacks the first pepper of a node that runs';
+    return 'TOKEN_PEPPER lacks the first pepper of a running node';
   return null;
 }
 
@@ -56,7 +56,7 @@ export function createRing({ connection, runner, keys, secrets, onError }: RingO
   const key = keys.rings();
   let timer: NodeJS.Timeout | undefined;
 
-  /** The server, and its time in ms: nodes' clocks may differ. */
+  /** The server of partition 0 and its time in ms, because clocks of nodes may differ. */
   async function open() {
     await connection.ready(limits.redis_command_timeout_ms, 0);
     const client = connection.at(0)?.client;
@@ -74,7 +74,7 @@ export function createRing({ connection, runner, keys, secrets, onError }: RingO
     const found: Checks[] = [];
     for (const [name, text] of Object.entries(await client.hgetall(key))) {
       const space = text.indexOf(' ');
-      // A node that was killed is listed until its time is over.
+      // A killed node stays listed until its entry expires.
       if (Number(text.slice(0, space)) + limits.ring_age_ms_max < now) await client.hdel(key, name);
       else if (name !== node) found.push(JSON.parse(text.slice(space + 1)));
     }
@@ -102,7 +102,7 @@ export function createRing({ connection, runner, keys, secrets, onError }: RingO
           await leave();
           throw new StartError(reason);
         }
-        if (!told) log.warn(`${reason}; waiting for it to end`);
+        if (!told) log.warn(`${reason}; waiting for that node to stop`);
         await sleep(250);
       }
       timer = setInterval(() => void announce().catch(onError), limits.ring_interval_ms);

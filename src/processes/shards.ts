@@ -1,4 +1,7 @@
-/** The databases of the settings: opened, compared with what they say of themselves, and followed by the map in the control database. */
+/**
+ * Opens the databases of the settings, checks that each is the right one, and follows the shard map in the control
+ * database.
+ */
 import type { Config } from '../config/config.js';
 import { createHistory, type History } from '../journal/history.js';
 import type { Identity } from '../journal/identity.js';
@@ -31,12 +34,12 @@ export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
 
-/** How a person finds a database in the settings. */
+/** The setting that names a database. */
 export const shardName = (id: number): string => (id === 0 ? 'DATABASE_URL' : `DATABASE_SHARDS ${id}`);
 
 /**
- * Throws a StartError for a schema that this program cannot work on. Whoever `waits` is given any other error for one that is to be
- * brought up to date, which somebody may be doing.
+ * Throws a StartError for a schema that this program cannot work with. With `waits`, an outdated schema throws another
+ * error, because a migration may be running.
  */
 export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): Promise<void> {
   for (const { id, url } of urls) {
@@ -61,7 +64,7 @@ async function noteOf(pool: Pool): Promise<string | undefined> {
   return (await pool.query<{ value: string }>(readNote)).rows[0]?.value;
 }
 
-/** Refuses a database that belongs to another installation, or that is another shard of this one. */
+/** Refuses a database of another installation, or another shard of this one. */
 function compareNote(id: number, installation: string, found: string): void {
   if (found === `${id} ${installation}`) return;
   const [number, of] = found.split(' ');
@@ -70,8 +73,8 @@ function compareNote(id: number, installation: string, found: string): void {
 }
 
 /**
- * Compares what each database says of itself, before the guard of a shard sees it: another shard would look like one that went back.
- * Errors: StartError, or what Postgres says.
+ * Compares the recorded shard number of each database with the settings. Must run before the guard of a shard, which
+ * would take a wrong shard for one that lost transactions. Errors: StartError, or those of Postgres.
  */
 export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
   if (urls.length === 1) return;
@@ -82,9 +85,9 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
     for (const [i, pool] of others.entries()) {
       const { id } = urls[i + 1] as ShardUrl;
       const found = await noteOf(pool);
-      // Whoever deploys it may be at that: a role waits.
+      // A migration may be recording it now, so a role waits.
       if (found === undefined)
-        throw new Error(`${shardName(id)} is no shard of this installation yet: run "petrel migrate"`);
+        throw new Error(`${shardName(id)} is not a shard of this installation yet: run "petrel migrate"`);
       compareNote(id, installation, found);
     }
   } finally {
@@ -93,8 +96,9 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
 }
 
 /**
- * Has each database note which shard it is, once its schema is there. A new installation is divided evenly over DATABASE_SHARDS; one
- * that has data keeps it where it is until `petrel shards move`. Errors: StartError, or what Postgres says.
+ * Records in each database which shard it is, once its schema exists. A new installation is divided evenly over
+ * DATABASE_SHARDS. An existing one keeps its data in place until `petrel shards move`. Errors: StartError, or those of
+ * Postgres.
  */
 export async function noteShards(
   urls: readonly ShardUrl[],
@@ -110,7 +114,7 @@ export async function noteShards(
     const present = await Promise.all(others.map(noteOf));
     for (const [i, found] of present.entries())
       if (found !== undefined) compareNote(idOf(i), installation, found);
-    // First: a node serves once every shard has its note.
+    // Divides before the records are written, because a node serves once every shard has its record.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
     for (const [i, pool] of others.entries()) await pool.query(putNote, [`${idOf(i)} ${installation}`]);
   } finally {
@@ -134,7 +138,7 @@ async function divide(
   say(
     fresh
       ? `${partitions} partitions are divided over ${shards.length} databases`
-      : 'this installation has data already: all of it stays in DATABASE_URL',
+      : 'this installation already has data: all of it stays in DATABASE_URL',
   );
 }
 
@@ -145,7 +149,7 @@ export interface OpenOptions {
   /** Name of this process as a node. */
   readonly node: string;
   readonly connection: RedisServers;
-  /** Asked for with each call: the runner is made later. */
+  /** Called each time, because the runner is created later. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;
@@ -159,12 +163,12 @@ export interface OpenedShard extends Shard {
 
 export interface OpenedShards {
   readonly all: readonly [OpenedShard, ...OpenedShard[]];
-  /** Reads the map for the first time, and follows it from then on. */
+  /** Reads the map, and follows its changes from then on. */
   follow(): Promise<FollowedShards>;
   close(): Promise<void>;
 }
 
-/** Makes pools with their guards. Nothing connects before the first query. */
+/** Creates guarded pools. Nothing connects before the first query. */
 export function openShards({
   config,
   keys,
@@ -220,7 +224,7 @@ export function openShards({
       if (lacking !== undefined) {
         await followed.stop();
         throw new StartError(
-          `partition ${lacking.partition} lies in shard ${lacking.shard}, which DATABASE_SHARDS does not name`,
+          `partition ${lacking.partition} is in shard ${lacking.shard}, which is missing in DATABASE_SHARDS`,
         );
       }
       for (const { history, pool } of all) ends.push(history.watch(pool));

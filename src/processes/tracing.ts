@@ -1,4 +1,4 @@
-/** Where traces touch the roles: requests of a front, and deliveries. Nothing of it runs where no traces are asked for. */
+/** Connects traces to requests of a front and to deliveries. Unused when traces are off. */
 
 import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';
@@ -7,7 +7,7 @@ import { changeName, type Traces } from '../obs/traces.js';
 import type { ApiRequest, RequestHandler } from '../server/request.js';
 import { chatText, directChat, sharedChat } from '../store/core/keys.js';
 
-/** The change that a call made, if its result is a message: as the queue of updates will name it. */
+/** The name of the change that a call made, if its result is a message. The update queue uses the same name. */
 export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result: unknown): string | null {
   const { message_id, chat, edit_date } = (result ?? {}) as {
     readonly message_id?: unknown;
@@ -16,13 +16,13 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   };
   const id = chat?.id;
   if (typeof message_id !== 'number' || typeof id !== 'number') return null;
-  // A direct chat has the other side's id.
+  // In the result, a direct chat has the id of the other participant.
   const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
   const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);
 }
 
-/** What a front does with each request while traces are made. */
+/** Wraps the handler and meter of a front to make a trace per request. */
 export function tracedRequests(traces: Traces, handler: RequestHandler, meter: RequestListener) {
   return {
     handler: ((request) => traces.within(() => handler(request))) satisfies RequestHandler,

@@ -1,4 +1,4 @@
-/** What a push service is sent: a payload that only the browser can read (RFC 8291), with a time to live and a topic (RFC 8030). */
+/** Builds a web push: a payload that only the browser can read (RFC 8291), with TTL and topic (RFC 8030). */
 import { createECDH, createHash } from 'node:crypto';
 import { encrypt } from 'http_ece';
 import { limits } from '../limits.js';
@@ -8,7 +8,7 @@ export interface BrowserKeys {
   readonly auth: Buffer;
 }
 
-/** The body of a push. Under a key of its own each time: two pushes have nothing in common. */
+/** The encrypted body of a push. Uses a new key each time, so pushes cannot be linked. */
 export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   const sender = createECDH('prime256v1');
   sender.generateKeys();
@@ -20,7 +20,7 @@ export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   });
 }
 
-/** Whether a browser's keys are such, so that everything can be encrypted for them. */
+/** Whether a browser's keys are valid for encryption. */
 export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
   if (auth.length !== 16 || p256dh.length !== 65 || p256dh[0] !== 4) return false;
   try {
@@ -33,8 +33,8 @@ export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
 }
 
 /**
- * Of the pushes that wait for a browser the newest of each chat is kept. The push service sees that two are of one topic: it is made
- * with the browser's secret, so that nobody else can tell of which.
+ * The headers of a push. Of the waiting pushes with one topic, the push service keeps the newest, so each chat has a
+ * topic. It is derived with the browser's secret, so the push service cannot tell which chat it is.
  */
 export function headersOf(chat: number, authorization: string, auth: Buffer): Record<string, string> {
   return {

@@ -1,10 +1,10 @@
-/** The types of http_ece, as far as it is used. */
+/** Types of the parts of http_ece that we use. */
 declare module 'http_ece' {
   import type { ECDH } from 'node:crypto';
 
   interface EncryptParams {
     readonly version: 'aes128gcm';
-    /** of the sender, fresh for each message */
+    /** of the sender, new for each message */
     readonly privateKey: ECDH;
     /** of the receiver, as base64url */
     readonly dh: string;

@@ -1,7 +1,7 @@
 /**
- * Learns of new messages from what a flusher has committed, and notes who is to be told of them. It is handed changes and keeps of each
- * chat the newest message: it neither waits nor fails, so that it holds up no flusher; what it cannot keep or write is not told.
- * Where nobody is to be notified it looks at nothing.
+ * Records who to notify of new messages, from the rows that a flusher committed. Keeps only the newest message of each
+ * chat. It never blocks or fails, so that it cannot delay the flusher; notifications it cannot keep or record are lost.
+ * Does nothing while nobody has a push subscription.
  */
 import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
@@ -10,7 +10,7 @@ import { messageFlags, messageHeader, messageKinds } from '../store/core/codec.j
 import { chatText } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 
-/** A row that was written behind, as `journal/` has it. */
+/** A row written to Postgres, as `journal/` passes it. */
 export interface WrittenRow {
   readonly table: { readonly table: string };
   readonly key: readonly number[];
@@ -25,23 +25,23 @@ export interface NoterOptions {
 }
 
 export interface Noter {
-  /** Rows that are in Postgres now. */
+  /** Takes rows that are now in Postgres. */
   written(rows: readonly WrittenRow[]): void;
   start(): void;
   stop(): Promise<void>;
-  /** Messages, of each chat the newest, that were noted, and that were dropped since too many waited. */
+  /** Recorded messages (the newest per chat), and messages dropped because too many were waiting. */
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
 
-/** An edit so long after the message is none of a flusher that was slow. */
+/** A message edited later than this is not new, even for a slow flusher. */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
-/** How soon the first subscriber of an installation counts. While nothing is written nobody looks for one. */
+/** How often to check whether anyone has subscribed. There is no check while no rows are written. */
 const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;
 
-/** Whom a row tells of; null for what is no new message, is not to be told, or is too old. */
+/** The message to notify of; null when the row is not a new message, is excluded from notifications, or is too old. */
 function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage | null {
   if (table.table !== 'messages' || entry.image.length === 0) return null;
   const { date, editedAt, sender, kind, flags } = messageHeader(entry.image);
@@ -54,7 +54,7 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  /** Whether anybody is to be notified; not known while nothing was written for `look_interval_ms`. */
+  /** Whether anyone has a push subscription. Unknown when no rows were written for `look_interval_ms`. */
   let wanted = true;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
@@ -83,7 +83,7 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
     }
   }
 
-  /** Notes soon, and again while anything waits. */
+  /** Schedules the next write while anything waits. */
   function arm(): void {
     if (stopped || noting !== undefined) return;
     timer ??= setTimeout(() => {

@@ -1,11 +1,11 @@
-/** What a person is told of a message: whom it is from and how it begins. */
+/** Builds the notification of a message: its sender and its beginning. */
 import { signOf } from '../content/kinds.js';
 import { limits } from '../limits.js';
 import type { Entity, MessageRecord, Profile } from '../store/core/codec.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 
-/** The payload, which the service worker of `web/client` reads. */
+/** The payload. The service worker in `web/client` reads it. */
 export interface Notification {
   readonly chat_id: number;
   readonly message_id: number;
@@ -22,7 +22,7 @@ function cut(text: string, max: number): string {
   return points.length <= max ? text : `${points.slice(0, max - 1).join('')}…`;
 }
 
-/** What is hidden in the chat until it is clicked is not shown on a locked screen. */
+/** Removes spoilers, because a notification may appear on a locked screen. */
 function withoutSpoilers(text: string, entities: readonly Entity[] = []): string {
   let shown = text;
   for (const { type, offset, length } of entities) {
@@ -40,7 +40,10 @@ function wordsOf({ content, origin }: MessageRecord): string {
 
 const nameOf = ({ n, l }: Profile): string => (l === undefined ? n : `${n} ${l}`);
 
-/** Null for what is told otherwise, or says nothing. `bot` is that of a direct chat, as the person knows it. */
+/**
+ * Null for messages that need no notification or have no text. `bot` is the bot of a direct chat in the person's
+ * language.
+ */
 export function notificationOf(
   chat: ChatRef,
   { id, record, peer, reply }: StoredMessage,

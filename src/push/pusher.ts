@@ -1,6 +1,6 @@
 /**
- * Tells people without a window of new messages: takes what is due, leaves out who has a window open, and sends each browser of
- * the others an encrypted push. Best effort: each is sent once; what fails is counted and not sent again.
+ * Sends push notifications: takes due ones, skips people who have a window open, and sends an encrypted push to each
+ * browser of the others. Best effort: each push is sent once, and failures are counted but not repeated.
  */
 import { nowMs } from '../clock.js';
 import { receiverOf, type Sender } from '../delivery/outbound/send.js';
@@ -20,36 +20,36 @@ export interface PusherOptions {
   readonly vapid: Vapid;
   /** Setting PUSH_DELAY_MS. */
   readonly delayMs: number;
-  /** Nothing may be sent at the moment. */
+  /** Whether this is a drill, in which nothing is sent. */
   readonly held?: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 
 export interface PushStats {
-  /** pushes that a push service took */
+  /** pushes that a push service accepted */
   sent: number;
-  /** browsers that their push service knew no more */
+  /** subscriptions that the push service no longer knows */
   gone: number;
   failed: number;
   /** people who had a window open */
   present: number;
-  /** since too many pushes to one person were under way */
+  /** dropped because too many pushes to one person were in flight */
   dropped: number;
 }
 
 export interface Pusher {
   start(): void;
-  /** Waits for what is under way. */
+  /** Waits for pushes in flight. */
   stop(): Promise<void>;
   readonly stats: Readonly<PushStats>;
   underWay(): number;
 }
 
 const take_interval_ms = 250;
-/** How long a pusher rests while nothing is due, at most: a message is noted `delayMs` before it is due. */
+/** Longest pause while nothing is due. Messages are recorded `delayMs` before they are due. */
 const idle_interval_ms_max = 4_000;
 
-/** What one person is told of one chat: a row for each of their browsers. */
+/** One notification of one person about one chat: a row for each of their browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
 
 const chatOf = ({ chat_id, user_id }: Addressee) =>
@@ -66,11 +66,11 @@ function jobsOf(rows: readonly Addressee[]): Job[] {
   return [...jobs.values()];
 }
 
-/** The push service has said that the browser is not to be reached there any more (RFC 8030 §7.3). */
+/** The push service reports that the subscription has ended (RFC 8030 §7.3). */
 const isGone = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' && (outcome.status === 404 || outcome.status === 410);
 
-/** Not the fault of the browser's address: it is tried at the next message. */
+/** A temporary failure that is not the subscription's fault. The next message tries again. */
 const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
 
@@ -115,7 +115,7 @@ export function createPusher({
     await Promise.all(job.map((to) => push(to, payload).catch(onError)));
   }
 
-  /** As it is now: it may have been edited or deleted since it was noted. */
+  /** The current message: it may have been edited or deleted since it was recorded. */
   async function read(first: Addressee): Promise<StoredMessage | null> {
     const [found] = (await store.history.list(chatOf(first), first.message_id + 1, 1)) ?? [];
     return found?.id === first.message_id ? found : null;
@@ -143,7 +143,7 @@ export function createPusher({
   const idleMs = Math.max(take_interval_ms, Math.min(idle_interval_ms_max, delayMs));
   let lookAt = 0;
 
-  /** Whether anything is due. If not, it is not looked for again before it can be. */
+  /** Whether anything is due. If not, `lookAt` is set to when something can be. */
   async function isDue(): Promise<boolean> {
     const ms = (await store.push.untilDue()) ?? idleMs;
     if (ms > 0) lookAt = performance.now() + Math.min(ms, idleMs);
@@ -158,7 +158,7 @@ export function createPusher({
       if (due.length === 0) return;
       const rows = await store.push.addressees(due);
       const present = await store.presence.among([...new Set(rows.map(({ user_id }) => user_id))]);
-      /** Many people are told of one message of a group. */
+      /** Many people may be notified of the same group message, so it is read once. */
       const messages = new Map<string, Promise<StoredMessage | null>>();
       const jobs = jobsOf(rows);
       const absent = jobs.filter(([{ user_id }]) => !present.has(user_id));

@@ -1,4 +1,4 @@
-/** What a front says and asks of notifications: its public key, and whether a browser's subscription can be used. */
+/** Push notifications in a front: the public key, and the check of a browser's subscription. */
 
 import type { Guard } from '../delivery/outbound/guard.js';
 import { ApiError, fail } from '../errors.js';
@@ -24,7 +24,7 @@ export function createPushService(privateKey: string, guard: Pick<Guard, 'vet'>)
         await guard.vet(endpoint, count);
       } catch (error) {
         if (error instanceof ApiError && /^(too_many_requests|unavailable)$/.test(error.kind)) throw error;
-        // A name server may be away now: each connection asks anew.
+        // The name server may be temporarily away. Each delivery resolves the name again.
         if (!(error instanceof ApiError) || error.kind !== 'webhook_host_unresolved')
           return fail('push_subscription_invalid');
       }

@@ -1,4 +1,4 @@
-/** By which push services know the installation (RFC 8292): its key, and tokens for each of them. */
+/** Authenticates the installation at push services (RFC 8292): its key, and a token for each service. */
 
 import { createECDH } from 'node:crypto';
 import { importJWK, SignJWT } from 'jose';
@@ -8,11 +8,11 @@ import { limits } from '../limits.js';
 export interface VapidSettings {
   /** 32 bytes as base64url, setting VAPID_PRIVATE_KEY */
   readonly privateKey: string;
-  /** how the operator is reached: a mailto: or https: URL */
+  /** contact of the operator: a mailto: or https: URL */
   readonly subject: string;
 }
 
-/** The public key that browsers subscribe under: an uncompressed point of P-256 as base64url. */
+/** The public key that browsers subscribe under: an uncompressed P-256 point as base64url. */
 export function publicKeyOf(privateKey: string): string {
   const ecdh = createECDH('prime256v1');
   ecdh.setPrivateKey(Buffer.from(privateKey, 'base64url'));
@@ -20,7 +20,7 @@ export function publicKeyOf(privateKey: string): string {
 }
 
 export interface Vapid {
-  /** The header `Authorization` of a push to a service. A token is signed once for many pushes. */
+  /** The `Authorization` header of a push to a service. A token is signed once and used for many pushes. */
   authorization(origin: string): Promise<string>;
 }
 
@@ -33,7 +33,7 @@ export function createVapid({ privateKey, subject }: VapidSettings): Vapid {
     y: point.subarray(33).toString('base64url'),
   };
   const key = importJWK(jwk, 'ES256');
-  /** by origin, the oldest first */
+  /** by origin, oldest first */
   const kept = new Map<string, { readonly text: Promise<string>; readonly until: number }>();
 
   async function sign(origin: string, exp: number): Promise<string> {

@@ -55,7 +55,7 @@ test('a token that was added is accepted by every front, and by none once revoki
   // It is an administrator's and nobody else's.
   expect((await service.app(one, 'GET', '/api/me')).status).toBe(401);
   expect((await service.bot(one.token, 'getMe')).status).toBe(401);
-  expect((await admin('tokens', 'add', 'ada')).log).toContain('there is a token ada already');
+  expect((await admin('tokens', 'add', 'ada')).log).toContain('a token ada already exists');
   let revoked = false;
   let after = 0;
   const trying = (async () => {
@@ -91,12 +91,12 @@ test('a token ends when it expires, and the list says so', async () => {
 });
 
 test.each([
-  [['tokens', 'add', 'Ada'], 'a name has up to 32 small letters'],
-  [['tokens', 'add', 'ADMIN_TOKEN'], 'a name has up to 32 small letters'],
-  [['tokens', 'add', 'x'.repeat(33)], 'a name has up to 32 small letters'],
+  [['tokens', 'add', 'Ada'], 'a name has up to 32 lower-case letters'],
+  [['tokens', 'add', 'ADMIN_TOKEN'], 'a name has up to 32 lower-case letters'],
+  [['tokens', 'add', 'x'.repeat(33)], 'a name has up to 32 lower-case letters'],
   [['tokens', 'add', 'zoe', '--days', '0'], '--days must be a whole number'],
   [['tokens', 'add', 'zoe', '--days', '1.5'], '--days must be a whole number'],
-  [['tokens', 'revoke', 'zoe'], 'there is no token zoe'],
+  [['tokens', 'revoke', 'zoe'], 'no token is named zoe'],
   [['audit', '--limit', 'x'], '--limit must be a whole number'],
 ])('admin %j is refused and changes nothing', async (args, text) => {
   const names = async () => (await db.query('select name from admin_tokens order by 1')).rows;

@@ -118,7 +118,7 @@ test('a process of another version is told of, one that went long ago and rubbis
   await expect.poll(async () => (await look()).nodes.length, patiently).toBe(6);
   const { nodes, findings } = await look();
   expect(nodes.find(({ id }) => id === 'x')).toMatchObject(core);
-  expect(findings.map(({ what }) => what)).toContain('quiet 1 on h has gone silent');
+  expect(findings.map(({ what }) => what)).toContain('quiet 1 on h stopped reporting');
   expect(findings.map(({ what }) => what).join()).not.toContain('later 1');
   expect((await redis.hkeys(key)).filter((id) => ['old', 'bad'].includes(id))).toEqual([]);
   await redis.hdel(key, 'x', 'quiet');

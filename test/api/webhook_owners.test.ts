@@ -292,7 +292,7 @@ describe('the person who runs the service', () => {
     const listed = await petrel('list');
     const host = `127.0.0.1:${receiver.port}`;
     expect(listed.stdout).toMatch(
-      new RegExp(`^${bot.id}  @${bot.username}  ${host}  0 waiting  3 dead$`, 'm'),
+      new RegExp(`^${bot.id}  @${bot.username}  ${host}  0 pending  3 dead$`, 'm'),
     );
     answer = () => [200, ''];
     const one = await petrel('replay', bot.username, '--from', `${ids[0]}`, '--to', `${ids[0]}`);

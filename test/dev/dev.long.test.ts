@@ -146,8 +146,8 @@ test('whatever is killed comes back, and dev.json follows', async () => {
   const after = info();
   expect({ ...after, pids: 0 }).toEqual({ ...before, pids: 0 });
   for (const name of ['front', 'deliver', 'flush', 'redis', 'postgres']) {
-    expect(started.out.text).toMatch(new RegExp(`${name} ended \\(signal SIGKILL\\); it is started again`));
-    expect(started.out.text).toMatch(new RegExp(`${name} serves again`));
+    expect(started.out.text).toMatch(new RegExp(`${name} ended \\(signal SIGKILL\\); restarting`));
+    expect(started.out.text).toMatch(new RegExp(`${name} is running again`));
   }
   const client = new pg.Client(after.database_url);
   await client.connect();
@@ -218,7 +218,7 @@ test('data of another format version is refused and left as it is', async () => 
   await first.ended;
   writeFileSync(join(home, 'version.json'), '{"format":99}');
   const files = readdirSync(home).sort();
-  expect(await refused()).toMatch(/format version 99, this program reads version 1/);
+  expect(await refused()).toMatch(/format version 99, but this program reads version 1/);
   expect(readdirSync(home).sort()).toEqual(files);
 });
 
@@ -268,7 +268,7 @@ test('a signal during the start stops what has started', async () => {
   await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 10_000, interval: 5 });
   started.child.kill('SIGTERM');
   expect(await started.ended).toBe(0);
-  expect(started.out.text).toContain('Stopped before it was ready');
+  expect(started.out.text).toContain('Stopped before everything was ready');
   expect(readdirSync(home)).not.toContain('lock');
   expect(existsSync(join(home, 'redis', 'redis.pid'))).toBe(false);
   expect(existsSync(join(home, 'postgres', 'data', 'postmaster.pid'))).toBe(false);

@@ -35,7 +35,7 @@ test('a folder of something else is refused and left as it is', () => {
   writeFileSync(join(home, 'thesis.txt'), 'years of work');
   expect(() => openHome(home)).toThrow(Refusal);
   expect(readdirSync(home)).toEqual(['thesis.txt']);
-  expect(() => openHome(join(home, 'thesis.txt'))).toThrow(/cannot be made/);
+  expect(() => openHome(join(home, 'thesis.txt'))).toThrow(/cannot be created/);
 });
 
 test('one process holds the lock, until it gives it back', () => {

@@ -54,8 +54,8 @@ test('a role that is killed is started again, and its pid is told', async () => 
   expect(kept.pid).not.toBe(first.pid);
   expect(lines).toEqual([
     'changed',
-    'flush ended (signal SIGKILL); it is started again in 0.1 s',
-    `flush serves again (pid ${kept.pid})`,
+    'flush ended (signal SIGKILL); restarting in 0.1 s',
+    `flush is running again (pid ${kept.pid})`,
     'changed',
   ]);
 });
@@ -75,7 +75,7 @@ test('the pause doubles from 0.1 s while starting fails', async () => {
     expect(gaps[index]).toBeGreaterThan(pause - 20);
     expect(gaps[index]).toBeLessThan(pause + 190);
   }
-  expect(lines).toContain('flush could not be started: no disk; next try in 0.2 s');
+  expect(lines).toContain('flush could not be started: no disk; retrying in 0.2 s');
 });
 
 test('stopping ends the process and starts no other, also in the pause and during a start', async () => {

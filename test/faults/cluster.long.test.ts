@@ -149,7 +149,7 @@ test(
     expect(unclear).toEqual([]);
     expect(verdict.acknowledged).toBeGreaterThan(100);
     for (const ms of recoveredMs) expect(ms).toBeLessThan(recoverMsMax);
-    expect(logs).toMatch(/none comes twice|no id comes twice/);
+    expect(logs).toMatch(/none is used twice|No id is used twice/);
   },
   patienceMs,
 );

@@ -272,7 +272,7 @@ async function goBackUnderLoad(): Promise<void> {
   expect(await shown(fresh)).toEqual([['👍', 1, 1]]);
   expect(await world.settled()).toMatchObject(nothingWrong);
   const { out } = await petrel(service.env, 'doctor');
-  expect(out).toMatch(/Postgres went back in time within a week and lost \d+ transactions/);
+  expect(out).toMatch(/Postgres lost \d+ committed transactions within the last week/);
 }
 
 test(
@@ -323,7 +323,7 @@ test(
     const { out } = await petrel(service.env, 'doctor');
     expect(out).not.toContain('went back');
     const logs = [...service.fronts, service.flush, service.deliver].map(({ log }) => log()).join('');
-    expect(logs).toContain('Postgres is another server than before, and has all that was committed');
+    expect(logs).toContain('Postgres is a different server now and has all committed transactions');
   },
   patienceMs,
 );

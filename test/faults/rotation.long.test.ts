@@ -183,11 +183,12 @@ test(
       petrel(service.env, 'tokens', 'rotate-keys'),
       petrel(service.env, 'tokens', 'rotate-keys'),
     ]);
-    for (const ran of [one, two].filter(({ code }) => code !== 0)) expect(ran.log).toContain('run it again');
+    for (const ran of [one, two].filter(({ code }) => code !== 0))
+      expect(ran.log).toContain('run this command again');
     const last = await petrel(service.env, 'tokens', 'rotate-keys');
     expect(troublesIn(last.log)).toEqual([]);
     expect(last.out).toContain(`everything is under k2; no box needs ${formerId} any more`);
-    expect(last.out).toContain('sealed anew  0 bot tokens, 0 webhooks, 0 kept answers');
+    expect(last.out).toContain('re-encrypted 0 bot tokens, 0 webhooks, 0 kept answers');
     const during = running.calls() - calls;
     const { found } = await findSecrets(service, [formerBox], []);
     expect(found).toEqual([]);
@@ -226,7 +227,7 @@ test('a node that lacks the key says so before it serves', async () => {
   ]);
   expect([key.code, pepper.code]).toEqual([1, 1]);
   expect(key.log).toContain('TOKEN_KEYS lacks the key k2');
-  expect(pepper.log).toContain('TOKEN_PEPPER differs');
+  expect(pepper.log).toContain('TOKEN_PEPPER does not contain');
 });
 
 test('nodes run side by side only if each can open what the other seals', () => {
@@ -239,7 +240,7 @@ test('nodes run side by side only if each can open what the other seals', () => 
   expect(conflict(checks([p[0]], b, a), checks([p[0]], a))).toMatch(/lacks the key b/);
   expect(conflict(checks([p[0]], a), checks([p[0]], c, a))).toMatch(/TOKEN_KEYS lacks the key c/);
   const other = { id: 'a', key: randomBytes(32) };
-  expect(conflict(checks([p[0]], a), checks([p[0]], other))).toMatch(/a is another key/);
+  expect(conflict(checks([p[0]], a), checks([p[0]], other))).toMatch(/a is a different key/);
   expect(conflict(checks([p[1], p[0]], a), checks([p[0]], a))).toMatch(/lacks the first pepper/);
   expect(conflict(checks([p[0]], a), checks([p[1], p[0]], a))).toMatch(/TOKEN_PEPPER lacks/);
 });

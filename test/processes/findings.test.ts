@@ -44,10 +44,10 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ],
   ['files', { files: 'FILES_DIR /x cannot be written: EACCES' }, true, /^FILES_DIR \/x/, /no front starts/],
   ['a drill', { held: true }, false, /nothing is sent/, /petrel resume/],
-  ['memory', { servers: [{ ...server, usedBytes: 85 }] }, false, /Redis at a has used 85 %/, /HOT_TTL_MS/],
+  ['memory', { servers: [{ ...server, usedBytes: 85 }] }, false, /Redis at a uses 85 %/, /HOT_TTL_MS/],
   ['nearly no memory', { servers: [{ ...server, usedBytes: 96 }] }, true, /96 %/, /HOT_TTL_MS/],
-  ['no bound', { servers: [{ ...server, maxBytes: 0 }] }, false, /no bound/, /maxmemory/],
-  ['no replica', { servers: [{ ...server, replicas: 0 }] }, false, /no replica/, /restore/],
+  ['no bound', { servers: [{ ...server, maxBytes: 0 }] }, false, /no memory limit/, /maxmemory/],
+  ['no replica', { servers: [{ ...server, replicas: 0 }] }, false, /no replica/, /add a replica/],
   ['no disk', { servers: [{ ...server, appending: false }] }, true, /append-only/, /disk/],
   ['no flusher', { flushers: 0 }, true, /no flusher/, /petrel flush/],
   [
@@ -59,7 +59,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ],
   ['a journal that fills', { journal: { ...well.journal, fullest: 0.6 } }, false, /60 %/, /429/],
   ['a journal that is full', { journal: { ...well.journal, fullest: 0.95 } }, true, /95 %/, /429/],
-  ['quarantine', second({ quarantined: 3 }), true, /3 entries .*shard 2/, /table quarantine/],
+  ['quarantine', second({ quarantined: 3 }), true, /3 journal entries .*shard 2/, /table quarantine/],
   [
     'no days for messages',
     second({ messageDaysAhead: 0 }),
@@ -71,7 +71,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     'no days',
     second({ failureDaysAhead: 0 }),
     true,
-    /shard 2.* no partition for tomorrow/,
+    /shard 2.* no table partition/,
     /delivery_failures_default/,
   ],
   ['nobody', { nodes: 0 }, true, /no node/, /petrel front/],
@@ -81,40 +81,40 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     'a Postgres that went back',
     second({ lost: { ago: 1_000, transactions: 121 } }),
     false,
-    /^Postgres .shard 2. went back in time within a week and lost 121 transactions$/,
+    /^Postgres .shard 2. lost 121 committed transactions within the last week$/,
     /PetrelPostgresWentBack/,
   ],
   [
     'entities that are written again',
     second({ lost: { ago: 1_000, transactions: 121 }, rewriting: 16 }),
     true,
-    /16 partitions are still being written again/,
+    /16 partitions are still being rewritten/,
     /PetrelPostgresWentBack/,
   ],
   [
     'a move',
-    { moving: { what: 'partitions 3 are on their way', paused: true, silentMs: 1_000 } },
+    { moving: { what: 'partitions 3 are moving', paused: true, silentMs: 1_000 } },
     false,
-    /are on their way; nothing of them is written behind/,
+    /are moving; their changes wait in Redis/,
     /petrel shards list/,
   ],
   [
-    'a move that somebody left',
-    { moving: { what: 'partitions 3 are on their way', paused: true, silentMs: 60_000 } },
+    'an interrupted move',
+    { moving: { what: 'partitions 3 are moving', paused: true, silentMs: 60_000 } },
     true,
-    /no process goes on with it; nothing/,
+    /no process continues the move; their/,
     /petrel shards list/,
   ],
   ['a loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
-])('%s is told with what to do', (_, change, bad, what, todo) => {
+])('reports %s with what to do', (_, change, bad, what, todo) => {
   const [found, ...others] = findingsOf({ ...well, ...change });
   expect(others).toEqual([]);
   expect(found).toEqual({ bad, what: expect.stringMatching(what), todo: expect.stringMatching(todo) });
 });
 
-test('what is at rest is no trouble, and what is wrong comes first', () => {
+test('idle journals are no problem, and problems come before advice', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
-  // Whoever has restored it starts a flusher next.
+  // After a restore, the operator starts a flusher next.
   expect(
     findingsOf({ ...well, ...second({ failureDaysAhead: 0 }), flushers: 0 }).map(({ bad }) => bad),
   ).toEqual([true, false]);

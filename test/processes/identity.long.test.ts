@@ -188,7 +188,7 @@ test('a rebuild moves the installation to an empty Redis, and nodes on the forme
   );
   const rebuilt = await petrel(env, 'redis', 'rebuild');
   expect(rebuilt, rebuilt.log).toMatchObject({ code: 0 });
-  expect(rebuilt.out).toContain('partitions   8 on 1 of Redis, all open');
+  expect(rebuilt.out).toContain('partitions   8 on 1 Redis servers, all open');
   expect(await namedBy(second.databaseUrl)).toMatch(/ 2$/);
   expect(await refusal(second.env)).toContain('this Redis is a former one of this installation');
   Object.assign(second.env, env);

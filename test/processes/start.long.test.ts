@@ -47,11 +47,11 @@ test('what does not come is named with what was heard last, and so is what waiti
   const tries = [
     [
       { REDIS_URL: `redis://127.0.0.1:${none}` },
-      /Redis did not come within 0\.3 s \(START_MS\): .*ECONNREFUSED/,
+      /Redis was not available within 0\.3 s \(START_MS\): .*ECONNREFUSED/,
     ],
     [
       { DATABASE_URL: `postgres://nobody@127.0.0.1:${none}/x` },
-      /Postgres did not come within 0\.3 s .*ECONNREFUSED/,
+      /Postgres was not available within 0\.3 s .*ECONNREFUSED/,
     ],
   ] as const;
   try {
@@ -92,8 +92,8 @@ test('a start says all that is missing at once, whatever LOG_LEVEL is, and names
   }));
   try {
     await close.start();
-    expect(close.log()).toContain('RATE_PER_BOTS is no setting: RATE_PER_BOT may be meant');
-    expect(close.log()).toContain('PETREL_PORT is no setting: PORT may be meant');
+    expect(close.log()).toContain('RATE_PER_BOTS is not a setting: did you mean RATE_PER_BOT?');
+    expect(close.log()).toContain('PETREL_PORT is not a setting: did you mean PORT?');
   } finally {
     await close.stop();
     await redis.stop();

@@ -231,7 +231,7 @@ test('a slot moves under traffic: nothing acknowledged is lost, nothing refused 
   for (const text of refused) expect(once([...texts, ...heard.texts], text)).toBe(0);
   // Calls wait while their slot moves, so next to none is refused.
   expect(refused.length).toBeLessThanOrEqual(Math.ceil((acked.length + refused.length) / 1_000));
-  expect(warned('while its slot moved')).toBe(true);
+  expect(warned('while its slot migrated')).toBe(true);
   expect(warned('Command queue state error')).toBe(false);
   expect(new Set(ids).size).toBe(ids.length);
   expect(shown).toEqual([...shown].sort((a, b) => a - b));
@@ -306,7 +306,7 @@ test('a replica takes over: its partitions go on under a raised incarnation', as
   expect(after.status).toBe(200);
   expect(after.body.result.message_id).toBeGreaterThanOrEqual(before.message_id + 10_000);
   await eventually(() =>
-    expect(service.fronts.map((front) => front.log()).join('')).toMatch(/none comes twice/),
+    expect(service.fronts.map((front) => front.log()).join('')).toMatch(/none is used twice/),
   );
   const { texts } = await history(bot);
   expect(texts).toContain('to the first master');
