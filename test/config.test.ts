@@ -105,11 +105,11 @@ test('a variable that resembles a setting is named with the setting that is mean
     PETREL_LOG_LEVL: 'x',
   };
   expect(misspelt(env)).toEqual([
-    'REDISURL is no setting: REDIS_URL may be meant',
-    'DATABASE_URI is no setting: DATABASE_URL may be meant',
-    'petrel_port is no setting: PORT may be meant',
-    'TOKEN_KEY_FILE is no setting: TOKEN_KEYS_FILE may be meant',
-    'PETREL_LOG_LEVL is no setting: LOG_LEVEL may be meant',
+    'REDISURL is not a setting: did you mean REDIS_URL?',
+    'DATABASE_URI is not a setting: did you mean DATABASE_URL?',
+    'petrel_port is not a setting: did you mean PORT?',
+    'TOKEN_KEY_FILE is not a setting: did you mean TOKEN_KEYS_FILE?',
+    'PETREL_LOG_LEVL is not a setting: did you mean LOG_LEVEL?',
   ]);
   const others = {
     HOME: '/',
