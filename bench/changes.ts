@@ -1,4 +1,4 @@
-/** What two commits' results say of one another, and which budgets that breaks. No I/O. */
+/** Compares the results of two commits and finds exceeded budgets. No I/O. */
 import { held_least, p99_ms_told } from '../src/loadtest/goals.js';
 import type { Results } from '../src/loadtest/results.js';
 
@@ -7,9 +7,9 @@ export interface Change {
   readonly unit: string;
   readonly before: number;
   readonly after: number;
-  /** After by before. */
+  /** Value after divided by value before. */
   readonly ratio: number;
-  /** The budget in words; null where the figure is only shown. */
+  /** The budget in words; null for a value that is only shown. */
   readonly limit: string | null;
   readonly broken: boolean;
 }
@@ -19,7 +19,7 @@ interface Figure {
   readonly unit: string;
   readonly value: number;
   readonly better: Better;
-  /** How much worse it may be, as a share. */
+  /** How much worse the value may get, as a share. */
   readonly slack: number;
 }
 
@@ -28,7 +28,7 @@ const median = (values: readonly number[]) => {
   return ((sorted[(sorted.length - 1) >> 1] ?? Number.NaN) + (sorted[sorted.length >> 1] ?? Number.NaN)) / 2;
 };
 
-/** The tail is noisier than a mean: its ratio may be worse by so many times the budget. */
+/** The tail is noisier than a mean, so its budget is this many times larger. */
 const tail_slack_times = 3;
 
 function figuresOf({ scenarios, latencies, findings }: Results, budget: number): Map<string, Figure> {
@@ -45,8 +45,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
   for (const { name, sides, ratio, cpu_ratio } of scenarios) {
     const own = sides.find(({ role }) => role === 'subject');
     if (!own) continue;
-    add(`${name}: CPU time of the server a call`, 'µs', own.cpu.server, 'less');
-    add(`${name}: CPU time of Redis a call`, 'µs', own.cpu.redis, 'less');
+    add(`${name}: CPU time of the server per call`, 'µs', own.cpu.server, 'less');
+    add(`${name}: CPU time of Redis per call`, 'µs', own.cpu.redis, 'less');
     add(`${name}: share of the floor by CPU time`, '', cpu_ratio, 'more');
     add(`${name}: share of the floor by rate`, '', ratio, 'shown');
     add(`${name}: rate`, '/s', own.rate, 'shown');
@@ -58,10 +58,10 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // Where not even the floor kept the rate, its tail says nothing.
+    // If even the floor could not keep the rate, its tail means nothing.
     const told = !(base.answered < held_least * base.offered);
     add(
-      `${scenario}: p99 at half of the rate, by the floor's`,
+      `${scenario}: p99 at half of the rate, relative to the floor`,
       '×',
       ms.p99 / Math.max(base.ms.p99, p99_ms_told),
       told ? 'less' : 'shown',
@@ -77,7 +77,10 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
   return figures;
 }
 
-/** Medians over the runs of each side; `budget` is the share by which a figure may be worse. What only one side has is left out. */
+/**
+ * Compares medians over the runs of each side. `budget` is the share by which a value may get worse. Values that only
+ * one side has are left out.
+ */
 export function changesOf(before: readonly Results[], after: readonly Results[], budget: number): Change[] {
   const [old, now] = [before, after].map((runs) => runs.map((run) => figuresOf(run, budget))) as [
     Map<string, Figure>[],

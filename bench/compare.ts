@@ -1,6 +1,7 @@
 /**
- * `npm run bench:compare -- <ref>`: this commit beside another one, on this machine, in alternating runs. Each side runs its
- * own bench in its own tree; the other commit is checked out into a temporary folder. Ends with 1 when a budget is broken.
+ * `npm run bench:compare -- <ref>`: compares this commit with another one in alternating runs on this machine. Each
+ * side runs the bench of its own tree; the other commit is checked out to a temporary folder. Exits with 1 when a
+ * budget is exceeded.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -35,18 +36,18 @@ function git(...args: readonly string[]): string {
   return stdout.trim();
 }
 
-/** The commit in a folder of its own, with our packages where its lock file is ours. */
+/** Checks the commit out to a folder. Shares our packages if its lock file is the same. */
 function checkOut(commit: string, folder: string): void {
   git('worktree', 'add', '--detach', '--quiet', folder, commit);
   const lock = (at: string) => readFileSync(join(at, 'package-lock.json'), 'utf8');
-  // With other packages its launcher installs its own.
+  // With other packages, its launcher installs its own.
   if (lock(folder) === lock(root) && existsSync(join(root, 'node_modules')))
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
 }
 
 const runs = new Set<ReturnType<typeof spawn>>();
 
-/** One run of a tree's own bench. Throws when it ended with anything but 0. */
+/** One run of a tree's own bench. Throws unless it exits with 0. */
 async function runOf(folder: string, file: string, { only, rounds, seconds, connections }: Options) {
   const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const [, launcher = '', role = ''] = /(\S+launch\.mjs) (\w+)/.exec(scripts.bench) ?? [];
@@ -60,7 +61,7 @@ async function runOf(folder: string, file: string, { only, rounds, seconds, conn
   const code = await new Promise((resolve) => child.once('close', resolve));
   runs.delete(child);
   if (code !== 0)
-    throw new Error(`the bench of ${folder === root ? 'this tree' : 'the other commit'} ended with ${code}`);
+    throw new Error(`the bench of ${folder === root ? 'this tree' : 'the other commit'} exited with ${code}`);
   return readResults(readFileSync(file, 'utf8'));
 }
 
@@ -92,7 +93,7 @@ async function compare(ref: string, options: Options): Promise<void> {
         async () => before.push(await runOf(other, join(folder, `before${i}.json`), options)),
         async () => after.push(await runOf(root, join(folder, `after${i}.json`), options)),
       ];
-      // Who runs second meets a warmer machine.
+      // Alternates the order, because the second side runs on a warmer machine.
       for (const turn of i % 2 === 0 ? turns : turns.reverse()) await turn();
     }
     const changes = changesOf(before, after, options.budget);
@@ -100,7 +101,7 @@ async function compare(ref: string, options: Options): Promise<void> {
     process.stdout.write(`\n${table([head, ...changes.map(shown)], 1)}\n`);
     const broken = changes.filter((change) => change.broken);
     process.stdout.write(
-      `\n${broken.length} of ${changes.filter(({ limit }) => limit !== null).length} budgets broken\n`,
+      `\n${broken.length} of ${changes.filter(({ limit }) => limit !== null).length} budgets exceeded\n`,
     );
     if (broken.length > 0) process.exitCode = 1;
   } finally {
@@ -110,28 +111,28 @@ async function compare(ref: string, options: Options): Promise<void> {
 }
 
 await new Command('bench:compare')
-  .description('Measures this tree beside another commit and ends with 1 when a budget is broken.')
+  .description('Compares this tree with another commit and exits with 1 when a budget is exceeded.')
   .argument('<ref>', 'commit, branch or tag')
   .option(
     '--only <names>',
     'what is measured',
     'getMe,sendMessage,editMessageText,pinChatMessage,reactions,trips',
   )
-  .option('--runs <n>', 'runs of each side, in turns', number(1, 20), 2)
-  .option('--rounds <n>', 'rounds of a run', number(1, 100), 3)
-  .option('--seconds <s>', 'length of a turn', number(1, 600), 2)
+  .option('--runs <n>', 'runs per side, alternating', number(1, 20), 2)
+  .option('--rounds <n>', 'rounds per run', number(1, 100), 3)
+  .option('--seconds <s>', 'duration of a turn', number(1, 600), 2)
   .option('--connections <n>', 'connections', number(1, 10_000), 64)
   .option(
     '--budget <share>',
-    'by how much a call may cost more, and its share of the floor fall',
+    'allowed increase of the cost per call, and decrease of the share of the floor',
     number(0, 10),
     0.1,
   )
   .addHelpText(
     'after',
-    '\nBudgets: CPU time a call of server and Redis, the share of the floor, p99 at half of the rate beside the floor, round trips,\n' +
-      'and bytes. Rates and latencies by themselves are shown, not judged: machines are noisy. The commit must have a bench\n' +
-      'that writes the same version of results.',
+    '\nBudgets: CPU time per call of server and Redis, the share of the floor, p99 at half of the rate relative to the floor, round trips\n' +
+      'and bytes. Absolute rates and latencies are only shown, because machines are noisy. The commit must have a bench\n' +
+      'that writes the same version of the result file.',
   )
   .action((ref: string, options: Options) =>
     compare(ref, options).catch((error: Error) => {

@@ -1,4 +1,4 @@
-/** The costs that the capacity model is fed with, out of what a run found. */
+/** Extracts the costs for the capacity model from the results of a run. */
 
 import type { CallCost, Costs } from '../src/loadtest/capacity_model.js';
 import type { Results } from '../src/loadtest/results.js';
@@ -6,7 +6,7 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/** What a call leaves behind: rows in Postgres, messages and reactions. A heart that is set is taken back in the next pass. */
+/** State that one call adds: rows in Postgres, messages and reactions. A reaction is removed again in the next pass. */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },
@@ -16,7 +16,7 @@ const made: Readonly<Record<string, Made>> = {
 };
 const nothing: Made = { rows: 0, messages: 0, reactions: 0 };
 
-/** A call of the mix, by its shares: what a person writes is a message like a bot's. */
+/** The average call of the mix. A person's message counts like a bot's. */
 function madeByMix(): Made {
   const kinds: Readonly<Record<string, Made>> = {
     ...made,
@@ -32,7 +32,7 @@ function madeByMix(): Made {
   return { rows: rounded('rows'), messages: rounded('messages'), reactions: rounded('reactions') };
 }
 
-/** Throws with what is missing: the file is only of use when all of it was measured. */
+/** Throws with the missing measurement. The costs are only useful when complete. */
 export function costsOf({
   scenarios,
   latencies,
@@ -48,14 +48,14 @@ export function costsOf({
     return value;
   };
   const calls = scenarios.flatMap(({ name, sides, goal }): Array<[string, CallCost]> => {
-    // What is compared with a small case is a call that stands there already.
+    // Scenarios that compare a call with a smaller case repeat a call that has its own scenario.
     if (goal?.growth !== undefined || name === 'idle_polls') return [];
     const side = sides.find(({ role }) => role === 'subject');
     const half = latencies.find(({ scenario, role }) => scenario === name && role === 'subject');
     const cpu = half?.cpu ?? side?.cpu ?? {};
     const of = (part: string) => {
       const us = cpu[part];
-      if (typeof us !== 'number') throw new Error(`the CPU time of ${part} is not known for ${name}`);
+      if (typeof us !== 'number') throw new Error(`the CPU time of ${part} is unknown for ${name}`);
       return Math.max(0, Number(us.toFixed(2)));
     };
     const cost = { server: of('server'), redis: of('redis'), flush: of('flush'), postgres: of('postgres') };
@@ -76,7 +76,7 @@ export function costsOf({
       message: rounded('bytes of a hot message'),
       update: rounded('bytes of a pending update'),
       reaction: rounded('bytes of a reaction among few'),
-      // The figure is of a chat with one message.
+      // The measured chat contains one message.
       chat: Math.round(figureOf('bytes of a hot chat') - figureOf('bytes of a hot message')),
       bot: rounded('bytes of a bot'),
       request: rounded('bytes of a remembered request'),

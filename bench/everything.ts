@@ -1,4 +1,4 @@
-/** Runs what was chosen, one thing after another, and keeps what each found. */
+/** Runs the chosen scenarios and surveys one after another, and collects the results. */
 import type { Results } from '../src/loadtest/results.js';
 import { measureLatency } from './latency.js';
 import { machineOf } from './machine.js';
@@ -30,10 +30,10 @@ export const names: readonly string[] = [...scenarios, ...surveys]
   .map(({ name }) => name)
   .concat(scalingName);
 
-/** What the costs of the capacity model need besides. */
+/** Scenarios that only the capacity model needs. */
 const of_costs: readonly string[] = ['forwardMessages', 'mix'];
 
-/** What the goals do not need. */
+/** Scenarios that the goals do not need. */
 const beside_goals: readonly string[] = [
   'reaction_full',
   'forwardMessages',
@@ -51,7 +51,7 @@ export type Found = Pick<Results, 'scenarios' | 'latencies' | 'scaling' | 'findi
 export interface RunOptions extends Options {
   readonly signal: AbortSignal;
   readonly progress: (line: string) => void;
-  /** Folder of CPU profiles. */
+  /** Folder for CPU profiles. */
   readonly profileFolder: string | undefined;
 }
 
@@ -89,7 +89,7 @@ async function runScenario(run: Run, scenario: Scenario, peer: Peer | undefined)
     );
 }
 
-/** One name after another. What would begin too late is left out, and the results say so. */
+/** Runs the chosen names in order. Names that would start too late are skipped, and the results say so. */
 async function runChosen(run: Run): Promise<void> {
   const { site, watch, options, found } = run;
   const needed = (name: string) =>
@@ -122,7 +122,7 @@ async function runChosen(run: Run): Promise<void> {
       found.findings.push(...findings);
     }
   }
-  if (left.length > 0) found.ended = `${left.join(', ')} would have begun after ${options.within} minutes`;
+  if (left.length > 0) found.ended = `${left.join(', ')} would have started after ${options.within} minutes`;
 }
 
 async function runSoak(run: Run): Promise<void> {
@@ -137,13 +137,13 @@ async function runSoak(run: Run): Promise<void> {
   found.findings.push(...findings);
 }
 
-/** Rejects when the run is interrupted: not everything that waits looks at the signal. */
+/** Rejects when the run is interrupted, because not every wait checks the signal. */
 const interruption = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
   });
 
-/** Starts a service of its own, runs what was chosen on it, and stops it. `found` is filled as it goes. */
+/** Starts a service, runs the chosen names on it and stops it. Adds results to `found` as they arrive. */
 export async function runEverything(options: RunOptions, found: Found): Promise<void> {
   const { signal, progress } = options;
   const settings = options.soak ? { HOT_TTL_MS: String(soak_hot_ttl_ms) } : {};

@@ -1,4 +1,4 @@
-/** P6: how long calls take at a fixed rate, on both sides, and how that grows with the rate. */
+/** P6: latency at a fixed rate on both sides, and how it grows with the rate. */
 import { expect } from '../src/loadtest/client.js';
 import type { LatencyResult, ScenarioResult } from '../src/loadtest/results.js';
 import { percentiles, type Spread } from '../src/loadtest/spread.js';
@@ -15,11 +15,11 @@ import {
 } from './measure.js';
 import type { Scenario } from './scenarios/scenario.js';
 
-/** Part of the service's highest rate at which both sides are timed. */
+/** Share of the service's highest rate at which both sides are measured. */
 export const half = 0.5;
-/** Parts of it through which the offered rate goes for the picture. */
+/** Shares of the highest rate for the plot of latency against load. */
 export const sweep: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.85];
-/** Connections and code warm up for so long at most, at the same rate. */
+/** Longest warm-up of connections and code, at the same rate. */
 const warmup_s_max = 1;
 const costs = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
@@ -42,8 +42,8 @@ async function turn(
     const result = await loadFixed(side.series, {
       ...options,
       rate,
-      // At half of the rate nobody needs a core alone. On that of Redis, Postgres and flusher, the load's own wakings, a third of
-      // what that core had to do, would decide how late calls are.
+      // At half of the rate, no process needs a core of its own. If the load shared a core with Redis, Postgres and the
+      // flusher, its own timers would use a third of that core's time and distort the latencies.
       anyCore: true,
       warmup_s: Math.min(options.warmup_s, warmup_s_max),
     });
@@ -75,7 +75,10 @@ function resultOf(
   };
 }
 
-/** Half of the service's highest rate, floor and service in turns; then the service alone from a tenth to near its highest. */
+/**
+ * Measures floor and service alternately at half of the service's highest rate, then the service alone from a tenth to
+ * near its highest rate.
+ */
 export async function measureLatency(
   scenario: Scenario,
   sides: readonly NamedSide[],
@@ -89,7 +92,7 @@ export async function measureLatency(
   for (let i = 1; i <= options.rounds; i++) {
     for (const each of i % 2 === 1 ? compared : [...compared].reverse()) {
       options.progress(
-        `${scenario.name}: at half of its rate, round ${i} of ${options.rounds}, ${each.label}`,
+        `${scenario.name}: at half of its highest rate, round ${i} of ${options.rounds}, ${each.label}`,
       );
       turns.get(each)?.push(await turn(each, scenario, rateAt(half), options));
     }
@@ -99,7 +102,7 @@ export async function measureLatency(
   );
   const subject = compared.find(({ role }) => role === 'subject') as NamedSide;
   for (const share of options.sweep ? sweep.filter((each) => each !== half) : []) {
-    options.progress(`${scenario.name}: at ${Math.round(share * 100)} % of its rate`);
+    options.progress(`${scenario.name}: at ${Math.round(share * 100)} % of its highest rate`);
     const rate = rateAt(share);
     found.push(resultOf(scenario.name, subject, share, rate, [await turn(subject, scenario, rate, options)]));
   }

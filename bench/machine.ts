@@ -1,4 +1,4 @@
-/** On what a run was made: what its reader needs to know of machine, programs and commit. */
+/** Describes the environment of a run: machine, programs and commit. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const said = (program: string, args: readonly string[]) =>
   spawnSync(program, args, { cwd: root, encoding: 'utf8' }).stdout?.trim() ?? '';
 
-/** The commit that is measured, with a mark where files differ from it; empty without git. */
+/** The measured commit, marked if files differ from it; empty without git. */
 export function commitOf(): string {
   if (!existsSync(`${root}/.git`)) return '';
   const commit = said('git', ['rev-parse', '--short=10', 'HEAD']);
@@ -27,7 +27,7 @@ export async function machineOf(
   const [first] = cpus();
   const redis = /^redis_version:(\S+)/m.exec(await client.info('server'))?.[1] ?? '';
   return {
-    cpu: first?.model.trim() || 'of a kind it does not tell',
+    cpu: first?.model.trim() || 'unknown',
     cores: cpus().length,
     memory_gb: Math.round(totalmem() / 2 ** 30),
     kernel: release(),
@@ -36,7 +36,7 @@ export async function machineOf(
     redis,
     postgres,
     placement,
-    // What others did on the machine meanwhile is in every figure.
+    // Other programs on the machine affect every result.
     load_average: Number((loadavg()[0] ?? 0).toFixed(1)),
   };
 }

@@ -1,4 +1,4 @@
-/** Measures one scenario: warm-up, then rounds in which its sides take turns. */
+/** Measures one scenario: a warm-up, then rounds in which the sides alternate. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '../src/loadtest/client.js';
 import type { ScenarioResult, SideResult } from '../src/loadtest/results.js';
@@ -20,7 +20,7 @@ interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | '
   readonly busy: number;
   /** bytes a request */
   readonly disk: Readonly<Record<'redis' | 'postgres', number>>;
-  /** µs a request, by process */
+  /** µs per request, by process */
   readonly cpu: Readonly<Record<string, number>>;
 }
 
@@ -31,7 +31,7 @@ export interface MeasureOptions extends Omit<LoadOptions, 'seconds'> {
   readonly warmup_s: number;
   readonly watch: RedisWatch;
   readonly progress: (line: string) => void;
-  /** Begins or ends a CPU profile of the front. */
+  /** Starts or stops a CPU profile of the front. */
   readonly profile: ((pid: number) => void) | undefined;
 }
 
@@ -45,10 +45,10 @@ export function median(values: readonly number[]): number {
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }
 
-/** JSON knows no NaN: what could not be measured is null. */
+/** JSON has no NaN, so a missing measurement is null. */
 export const known = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
-/** The sides of a scenario in the order in which the report shows them. */
+/** The sides of a scenario in report order. */
 export function sidesOf({ base, subject, labels }: Prepared, peers: readonly NamedSide[] = []): NamedSide[] {
   return [
     ...(base ? [{ label: labels[0], role: 'base' as const, side: base }] : []),
@@ -57,7 +57,10 @@ export function sidesOf({ base, subject, labels }: Prepared, peers: readonly Nam
   ];
 }
 
-/** Waits until Postgres has everything, so that no round carries the load of the one before. Returns the seconds. */
+/**
+ * Waits until Postgres has all changes, so that no round carries the load of an earlier one. Returns the seconds
+ * waited.
+ */
 export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 'signal'>): Promise<number> {
   const since = performance.now();
   for (;;) {
@@ -70,7 +73,7 @@ export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 's
   }
 }
 
-/** CPU time of everything that takes part, in seconds. */
+/** CPU time of all processes of the run, in seconds. */
 export async function readCosts(site: Site, watch: RedisWatch, servers: readonly number[]) {
   return {
     redis: await watch.cost(),
@@ -83,7 +86,7 @@ export async function readCosts(site: Site, watch: RedisWatch, servers: readonly
   };
 }
 
-/** µs a request of each process between two readings. */
+/** CPU time per request of each process between two readings, in µs. */
 export function costsBetween(
   before: Awaited<ReturnType<typeof readCosts>>,
   after: Awaited<ReturnType<typeof readCosts>>,
@@ -99,7 +102,7 @@ export function costsBetween(
   };
 }
 
-/** Runs `work` between two verifications, with nothing left over from before. */
+/** Runs `work` on a drained service and verifies answers before and after. */
 export async function verified<T>(
   side: Side,
   options: Pick<MeasureOptions, 'watch' | 'signal'>,
@@ -135,11 +138,11 @@ async function playRound(
     const written = await readWritten(site, watch);
     const before = await reading();
     const result = await load(series, { ...options, seconds });
-    expect(result.requests > 0, `nothing was answered in ${seconds} s: a longer turn is needed`);
+    expect(result.requests > 0, `no request was answered in ${seconds} s: use longer turns`);
     const after = await reading();
     const journal = await watch.journalLength();
     if (counted) {
-      // The tool gives up requests that are under way when its time is over: they may have been applied.
+      // The tool drops requests in flight when its time is over, so a few more calls may have been applied.
       const applied = (after.versions - before.versions) / scenario.versions;
       expect(
         applied >= result.requests && applied <= result.requests + connections,
@@ -187,7 +190,7 @@ function resultOf({ label, role }: NamedSide, rounds: readonly Round[]): SideRes
   };
 }
 
-/** What the base and the subject say of one another, round by round. */
+/** Ratios between base and subject, round by round. */
 function comparison(base: readonly Round[] | undefined, subject: readonly Round[]) {
   if (!base) return { ratio: null, ratios: [], cpu_ratio: null, growth: null };
   const each = (of: (own: Round, other: Round) => number) =>
@@ -223,7 +226,7 @@ export async function measure(
   if (options.warmup_s > 0) for (const each of sides) await play(each, 'warm-up', options.warmup_s);
   const rounds = new Map<NamedSide, Round[]>(sides.map((each) => [each, []]));
   for (let i = 1; i <= options.rounds; i++) {
-    // Who goes later meets a warmer machine: they take turns in that too.
+    // Alternates the order, because later sides run on a warmer machine.
     const turns = i % 2 === 1 ? sides : [...sides].reverse();
     for (const each of turns)
       rounds.get(each)?.push(await play(each, `round ${i} of ${options.rounds}`, options.seconds));

@@ -51,9 +51,9 @@ const after = `
   petrel capacity -- --rps 20000                  what a traffic needs, from measured costs
 
 It starts a Redis, a Postgres, fronts and a flusher of its own and loads nothing else. An installation that runs already is
-loaded, within bounds, by petrel bench --url. It ends with 1 when an answer was wrong.`;
+loaded by petrel bench --url. Exits with 1 when an answer was wrong.`;
 
-/** Reads the command line and runs `action`. `names` are all that --only may choose from. */
+/** Parses the command line and runs `action`. `names` are the values of --only. */
 export async function readOptions(
   names: readonly string[],
   action: (options: Options) => Promise<void>,
@@ -61,67 +61,58 @@ export async function readOptions(
   const some = (text: string) => {
     const chosen = text.split(',');
     if (chosen.every((name) => names.includes(name))) return chosen;
-    throw new InvalidArgumentError(`Some of ${names.join(',')} are needed.`);
+    throw new InvalidArgumentError(`Choose from ${names.join(',')}.`);
   };
   const kinds = (text: string) => {
     const chosen = balancerKinds.filter((kind) => text.split(',').includes(kind));
     if (chosen.length === text.split(',').length) return chosen;
-    throw new InvalidArgumentError(`Some of ${balancerKinds.join(',')} are needed.`);
+    throw new InvalidArgumentError(`Choose from ${balancerKinds.join(',')}.`);
   };
   await new Command('bench')
     .description(
-      'Measures calls of the service against their floors: the least any program on these parts must do.',
+      'Compares calls of the service with their floors: the minimum work of any program on the same HTTP engine, Redis and Postgres.',
     )
     .option('--only <names>', `some of ${names.join(',')}`, some)
-    .option('--goals', 'what the goals P1 to P11 need and nothing else, with a table of them')
+    .option('--goals', 'runs only what the goals P1 to P11 need, and prints their table')
     .option(
       '--within <minutes>',
-      'begins nothing more after this time, and breaks off a minute later',
+      'starts nothing new after these minutes, and aborts one minute later',
       number(0.1, 600),
       60,
     )
-    .option('--rounds <n>', 'rounds, in each of which floor and service take a turn', count(100), 5)
-    .option('--seconds <s>', 'length of a turn', count(600), 3)
-    .option('--warmup <s>', 'length of the turn before the first round, 0 for none', count(600, 0), 2)
-    .option('--connections <n>', 'connections, each with one request at a time', count(10_000), 64)
-    .option('--no-fixed', 'without latencies at a fixed rate')
-    .option('--no-sweep', 'without latencies from a tenth of the highest rate to near it')
-    .option('--peers', 'telegram-test-api in the same rounds; it is fetched from the npm registry once')
-    .option('--fronts <n>', 'fronts that scaling goes up to, and balanced up to three', count(8), 3)
+    .option('--rounds <n>', 'rounds; floor and service each have one turn per round', count(100), 5)
+    .option('--seconds <s>', 'seconds per turn', count(600), 3)
+    .option('--warmup <s>', 'seconds of warm-up before the first round, 0 for none', count(600, 0), 2)
+    .option('--connections <n>', 'connections with one request in flight each', count(10_000), 64)
+    .option('--no-fixed', 'skips latencies at a fixed rate')
+    .option('--no-sweep', 'skips latencies over the range of rates')
+    .option('--peers', 'also measures telegram-test-api, which is downloaded once from the npm registry')
+    .option('--fronts <n>', 'maximum number of fronts for scaling; balanced uses at most three', count(8), 3)
     .option('--balancers <kinds>', `some of ${balancerKinds.join(',')}`, kinds, ['haproxy'])
-    .option('--soak', 'only the soak: the mix for some time, while bots and chats are made and deleted')
-    .option('--minutes <n>', 'length of the soak', number(0.1, 24 * 60), 10)
-    .option('--part <share>', 'part of the highest rate at which the soak runs', number(0.01, 0.95), 0.6)
-    .option('--messages <n>', 'messages that edits go through', count(1_000_000), 40_000)
-    .option('--posts <n>', 'posts that reactions go through', count(1_000), 50)
     .option(
-      '--reactions <n>',
-      'reactions on the post that stands for a large one',
-      count(10_000_000),
-      100_000,
+      '--soak',
+      'runs only the soak: the mix for a longer time, while bots and chats are created and deleted',
     )
-    .option('--chats <n>', 'direct chats that stand for many', count(1_000_000), 20_000)
-    .option('--bots <n>', 'bots that stand for many', count(1_000_000), 20_000)
-    .option('--polls <n>', 'bots that poll and get nothing', count(10_000), 1_000)
-    .option('--entities <n>', 'messages whose bytes are counted', count(1_000_000), 20_000)
-    .option(
-      '--backlog <n>',
-      'entries that wait for Postgres when its writing is timed',
-      count(1_000_000),
-      40_000,
-    )
-    .option('--deliveries <n>', 'webhook deliveries of a round', count(100_000, 1_000), 12_000)
-    .option('--rate <n>', 'updates a second whose way to a webhook is timed', count(20_000), 2_000)
-    .addOption(
-      new Option('--load <tool>', 'what makes the load').choices([...loadTools]).default(bestLoadTool()),
-    )
-    .option('--json <file>', 'writes the results to a file, for machines')
-    .option('--html <file>', 'writes them to a page with plots, for people')
-    .option('--costs <file>', 'writes the costs that the capacity model is fed with')
-    .option('--schema', 'prints the JSON Schema of the results, and ends')
+    .option('--minutes <n>', 'minutes of the soak', number(0.1, 24 * 60), 10)
+    .option('--part <share>', 'share of the highest rate for the soak', number(0.01, 0.95), 0.6)
+    .option('--messages <n>', 'messages that edits cycle through', count(1_000_000), 40_000)
+    .option('--posts <n>', 'posts that reactions cycle through', count(1_000), 50)
+    .option('--reactions <n>', 'reactions on the large post', count(10_000_000), 100_000)
+    .option('--chats <n>', 'direct chats of the scenario with many chats', count(1_000_000), 20_000)
+    .option('--bots <n>', 'bots of the scenario with many bots', count(1_000_000), 20_000)
+    .option('--polls <n>', 'bots with idle polls', count(10_000), 1_000)
+    .option('--entities <n>', 'messages for measuring bytes per message', count(1_000_000), 20_000)
+    .option('--backlog <n>', 'journal entries for measuring write-behind', count(1_000_000), 40_000)
+    .option('--deliveries <n>', 'webhook deliveries per round', count(100_000, 1_000), 12_000)
+    .option('--rate <n>', 'updates per second for measuring webhook latency', count(20_000), 2_000)
+    .addOption(new Option('--load <tool>', 'load tool').choices([...loadTools]).default(bestLoadTool()))
+    .option('--json <file>', 'writes the results to a JSON file')
+    .option('--html <file>', 'writes the results to a page with plots')
+    .option('--costs <file>', 'writes the costs for the capacity model')
+    .option('--schema', 'prints the JSON Schema of the results and exits')
     .option(
       '--profile <folder>',
-      'writes a CPU profile of the front for each scenario, and of the worker for each round of webhooks',
+      'writes a CPU profile of the front per scenario, and of the worker per webhook round',
     )
     .addHelpText('after', after)
     .action(action)

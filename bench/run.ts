@@ -1,4 +1,4 @@
-/** `npm run bench`: measures calls of the service against their floors, side by side on this machine. */
+/** `npm run bench`: compares calls of the service with their floors on this machine. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { version } from '../src/config/version.js';
@@ -11,7 +11,7 @@ import { type Found, names, runEverything } from './everything.js';
 import { commitOf } from './machine.js';
 import { type Options, readOptions } from './options.js';
 
-/** One line that is written over where people watch, and a line each elsewhere. */
+/** A progress line that is overwritten on a terminal, and printed as new lines elsewhere. */
 function progressLine(): { say(line: string): void; end(): void } {
   const began = performance.now();
   const clock = () => {
@@ -25,7 +25,7 @@ function progressLine(): { say(line: string): void; end(): void } {
   };
 }
 
-/** Under --goals the whole run has an end, unless another one was asked for. */
+/** Default time limit of a run with --goals, in minutes. */
 const goals_minutes = 19;
 
 function resultsOf(options: Options, found: Found, seconds: number): Results {
@@ -66,10 +66,10 @@ async function bench(given: Options): Promise<void> {
   const interrupted = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')));
-  // What was started must be stopped, whatever goes wrong here.
+  // Processes that were started must be stopped, whatever fails here.
   process.on('uncaughtException', (error) => interrupted.abort(error));
   const late = setTimeout(
-    () => interrupted.abort(new Error(`the run took more than ${options.within} minutes and one`)),
+    () => interrupted.abort(new Error(`the run took longer than ${options.within} minutes plus one`)),
     (options.soak ? options.minutes + 10 : options.within + 1) * 60_000,
   ).unref();
   const progress = progressLine();
@@ -89,7 +89,7 @@ async function bench(given: Options): Promise<void> {
   } catch (error) {
     const reason = (interrupted.signal.aborted ? interrupted.signal.reason : error) as Error;
     progress.end();
-    // What was found until then is told: it may have taken an hour.
+    // Reports the results so far, because they may have taken an hour.
     found.ended = reason.message;
     const { costs: _, ...rest } = options;
     write(rest, results());

@@ -1,4 +1,4 @@
-/** A script called with as little as can be: keys and arguments lie in a row that is made once, and a call changes a few. */
+/** Calls a script with minimal work: fixed keys and arguments are prepared once, and each call replaces a few. */
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';
 import type { RedisConnection } from '../../src/redis/connection.js';
@@ -7,18 +7,18 @@ import { readScript } from '../../src/redis/scripts/contract.js';
 type Value = string | Buffer;
 type Values = Readonly<Record<string, Value>>;
 
-/** Keys and arguments that each call gives anew, by name. */
+/** Names of the keys and arguments that change with each call. */
 export interface Changing {
   readonly keys: readonly string[];
   readonly args: readonly string[];
 }
 
 export interface BareScript {
-  /** The row of what stays. Throws when the script takes something that nobody gives. */
+  /** The prepared keys and arguments. Throws when the script needs a value that is missing. */
   row(keys: Values, args: Values): readonly Value[];
-  /** Runs the script with the changing keys, then arguments, in their order. Throws for any answer but `ok`. */
+  /** Runs the script with the changing keys and arguments, in their order. Throws for an answer other than `ok`. */
   run(row: readonly Value[], changing: readonly Value[]): Promise<Buffer[]>;
-  /** Where the answer holds a value. */
+  /** The index of a value in the answer. */
   place(value: string): number;
 }
 
@@ -47,7 +47,7 @@ export async function loadBare(
     names.map((each) => {
       if (open.includes(each)) return '';
       const value = values[each];
-      if (value === undefined) throw new Error(`the floor gives ${name} no ${each}`);
+      if (value === undefined) throw new Error(`the floor does not pass ${each} to ${name}`);
       return value;
     });
   return {
@@ -69,7 +69,7 @@ export async function loadBare(
     },
     place(value) {
       const at = script.ok.findIndex((spec) => spec.name === value);
-      if (at < 0) throw new Error(`${name} does not answer with ${value}`);
+      if (at < 0) throw new Error(`${name} does not return ${value}`);
       return 1 + at;
     },
   };

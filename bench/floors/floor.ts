@@ -1,6 +1,6 @@
 /**
- * The floors: the least that any program on these parts must do for a call, served by the same HTTP engine. One process
- * serves one of them; it is told which by its parent and ends with it.
+ * The floors: servers on the same HTTP engine that do the minimum for a call. One process serves one floor. The parent
+ * tells it which, and it ends with the parent.
  */
 import {
   type EngineRequest,
@@ -12,7 +12,7 @@ import { connectRedis } from '../../src/redis/connection.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type CallSetup, type FloorCall, serveCalls } from './floor_calls.js';
 
-/** The same bytes for every request, or calls of a script. */
+/** A fixed answer, or calls of a script. */
 export type FloorSetup = { readonly kind: 'get_me'; readonly body: string } | CallSetup;
 
 export interface FloorTask {
@@ -21,14 +21,14 @@ export interface FloorTask {
   readonly partitions: number;
 }
 
-/** P1: the same bytes, without looking at the request. */
+/** P1: the same bytes, without reading the request. */
 function serveBytes(app: TemplatedApp, body: string): void {
   app.get('/*', (response) => {
     response.writeHeader('Content-Type', 'application/json').end(body);
   });
 }
 
-/** Calls `then` with the whole body; `gone` tells that the client went before the answer. */
+/** Calls `then` with the whole body. `gone` returns whether the client has disconnected. */
 function readBody(response: EngineResponse, then: (body: Buffer, gone: () => boolean) => void): void {
   let aborted = false;
   let parts: Buffer[] = [];
@@ -44,12 +44,12 @@ function readBody(response: EngineResponse, then: (body: Buffer, gone: () => boo
   });
 }
 
-/** What the engine has besides what the service uses of it. */
+/** Members of the engine that the service does not use. */
 interface HeaderRequest {
   getHeader(lowerCaseName: string): string;
 }
 
-/** P2: everything that a call cannot do without. */
+/** P2: the minimum work for a call. */
 function serveCall(app: TemplatedApp, forPeople: boolean, call: FloorCall): void {
   const handle = (response: EngineResponse, request: EngineRequest) => {
     const head = {

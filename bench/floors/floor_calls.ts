@@ -1,6 +1,6 @@
 /**
- * What the floors do for a call: JSON.parse, the records of it, the script by its hash through the client of the service,
- * JSON.stringify. Each serves one bot, or the people that it is told of, and checks nothing.
+ * The work of a floor for one call: JSON.parse, the records, the script by its hash through the service's Redis client,
+ * JSON.stringify. A floor serves one bot, or the people passed to it, and checks nothing.
  */
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';
@@ -27,7 +27,7 @@ export interface FloorRequest {
 
 export type FloorCall = (request: FloorRequest) => Promise<string>;
 
-/** The chat of a floor, and `from` and `chat` of its messages as the service shows them. */
+/** The chat of a floor, with `from` and `chat` of its messages in the wire format. */
 export interface FloorChat {
   readonly bot: number;
   readonly user: number;
@@ -36,9 +36,9 @@ export interface FloorChat {
 }
 
 export interface FloorPosts {
-  /** ids by external id */
+  /** Ids by external id. */
   readonly posts: Readonly<Record<string, number>>;
-  /** by token */
+  /** People by token. */
   readonly people: Readonly<Record<string, { readonly id: number; readonly externalId: string }>>;
 }
 
@@ -67,7 +67,7 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
   const fixed = { chat: chatText(ref), reply_to: '', from: '', token: '' };
   const row = script.row({ ...directKeys(keys, ref, '') }, fixed);
   const partition = keys.partitions.of(bot);
-  // Never edited, the sender, its kind, no flags; behind the lengths come the content, no keyboard, and the origin.
+  // Edit time 0, sender, kind, no flags. After the lengths follow the content, no keyboard, and the origin.
   const header = Buffer.concat([zero, pack(bot), pack(messageKinds.text), zero]);
   const [id, date] = [script.place('message_id'), script.place('date')];
   return async ({ body }) => {
@@ -82,7 +82,7 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
 
 const changedMessage = ['request', 'message', 'message_ticket'];
 
-/** The row of a chat with what a call about one of its messages changes. */
+/** The keys of a chat, plus those that change with each message. */
 const messageKeys = (keys: Keys, ref: ChatRef) => ({
   ...withMessage(keys, directKeys(keys, ref, ''), ref, 0),
 });
@@ -109,7 +109,7 @@ async function serveEdit({ connection, keys }: Parts, setup: FloorChat): Promise
       pack([name, String(message_id), editor, 'text', '']),
       pack({ text }),
     ]);
-    // The header alone: format, version, date, edited at.
+    // Reads the header only: format, version, date, edit time.
     let header: number[] = [];
     packr.unpackMultiple(reply[record] as Buffer, (first: number[]) => {
       header = first;
@@ -164,7 +164,7 @@ function uuid(list: Buffer, at: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** What a person is shown of a post's record, a list of names and values. */
+/** The view of a post's record, which is a list of names and values. */
 function shownReactions(record: readonly Buffer[], own: readonly string[], self: string): object[] {
   const counts = new Map<string, { count: number; first: number; latest: Buffer; older: Buffer }>();
   const of = (emoji: string) => {
@@ -223,7 +223,7 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
         member: keys.memberRoot(partition),
         channel: keys.postChannel(id),
         due: keys.countsDue(partition),
-        // Only requests under idempotency keys are remembered.
+        // Only requests with idempotency keys are remembered.
         request: keys.request(partition, prefix),
       };
       const args = { token: '', known: '-' };
@@ -235,7 +235,7 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
   return async ({ verb, path, query, authorization, body }) => {
     const person = people.get(authorization);
     const post = posts.get(path.split('/')[3] ?? '');
-    if (!person || !post) throw new Error('a floor knows only those it was told of');
+    if (!person || !post) throw new Error('the floor does not know this person or post');
     const removes = verb === 'delete';
     const emoji = removes
       ? decodeURIComponent(query.slice('emoji='.length))
@@ -252,7 +252,7 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
   };
 }
 
-/** Loads the script of a floor. Throws when the script takes something that the floor does not give. */
+/** Loads the script of a floor. Throws when the script needs a value that the floor does not pass. */
 export function serveCalls(parts: Parts, setup: CallSetup): Promise<FloorCall> {
   switch (setup.kind) {
     case 'send':

@@ -1,6 +1,6 @@
 /**
- * What write-behind is compared with: the rows of a journal that lie in memory, written by a bare loop in batches of the
- * flusher's size, one transaction each. It reads nothing, checks nothing and trims nothing.
+ * The floor of write-behind: a plain loop writes prepared rows in batches of the flusher's size, one transaction per
+ * batch. It reads, checks and trims nothing.
  */
 import { limits } from '../../src/limits.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';

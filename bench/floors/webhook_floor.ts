@@ -1,7 +1,7 @@
 /**
- * What webhook deliveries are compared with, in a process of its own: the same requests with the same connections, once
- * from undici alone, once by one BullMQ job each. A round is a task, to which it says `ready`, and `go`. Connections are new in
- * each round, as the service's are after what lies between two of its own; what the engine has compiled stays.
+ * The floors of webhook delivery in a separate process: the same requests over the same number of connections, sent by
+ * undici alone or by one BullMQ job each. Each round is a task: the process prepares it, sends `ready` and waits for
+ * `go`. Connections are new in each round, like the service's after a pause. The compiled code stays warm.
  */
 import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
@@ -13,10 +13,10 @@ export interface WebhookFloorTask {
   readonly kind: 'bare' | 'jobs';
   readonly redisUrl: string;
   readonly origin: string;
-  /** PEM, the only trust anchor */
+  /** PEM, the only trust anchor. */
   readonly certificate: string;
   readonly secretToken: string;
-  /** Connections of each bot; a path is a bot. */
+  /** Connections per bot. Each path is a bot. */
   readonly connections: number;
   readonly requests: readonly (readonly [path: string, body: string])[];
 }
@@ -52,7 +52,7 @@ const failed = (error: Error) => {
   process.exit(1);
 };
 
-/** A round that is ready, and how to clean up after it. */
+/** A prepared round, and its clean-up. */
 interface Ready {
   go(): void;
   end(): Promise<unknown>;
@@ -61,7 +61,7 @@ interface Ready {
 const endAll = (pools: ReadonlyMap<string, Pool>) =>
   Promise.all([...pools.values()].map((pool) => pool.destroy()));
 
-/** One line after another takes the next request of its bot. All is signed before. */
+/** Each connection takes the next request of its bot. All requests are signed in advance. */
 function prepareBare(task: WebhookFloorTask): Ready {
   const sign = signer(task);
   const byPath = new Map<string, Prepared[]>();
@@ -92,7 +92,7 @@ function prepareBare(task: WebhookFloorTask): Ready {
   return { go, end: () => endAll(pools) };
 }
 
-/** One worker with as many jobs at a time as there are connections. Queueing them is not measured. */
+/** One worker with as many parallel jobs as connections. Adding the jobs is not measured. */
 async function prepareJobs(task: WebhookFloorTask): Promise<Ready> {
   const clients = [0, 1].map(() => new Redis(task.redisUrl, { maxRetriesPerRequest: null }));
   const [asking, working] = clients as [Redis, Redis];

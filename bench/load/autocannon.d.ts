@@ -1,4 +1,4 @@
-/** The part of autocannon that the load process uses. */
+/** Types of the part of autocannon that the load process uses. */
 declare module 'autocannon' {
   interface Request {
     readonly method: 'GET' | 'POST' | 'DELETE';

@@ -1,6 +1,6 @@
 /**
- * Closed-loop load on one server: a fixed number of connections, each with one request at a time. wrk makes it where it
- * is installed, since it is cheap enough to drive a server to its limit; else autocannon, in a process of its own.
+ * Closed-loop load on one server: a fixed number of connections with one request in flight each. Uses wrk if installed,
+ * because it can drive a server to its limit; else autocannon in a separate process.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ export interface LoadOptions {
   readonly tool: LoadTool;
   readonly connections: number;
   readonly seconds: number;
-  /** Folder for files that a tool reads. */
+  /** Folder for files that the load tool reads. */
   readonly dir: string;
   readonly signal: AbortSignal;
   /** The load may run on every core. */
@@ -44,7 +44,7 @@ export interface LoadResult {
 
 export const bestLoadTool = (): LoadTool => (isInstalled('wrk') ? 'wrk' : 'autocannon');
 
-/** What both tools print as one line of JSON. */
+/** The line of JSON that both tools print. */
 interface Printed {
   readonly requests: number;
   readonly seconds: number;
@@ -53,7 +53,7 @@ interface Printed {
   readonly p99: number;
 }
 
-/** What the load process for autocannon is told by a file. */
+/** The task file of the autocannon process. */
 export interface AutocannonTask extends Pick<Series, 'origin' | 'rows'> {
   readonly byRow: boolean;
   readonly templates: readonly Template[];
@@ -74,7 +74,7 @@ function done(summary, latency)
 end
 `;
 
-/** A request that is always the same: wrk builds it once. */
+/** A constant request, which wrk builds once. */
 function fixedScript({ verb, token, body }: Call): string {
   return [
     `wrk.method = ${quoted(verb)}`,
@@ -85,14 +85,14 @@ function fixedScript({ verb, token, body }: Call): string {
   ].join('\n');
 }
 
-/** Everything before the body, whose length stands at the end. */
+/** Everything before the body. Ends with the header for its length. */
 function head(origin: string, { verb, path, token, body }: Template): Pieces {
   const bearer = token === undefined ? [] : ['\r\nAuthorization: Bearer ', ...token];
   const type = body === undefined ? '\r\n\r\n' : '\r\nContent-Type: application/json\r\nContent-Length: ';
   return [`${verb} `, ...path, ` HTTP/1.1\r\nHost: ${new URL(origin).host}`, ...bearer, type];
 }
 
-/** Requests that go through rows: wrk asks for each. */
+/** Requests filled with rows. wrk asks for each request. */
 function rowsScript({ origin, byRow }: Series, templates: readonly Template[], rowsFile: string): string {
   const calls = templates.map(
     (template) =>
@@ -129,7 +129,7 @@ end
 ${report}`;
 }
 
-/** Loads may run side by side. */
+/** Several loads may run at the same time, so file names are numbered. */
 let files = 0;
 
 async function runWrk(series: Series, salt: string, options: LoadOptions): Promise<string> {
@@ -171,7 +171,7 @@ async function runAutocannon(series: Series, salt: string, options: LoadOptions)
 
 let loads = 0;
 
-/** Requests at a fixed rate, from a process of their own. Throws WrongAnswer when one failed. */
+/** Runs a load at a fixed rate in a separate process. Throws WrongAnswer when a request failed. */
 export async function loadFixed(
   series: Series,
   options: Pick<LoadOptions, 'connections' | 'seconds' | 'dir' | 'signal' | 'anyCore'> &
@@ -189,14 +189,14 @@ export async function loadFixed(
       await runForOutput(process.execPath, [program, file], signal, anyCore),
     ) as FixedRateResult;
     const failures = Object.entries(result.failed).map(([why, count]) => `${count} of ${why}`);
-    expect(failures.length === 0, `of ${result.sent} requests failed ${failures.join(', ')}`);
+    expect(failures.length === 0, `of ${result.sent} requests failed: ${failures.join(', ')}`);
     return result;
   } finally {
     rmSync(file, { force: true });
   }
 }
 
-/** Loads a server for a time. Throws WrongAnswer when an answer was no success or a connection failed. */
+/** Loads a server for some time. Throws WrongAnswer when a request or connection failed. */
 export async function load(series: Series, options: LoadOptions): Promise<LoadResult> {
   const run = options.tool === 'wrk' ? runWrk : runAutocannon;
   const output = await run(series, `load ${++loads}`, options);

@@ -1,13 +1,13 @@
-/** The load process for a fixed rate: `load_fixed.js task.json`. */
+/** The process for load at a fixed rate: `load_fixed.js task.json`. */
 import { readFileSync } from 'node:fs';
 import { type FixedRate, loadAtRate, poolWire } from '../../src/loadtest/fixed_rate.js';
 import type { Series } from '../../src/loadtest/series.js';
 import { plainWire } from './plain_wire.js';
 
-/** What it is told by a file. */
+/** Content of the task file. */
 export interface FixedTask extends Omit<FixedRate, 'signal'> {
   readonly series: Series;
-  /** Of a server that speaks TLS: whom it must be certified by. */
+  /** The certificate authority of a TLS server. */
   readonly ca?: string;
 }
 

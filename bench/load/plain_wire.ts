@@ -1,6 +1,6 @@
 /**
- * Plain HTTP/1.1 over sockets of our own, to servers of this machine: a fifth of what a general client costs, so that one
- * process offers tens of thousands of requests a second beside what else runs on its core.
+ * HTTP/1.1 over plain sockets for servers on this machine. It costs a fifth of a general client, so one process can
+ * send tens of thousands of requests a second on a shared core.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -21,17 +21,17 @@ function textOf({ method, path, headers, body }: Sent, host: string): string {
   return `${text}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
-/** The status of a whole answer, or 0 while more is to come. Throws for what has no length. */
+/** The status of a complete answer, or 0 while it is incomplete. Throws for an answer without a length. */
 function statusOf(data: Buffer): number {
   const end = data.indexOf('\r\n\r\n');
   if (end < 0) return 0;
   const head = data.toString('latin1', 0, end);
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
-  if (length === undefined) throw new Error('an answer tells no length');
+  if (length === undefined) throw new Error('an answer has no length');
   return data.length >= end + 4 + Number(length) ? Number(head.slice(9, 12)) : 0;
 }
 
-/** Opens its connections at once, and others in the place of those that end. */
+/** Opens all connections immediately, and replaces closed ones. */
 export async function plainWire(origin: string, connections: number): Promise<Wire> {
   const { hostname, port, host } = new URL(origin);
   const idle: Line[] = [];
@@ -80,7 +80,7 @@ export async function plainWire(origin: string, connections: number): Promise<Wi
   return {
     free: () => connections - open,
     send(request, over) {
-      // What is written to a connection that is being opened goes out when it is open.
+      // Data written to a connecting socket is sent when it is connected.
       const line = idle.pop() ?? makeLine();
       open++;
       line.over = over;

@@ -1,6 +1,6 @@
 /**
- * telegram-test-api beside Petrel in the same rounds, by setting: a well-known emulator of the Telegram server for tests. It
- * is fetched from the npm registry when it is asked for, in one exact version, and is no dependency.
+ * Optionally measures telegram-test-api in the same rounds: a well-known emulator of the Telegram server for tests. One
+ * exact version is downloaded from the npm registry on demand. It is not a dependency.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import type { PeerTask } from './telegram_test_api_server.js';
 
 const name = 'telegram-test-api';
 const version = '4.2.1';
-/** Kept beside the packages of the project, so that it is fetched once. */
+/** Cached beside the project's packages, so that it is downloaded once. */
 const folder = fileURLToPath(
   new URL(`../../../node_modules/.cache/petrel-bench/${name}-${version}`, import.meta.url),
 );
@@ -32,13 +32,13 @@ async function fetchPackage(signal: AbortSignal): Promise<void> {
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true }));
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--save-exact', '--prefix', folder];
   await runForOutput('npm', ['install', ...flags, `${name}@${version}`], signal, true);
-  if (!installed()) throw new Error(`${name} ${version} could not be fetched from the npm registry`);
+  if (!installed()) throw new Error(`${name} ${version} could not be downloaded from the npm registry`);
 }
 
 const path = (method: string) => `/bot1:bench/${method}`;
 const chat_id = 4_711;
 
-/** What it answers. Throws WrongAnswer for anything but success. */
+/** The result of a call. Throws WrongAnswer for a failure. */
 async function ask(
   target: Target,
   { verb, path: to, body }: Call,
@@ -65,13 +65,13 @@ const calls: Readonly<
 };
 
 export interface Peer {
-  /** Its side of a scenario, where it has one. */
+  /** Its side of a scenario, if it supports the call. */
   side(scenario: string): NamedSide[];
 }
 
-/** Fetches and starts it on the core of the server under test. */
+/** Downloads it and starts it on the core of the measured server. */
 export async function startPeer(site: Site, progress: (line: string) => void): Promise<Peer> {
-  progress(`fetching ${name} ${version}`);
+  progress(`downloading ${name} ${version}`);
   await fetchPackage(site.signal);
   const task: PeerTask = { folder };
   const server = await site.startProgram<{ port: number }>(
@@ -90,7 +90,7 @@ export async function startPeer(site: Site, progress: (line: string) => void): P
         series: { origin: target.baseUrl, calls: [known.call], rows: once },
         async verify() {
           const { ok, result } = await ask(target, known.call);
-          expect(ok && known.holds(result), `${name} answers ${scenario} with something else`);
+          expect(ok && known.holds(result), `${name} gave an unexpected answer to ${scenario}`);
         },
       };
       return [{ label: `${name} ${version}`, role: 'peer', side }];

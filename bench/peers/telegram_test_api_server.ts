@@ -1,9 +1,12 @@
-/** telegram-test-api in a process of its own: told by its parent where the package lies, it says on which port it serves. */
+/**
+ * Runs telegram-test-api in a separate process. The parent passes the folder of the package; the process reports its
+ * port.
+ */
 import { createRequire } from 'node:module';
 import { freePort } from '../../src/dev/processes.js';
 
 export interface PeerTask {
-  /** A folder whose `node_modules` holds the package. */
+  /** A folder whose `node_modules` contains the package. */
   readonly folder: string;
 }
 

@@ -1,4 +1,4 @@
-/** Every scenario, in the order in which they run. One file each; a new one is a file and a line here. */
+/** All scenarios in the order in which they run. A new scenario is a file and a line here. */
 import { editMessageText } from './edit_message_text.js';
 import { forwardMessages } from './forward_messages.js';
 import { getMe } from './get_me.js';

@@ -1,4 +1,4 @@
-/** P2: `editMessageText` of many messages beside the same script on a bare server. */
+/** P2: `editMessageText` of many messages, compared with the same script on a bare server. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../src/limits.js';
@@ -10,7 +10,7 @@ import { ask, type Scenario, type Side } from './scenario.js';
 
 let edits = 0;
 
-/** Edits messages that no load touches; the user must find what was answered. */
+/** Edits messages that no load uses. The user must see the edits. */
 async function verifyEdits(
   site: Site,
   target: Target,
@@ -18,20 +18,23 @@ async function verifyEdits(
   path: string,
   probes: readonly number[],
 ): Promise<void> {
-  // A message can be edited once a second: the load before this and the one after must not meet each other's.
+  // A message can be edited once a second. Waits so that these edits do not meet those of the loads.
   await sleep(limits.edit_interval_ms_min);
   const words = `edit ${++edits} of ${pair.bot.id}`;
   for (const message_id of probes) {
     const body = { chat_id: pair.user.id, message_id, text: words };
     const { result } = await ask<{ result: Message }>(target, path, { body });
     const { id } = result.chat;
-    expect(result.message_id === message_id && id === pair.user.id, 'editMessageText answers with another');
-    expect(result.text === words, 'editMessageText answers with another text');
-    expect(recent(result.edit_date), `editMessageText is dated ${result.edit_date}`);
+    expect(
+      result.message_id === message_id && id === pair.user.id,
+      'editMessageText returned another message',
+    );
+    expect(result.text === words, 'editMessageText returned another text');
+    expect(recent(result.edit_date), `editMessageText returned the date ${result.edit_date}`);
   }
   const history = await historyOf(site, pair, probes.length);
   for (const { message_id, text: shown, edit_date } of history)
-    expect(shown === words && recent(edit_date), `message ${message_id} is not shown as it was edited`);
+    expect(shown === words && recent(edit_date), `message ${message_id} does not show its edit`);
 }
 
 export const editMessageText: Scenario = {
@@ -53,7 +56,10 @@ export const editMessageText: Scenario = {
     const floor = await site.startFloor({ kind: 'edit', bot: bot.id, user: user.id, from, chat });
     await sleep(limits.edit_interval_ms_min);
     const bare = await ask<{ result: Message }>(floor, path, probe('two'));
-    expect(isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)), 'the floor answers with another shape');
+    expect(
+      isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)),
+      'the answer of the floor has another shape',
+    );
     const body = `{"chat_id":${user.id},"message_id":{1},"text":${JSON.stringify(`${text} {pass} {salt}`)}}`;
     const side = (target: Target): Side => ({
       target,

@@ -1,4 +1,4 @@
-/** `forwardMessages` of a hundred beside `forwardMessage` of one: what a batch saves. */
+/** `forwardMessages` of a hundred messages, compared with `forwardMessage` of one: what a batch saves. */
 
 import { limits } from '../../src/limits.js';
 import { expect, makePair } from '../../src/loadtest/client.js';
@@ -12,7 +12,7 @@ export const forwardMessages: Scenario = {
   proof: '',
   goal: null,
   versions: 0,
-  // Each call writes a hundred messages: more at a time would only queue.
+  // Each call writes a hundred messages. More connections would only queue.
   connectionsMax: 8,
   async prepare(site) {
     const pair = await makePair(site.front.baseUrl, site.adminToken, 'forward');
@@ -32,7 +32,7 @@ export const forwardMessages: Scenario = {
           expect(made.length === count, `${method} made ${made.length} messages instead of ${count}`);
           expect(
             made.every(({ message_id }, i) => message_id === (made[0]?.message_id ?? 0) + i),
-            `${method} answers with ids that do not go up by one`,
+            `${method} returned ids that are not consecutive`,
           );
         },
       };

@@ -1,4 +1,4 @@
-/** P1: `getMe` beside a server that answers the same bytes without looking. */
+/** P1: `getMe`, compared with a server that sends the same bytes without reading the request. */
 import { expect, makePair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
 import type { Target } from '../site/site.js';
@@ -26,7 +26,7 @@ export const getMe: Scenario = {
       series: { origin: target.baseUrl, calls: [{ verb: 'GET', path }], rows: once },
       async verify() {
         const body = await askForText(target, path);
-        expect(body === wanted, `getMe says ${body} instead of ${wanted}`);
+        expect(body === wanted, `getMe returned ${body} instead of ${wanted}`);
       },
     });
     return {

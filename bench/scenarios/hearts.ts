@@ -1,4 +1,4 @@
-/** Hearts on posts: what scenarios of reactions load, and how they see that every heart was counted once. */
+/** Reactions on posts: the load of several scenarios, and the check that every reaction was counted once. */
 import { expect, inParallel } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
 import type { Person, Post } from '../site/population.js';
@@ -25,14 +25,14 @@ export const removeHeart = (target: Target, post: Post, { token }: Person) =>
 
 const heartsOf = ({ reactions }: Payload) => reactions.find((reaction) => reaction.emoji === heart);
 
-/** Posts of one channel, the people who react, and how many hearts others have put on each post. */
+/** Posts of one channel, the people who react, and how many other reactions each post has. */
 export interface Stage {
   readonly posts: readonly Post[];
   readonly people: readonly Person[];
   readonly others: number;
 }
 
-/** One call a person and post: all are set in one pass, and removed in the next. */
+/** One call per person and post. One pass sets all reactions, the next removes them. */
 export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): Side['series'] {
   const path = '/api/posts/{1}/reactions';
   const calls: Call[] = [
@@ -43,7 +43,7 @@ export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): S
   return { origin: baseUrl, calls, rows };
 }
 
-/** Takes back what a load left, then sets and removes one: each answer and every count must be right to one. */
+/** Removes the load's reactions, then sets and removes one. Each answer and each count must be exact. */
 export async function verifyReactions(
   site: Site,
   target: Target,
@@ -57,9 +57,9 @@ export async function verifyReactions(
   const counts = await inParallel(posts.length, 16, async (i) => {
     const post = posts[i] as Post;
     const after = heartsOf(await setHeart(target, post, person));
-    expect(after?.user_ids[0] === person.externalId, 'a reaction does not show who set it');
+    expect(after?.user_ids[0] === person.externalId, 'a reaction does not show the user who set it');
     const back = await removeHeart(target, post, person);
-    expect(back.my_reactions.length === 0, 'a reaction that was removed is still there');
+    expect(back.my_reactions.length === 0, 'a removed reaction is still there');
     return [after?.count, heartsOf(back)?.count ?? 0];
   });
   for (const [after, back] of counts)

@@ -1,4 +1,4 @@
-/** `sendMessage` while many bots poll and get nothing, beside `sendMessage` alone: what waiting costs. */
+/** `sendMessage` while many bots have idle long polls, compared with `sendMessage` alone. */
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
@@ -7,10 +7,10 @@ import { type Message, makeBots, makePeople, text } from '../site/population.js'
 import type { Site } from '../site/site.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** Longer than any turn. */
+/** Longer than any turn, in seconds. */
 const poll_s = 50;
 
-/** Opens one long poll a bot. The function that is returned breaks them off; it throws when one had ended before. */
+/** Opens one long poll per bot. The returned function aborts them, and throws if one had already ended. */
 async function openPolls({ front, signal }: Site, tokens: readonly string[]): Promise<() => Promise<void>> {
   let ended = 0;
   let waiting = 0;
@@ -43,7 +43,7 @@ const sending = (site: Site, { bot, user }: Pair, attend?: Side['attend']): Side
     series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows: once },
     async verify() {
       const { result } = await ask<{ result: Message }>(target, path, { body });
-      expect(result.text === text && result.chat.id === user.id, 'sendMessage answers with another message');
+      expect(result.text === text && result.chat.id === user.id, 'sendMessage returned another message');
     },
     ...(attend ? { attend } : {}),
   };
@@ -51,7 +51,7 @@ const sending = (site: Site, { bot, user }: Pair, attend?: Side['attend']): Side
 
 export const idlePolls: Scenario = {
   name: 'idle_polls',
-  title: 'sendMessage beside many idle long polls',
+  title: 'sendMessage with many idle long polls',
   proof: '',
   goal: null,
   versions: 1,

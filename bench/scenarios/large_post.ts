@@ -1,4 +1,4 @@
-/** P9: one more heart on a post with very many, beside one on posts with few. */
+/** P9: one more reaction on a post with very many, compared with posts that have few. */
 import { fillReactions, untilFlushed } from '../site/fill_reactions.js';
 import { makePeople, makePosts, type Person, type Post } from '../site/population.js';
 import type { RedisWatch } from '../site/redis_watch.js';
@@ -7,14 +7,14 @@ import { heart, reactionSeries, type Stage, verifyReactions } from './hearts.js'
 import type { Prepared, Scenario, Side } from './scenario.js';
 
 /**
- * Rows of either side: people on the large post, or on posts of the small case. So few people leave enough in the list of the
- * latest reactors when they take their hearts back: to fill it up again from Postgres is no part of one more reaction.
+ * Rows of each side: people on the large post, or on posts of the small case. With few people, removing their reactions
+ * leaves enough in the list of latest reactors. Refilling it from Postgres is not part of one more reaction.
  */
 const growing = { rows: 48, posts: 24, others: 10 };
 
 const largePosts = new WeakMap<Site, Promise<Post>>();
 
-/** The one large post of a run: whoever measured on it has taken their own hearts back. */
+/** The large post of a run. Every measurement on it removes its own reactions. */
 function theLargePost(site: Site, watch: RedisWatch, count: number): Promise<Post> {
   const make = async () => {
     const [owner] = (await makePeople(site, 'large_owner', 1)) as [Person];
@@ -27,7 +27,7 @@ function theLargePost(site: Site, watch: RedisWatch, count: number): Promise<Pos
   return made;
 }
 
-/** One more heart on a post with very many, beside one on posts with `others`. */
+/** One more reaction on a post with very many, compared with posts with `others`. */
 function largePostAgainst(others: number) {
   return async (...[site, watch, sizes]: Parameters<Scenario['prepare']>): Promise<Prepared> => {
     const people = await makePeople(site, `fan_${others}`, growing.rows);
@@ -56,15 +56,15 @@ export const largePost: Scenario = {
   proof: 'P9',
   goal: { growth: 1.2, of: 'both' },
   versions: 2,
-  // A heart that is taken back before it was set would change nothing: few requests may overtake one another.
+  // A reaction removed before it was set would change nothing, so few requests may overtake one another.
   connectionsMax: 8,
   prepare: largePostAgainst(growing.others),
 };
 
-/** Beside a post whose list of users is as long as any: what is left is what the number of reactions itself costs. */
+/** Compared with posts whose list of users is full. The difference is the cost of the number of reactions alone. */
 export const largePostAlone: Scenario = {
   ...largePost,
   name: 'reaction_full',
-  title: 'the same beside a post whose list of users is full',
+  title: 'the same, compared with a post whose list of users is full',
   prepare: largePostAgainst(150),
 };

@@ -1,4 +1,4 @@
-/** P8: what `getMe` costs as the bots of an installation grow: each call is another bot's, all of them in turn. */
+/** P8: the cost of `getMe` as the number of bots grows. Each call uses the next bot. */
 import { expect, inParallel } from '../../src/loadtest/client.js';
 import { makeManyBots, makePeople, type Person } from '../site/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
@@ -17,9 +17,9 @@ export const manyBots: Scenario = {
     const target = site.front;
     const check = async ({ id, token }: (typeof bots)[number]) => {
       const { result } = await ask<{ result: { id: number } }>(target, `/bot${token}/getMe`);
-      expect(result.id === id, `getMe of bot ${id} names ${result.id}`);
+      expect(result.id === id, `getMe of bot ${id} returned ${result.id}`);
     };
-    // The first call of each reads it from Postgres.
+    // The first call of each bot reads it from Postgres.
     await inParallel(bots.length, 32, (i) => check(bots[i] as (typeof bots)[number]));
     const side = (own: typeof bots): Side => ({
       target,

@@ -1,4 +1,4 @@
-/** P8: what a send costs as the chats of an installation grow. */
+/** P8: the cost of a send as the number of chats grows. */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import { type Message, openManyChats, text } from '../site/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
@@ -18,7 +18,7 @@ export const manyChats: Scenario = {
     const chats = await openManyChats(site, pair, sizes.chats);
     const send = async (chat_id: number | undefined) => {
       const { result } = await ask<{ result: Message }>(target, path, { body: { chat_id, text } });
-      expect(result.chat.id === chat_id && result.text === text, 'sendMessage answers with another chat');
+      expect(result.chat.id === chat_id && result.text === text, 'sendMessage returned another chat');
     };
     // The first message of each chat makes it hot.
     await inParallel(chats.length, 48, (i) => send(chats[i]));

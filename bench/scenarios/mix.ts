@@ -1,6 +1,6 @@
 /**
- * A mix like the traffic of an installation: bots send and edit most, people write back and react, some read. Shares are
- * data; a row names its call, so that both load tools make the same requests.
+ * A mix like real traffic: mostly sends and edits by bots, some messages and reactions by people, some reads. Shares
+ * are data. A row names its call, so that both load tools send the same requests.
  */
 import { call, expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
@@ -19,11 +19,11 @@ import { ask, type Scenario } from './scenario.js';
 type Kind = keyof typeof shares;
 const kinds = Object.keys(shares) as Kind[];
 const people_count = 20;
-/** An edited message may come back after a second: so many rows are more than a second of calls. */
+/** A message may be edited again after a second. This many rows last longer than a second. */
 const per_share = 600;
 const heart = { emoji: '❤' };
 
-/** The same order in each run: nothing of it is left to chance. */
+/** A fixed shuffle: the same order in each run. */
 function shuffled<T>(values: readonly T[]): T[] {
   const mixed = [...values];
   let state = 1;
@@ -93,7 +93,7 @@ export const mix: Scenario = {
       }),
     );
     const forget = async () => {
-      // What nobody asks for would fill the bot's queue.
+      // Unread updates would fill the bot's queue.
       const [last] = await call<Array<{ update_id: number }>>(
         `${target.baseUrl}${method}/getUpdates?offset=-1`,
       );

@@ -1,4 +1,6 @@
-/** What scenarios about messages of one chat share: how they look at it, and what must be the same on both sides. */
+/**
+ * Shared by scenarios about messages of one chat: reading its history, and the fields that must be equal on both sides.
+ */
 import { call, type Pair } from '../../src/loadtest/client.js';
 import type { Message } from '../site/population.js';
 import type { Site } from '../site/site.js';
@@ -7,14 +9,14 @@ export const labels = ['floor', 'service'] as const;
 
 export const recent = (seconds: number | undefined) => Math.abs(Date.now() / 1000 - (seconds ?? 0)) < 60;
 
-/** The newest messages as the user of the chat sees them, newest first. */
+/** The newest messages as the user sees them, newest first. */
 export const historyOf = async (site: Site, { bot, user }: Pair, limit: number): Promise<Message[]> => {
   const path = `/api/chats/${bot.id}/messages?limit=${limit}`;
   const page = await call<{ items: Message[] }>(`${site.front.baseUrl}${path}`, { token: user.token });
   return page.items;
 };
 
-/** What of a message does not differ from call to call. */
+/** The fields of a message that do not change from call to call. */
 export const shapeOf = ({ message_id: _, date: __, edit_date, text: ___, ...rest }: Message) => ({
   ...rest,
   edited: edit_date !== undefined,

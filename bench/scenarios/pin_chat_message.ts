@@ -1,4 +1,4 @@
-/** P2: the swap of a pinned message beside the same script on a bare server. */
+/** P2: replacing a pinned message, compared with the same script on a bare server. */
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import type { Series } from '../../src/loadtest/series.js';
 import { type Message, makeMessages, makePeople, openChats, text } from '../site/population.js';
@@ -6,10 +6,10 @@ import type { Site, Target } from '../site/site.js';
 import { labels } from './one_chat.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** Chats that pins go through, and messages in each. */
+/** Number of chats whose pins change, and messages in each. */
 const pinned = { chats: 10, messages: 50 };
 
-/** Pins two messages after one another in each chat; the second must be the pinned one. Then the bot has heard of all. */
+/** Pins two messages in each chat; the second must be pinned then. Then checks that the bot got updates of all pins. */
 async function verifyPins(
   site: Site,
   target: Target,
@@ -21,7 +21,7 @@ async function verifyPins(
     for (const message_id of ids) {
       const body = { chat_id, message_id };
       const { result } = await ask<{ result: boolean }>(target, `${method}/pinChatMessage`, { body });
-      expect(result === true, 'pinChatMessage does not answer with true');
+      expect(result === true, 'pinChatMessage did not return true');
     }
     const chat = await ask<{ result: { pinned_message?: Message } }>(site.front, `${method}/getChat`, {
       body: { chat_id },
@@ -29,18 +29,18 @@ async function verifyPins(
     const shown = chat.result.pinned_message?.message_id;
     expect(shown === ids.at(-1), `message ${ids.at(-1)} was pinned and ${shown} is shown`);
   }
-  // A bot hears of its own pins. What nobody asks for would fill its queue, and be buried beyond its bounds.
+  // A bot gets updates of its own pins. Unread updates would fill its queue and become dead letters.
   const { result } = await ask<{ result: ReadonlyArray<{ message?: { pinned_message?: Message } }> }>(
     site.front,
     `${method}/getUpdates?offset=-1`,
   );
   const newest = result.at(-1)?.message?.pinned_message?.message_id;
-  expect(newest === [...probes.values()].at(-1)?.at(-1), `the newest update tells of ${newest}`);
+  expect(newest === [...probes.values()].at(-1)?.at(-1), `the newest update is about message ${newest}`);
 }
 
 export const pinChatMessage: Scenario = {
   name: 'pinChatMessage',
-  title: 'pinChatMessage, the pinned message swapped',
+  title: 'pinChatMessage, replacing the pinned message',
   proof: 'P2',
   goal: { share: 0.8 },
   // The service message and the pin.

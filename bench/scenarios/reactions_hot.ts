@@ -1,4 +1,4 @@
-/** P2: hearts set and taken back on posts that Redis holds, beside the same script on a bare server. */
+/** P2: reactions set and removed on posts in Redis, compared with the same script on a bare server. */
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '../../src/loadtest/client.js';
 import { makePeople, makePosts, type Person, type Post } from '../site/population.js';
@@ -27,7 +27,7 @@ export const reactions: Scenario = {
     await setHeart(site.front, post, one);
     const shown = await setHeart(site.front, post, two);
     const bare = await setHeart(floor, post, two);
-    expect(isDeepStrictEqual(bare, shown), 'the floor answers with another payload');
+    expect(isDeepStrictEqual(bare, shown), 'the answer of the floor has another payload');
     const side = (target: Target): Side => ({
       target,
       series: reactionSeries(stage, target),

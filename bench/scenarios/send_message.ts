@@ -1,4 +1,4 @@
-/** P2: `sendMessage` into one chat beside the same script on a bare server. */
+/** P2: `sendMessage` into one chat, compared with the same script on a bare server. */
 import { isDeepStrictEqual } from 'node:util';
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
@@ -7,23 +7,23 @@ import type { Site, Target } from '../site/site.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** Sends a few messages one after another; the user must find them, in order and with what was answered. */
+/** Sends a few messages one after another. The user must see them in order and as they were returned. */
 async function verifySends(site: Site, target: Target, pair: Pair, path: string): Promise<void> {
   const { bot, user } = pair;
   const sent: Message[] = [];
   for (let i = 0; i < 3; i++) {
     const body = { chat_id: user.id, text };
     const { result } = await ask<{ result: Message }>(target, path, { body });
-    expect(result.text === text, 'sendMessage answers with another text');
+    expect(result.text === text, 'sendMessage returned another text');
     expect(result.from.id === bot.id && result.chat.id === user.id, 'sendMessage names others');
-    expect(recent(result.date), `sendMessage is dated ${result.date}`);
+    expect(recent(result.date), `sendMessage returned the date ${result.date}`);
     sent.push(result);
   }
   const history = await historyOf(site, pair, sent.length);
   for (const [i, message] of sent.entries()) {
     const seen = history[sent.length - 1 - i];
     const previous = sent[i - 1]?.message_id ?? message.message_id - 1;
-    expect(message.message_id === previous + 1, 'message ids do not go up by one');
+    expect(message.message_id === previous + 1, 'message ids are not consecutive');
     expect(
       seen?.message_id === message.message_id &&
         seen.text === text &&
@@ -50,7 +50,10 @@ export const sendMessage: Scenario = {
     const { from, chat } = result;
     const floor = await site.startFloor({ kind: 'send', bot: bot.id, user: user.id, from, chat });
     const bare = await ask<{ result: Message }>(floor, path, { body });
-    expect(isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)), 'the floor answers with another shape');
+    expect(
+      isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)),
+      'the answer of the floor has another shape',
+    );
     const side = (target: Target): Side => ({
       target,
       series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows: once },

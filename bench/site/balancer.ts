@@ -1,4 +1,4 @@
-/** HAProxy and nginx as a person runs them: the configurations of infra/proxy/, on a free port, before given fronts. */
+/** Runs HAProxy or nginx with the configurations of infra/proxy/, on a free port, in front of given fronts. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -9,7 +9,7 @@ import { exitOf, freePort } from '../../src/dev/processes.js';
 export type BalancerKind = 'haproxy' | 'nginx';
 export const balancerKinds: readonly BalancerKind[] = ['haproxy', 'nginx'];
 
-/** Path of a program that the system's package manager installs; undefined where it is not there. */
+/** Path of a program from the system's package manager; undefined when it is not installed. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/bin'];
   return folders
@@ -26,15 +26,15 @@ export function findProgram(name: string): string | undefined {
 }
 
 export interface BalancerOptions {
-  /** infra/proxy of the checkout. */
+  /** The folder infra/proxy of the checkout. */
   readonly shipped: string;
-  /** Empty folder of its own; the caller removes it. nginx leaves `petrel.log`, `petrel-error.log` and `start.log` in it. */
+  /** An empty folder, which the caller removes. nginx leaves `petrel.log`, `petrel-error.log` and `start.log` in it. */
   readonly dir: string;
   /** File with certificate and key. */
   readonly pem: string;
-  /** Ports of the fronts: one to five, of nginx to three. */
+  /** Ports of the fronts: one to five for HAProxy, one to three for nginx. */
   readonly fronts: readonly number[];
-  /** Is given what it writes to its output; without it that is thrown away. */
+  /** Receives the program's output; discarded if absent. */
   readonly hear?: (chunk: string) => void;
 }
 
@@ -82,7 +82,7 @@ function prepareNginx(port: number, { shipped, dir, pem, fronts }: BalancerOptio
   };
 }
 
-/** Whether it came to listen on the port. */
+/** Waits for the port. False when the program ended or does not listen in time. */
 async function listens(port: number, child: ChildProcess): Promise<boolean> {
   for (let tries = 0; tries < 400; tries++) {
     if (child.exitCode !== null) return false;
@@ -98,7 +98,7 @@ async function listens(port: number, child: ChildProcess): Promise<boolean> {
   return false;
 }
 
-/** Starts one before the fronts. Throws when it is not installed or does not start. */
+/** Starts one in front of the fronts. Throws when it is not installed or does not start. */
 export async function startBalancer(kind: BalancerKind, options: BalancerOptions): Promise<RunningBalancer> {
   const program = findProgram(kind);
   if (program === undefined) throw new Error(`${kind} is not installed`);

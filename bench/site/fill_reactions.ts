@@ -1,4 +1,4 @@
-/** Puts many reactions on a post in little time: the script of a reaction is called as a front calls it, for made-up people. */
+/** Adds many reactions to a post quickly, by calling the reaction script directly for made-up people. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inParallel } from '../../src/loadtest/client.js';
@@ -8,13 +8,13 @@ import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';
 import { postKeys } from '../../src/store/core/script_keys.js';
 import type { RedisWatch } from './redis_watch.js';
 
-/** Ids of made-up people begin here: no real one has such an id. */
+/** First id of made-up people. No real person has such an id. */
 const strangersFrom = 5_000_000_000;
 const width = 128;
 
 /**
- * Adds reactions of `count` people who are nobody. A public channel lets anybody react; the script looks at no record of a
- * person, so the post ends as if real ones had reacted.
+ * Adds reactions of `count` made-up people. In a public channel anyone may react, and the script reads no record of a
+ * person, so the post ends up as with real people.
  */
 export async function fillReactions(
   { connection, keys }: RedisWatch,
@@ -50,7 +50,7 @@ export async function fillReactions(
   });
 }
 
-/** Waits until Postgres has everything. */
+/** Waits until Postgres has all changes. */
 export async function untilFlushed(watch: RedisWatch, signal: AbortSignal): Promise<void> {
   while ((await watch.journalLength()) > 0) await sleep(50, undefined, { signal });
 }

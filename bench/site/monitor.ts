@@ -1,19 +1,21 @@
-/** Everything that Redis is told, as its MONITOR tells it, over a connection that does nothing else. */
+/** Reads Redis' MONITOR stream on a connection of its own. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
 export interface Told {
-  /** Address of who asked, or `lua` for what a script does inside Redis, which follows the call of its script. */
+  /** Address of the client, or `lua` for a command inside a script, which follows the script's call. */
   readonly source: string;
   /** In lower case. */
   readonly command: string;
-  /** Arguments as MONITOR spells them: quoted, with a space between. */
+  /** Arguments as MONITOR prints them: quoted, separated by a space. */
   readonly args: string;
 }
 
 const line = /^\+[\d.]+ \[\d+ (\S+)\] "([^"]*)" ?(.*)$/;
 
-/** A library that also sends commands may take what is told in the first packet for an answer: this reads lines. */
+/**
+ * Redis client libraries may take the first monitored lines for an answer to a command, so this reads the lines itself.
+ */
 export async function openMonitor(url: string, hear: (told: Told) => void): Promise<() => void> {
   const { hostname, port, password } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -29,7 +31,7 @@ export async function openMonitor(url: string, hear: (told: Told) => void): Prom
       rest = lines.pop() ?? '';
       for (const each of lines) {
         if (each.startsWith('-')) reject(new Error(each.slice(1)));
-        // The password, then MONITOR itself.
+        // Two answers: for the password, then for MONITOR.
         if (each === '+OK' && ++answered === 2) resolve();
         const [, source, command, args] = line.exec(each) ?? [];
         if (source && command) hear({ source, command: command.toLowerCase(), args: args ?? '' });

@@ -1,4 +1,4 @@
-/** Who and what a run needs besides pairs: people, messages, and a channel with posts. All is made through the service. */
+/** Creates people, messages and posts for a run, through the service. */
 
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../src/limits.js';
@@ -31,7 +31,7 @@ export interface Post {
 export const text =
   'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
 
-/** How many calls set a run up at a time. */
+/** How many calls set up a run in parallel. */
 const width = 16;
 
 export function makePeople({ front, adminToken }: Site, name: string, count: number): Promise<Person[]> {
@@ -52,7 +52,7 @@ export async function openChats({ front }: Site, { bot }: Pair, people: readonly
   );
 }
 
-/** Opens chats between a bot and people who are made in the database at once, without a token. Returns their ids, mixed. */
+/** Creates people without tokens directly in the database, with chats to a bot. Returns their ids, shuffled. */
 export async function openManyChats({ databaseUrl }: Site, { bot }: Pair, count: number): Promise<number[]> {
   const pool = createPool({ url: databaseUrl, max: 1, name: 'bench', onError: () => undefined });
   try {
@@ -68,8 +68,8 @@ export async function openManyChats({ databaseUrl }: Site, { bot }: Pair, count:
 }
 
 /**
- * Sends messages of a bot into a direct chat: one, then copies of it, a hundred in a step. Copies are kept as messages of
- * their own. Returns their ids.
+ * Sends messages of a bot into a direct chat: one, then copies of it, a hundred per call. Copies are stored as separate
+ * messages. Returns their ids.
  */
 export async function makeMessages(
   { front }: Site,
@@ -119,7 +119,7 @@ export async function makePosts(
   return { channel, posts: posts.reverse() };
 }
 
-/** Bots, one after another of these owners. Returns their tokens. */
+/** Creates bots, cycling through these owners. Returns their tokens. */
 export async function makeBots(
   { front }: Site,
   owners: readonly Person[],
@@ -133,7 +133,7 @@ export async function makeBots(
   });
 }
 
-/** Bots that are made in the database at once, with tokens that the service takes. In the order of their ids. */
+/** Creates bots directly in the database, with valid tokens. Ordered by id. */
 export async function makeManyBots(
   { databaseUrl, secrets }: Site,
   owner: Person,

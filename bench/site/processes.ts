@@ -1,9 +1,9 @@
-/** Processes of a run: where they run, what they cost, and programs that are started for one round. */
+/** Processes of a run: core placement, CPU time, and programs for one round. */
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** The server under test has the first core for itself; load, Redis, Postgres and flusher share the second. */
+/** The measured server has the first core alone. Load, Redis, Postgres and flusher share the second. */
 export const serverCore = 0;
 export const otherCore = 1;
 
@@ -14,17 +14,17 @@ const pinning =
   availableParallelism() > 1 &&
   spawnSync('taskset', ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** How the processes are placed, for the report. */
+/** The placement of the processes, for the report. */
 export const placement = pinning
   ? `server on core ${serverCore}; load, Redis, Postgres and flusher on core ${otherCore}`
   : 'not pinned: taskset or a second core is missing';
 
-/** Binds a process, with its threads and what it will start, to one core, where that can be done. */
+/** Binds a process, its threads and later children to one core, where possible. */
 export function pin(pid: number, core: number): void {
   if (pinning) spawnSync('taskset', ['-a', '-p', '-c', String(core), String(pid)], { stdio: 'ignore' });
 }
 
-/** The same for a process and all that it has started already. */
+/** Binds a process and all its current children. */
 export function pinTree(pid: number, core: number): void {
   if (pinning) for (const each of treeOf(pid)) pin(each, core);
 }
@@ -37,7 +37,7 @@ export function unpin(pid: number): void {
     spawnSync('taskset', ['-a', '-p', '-c', cores, String(each)], { stdio: 'ignore' });
 }
 
-/** True when the program can be started. */
+/** Whether the program can be started. */
 export function isInstalled(program: string): boolean {
   return spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined;
 }
@@ -48,7 +48,10 @@ const seconds = (ticks: number) => {
   return ticks / ticksPerSecond;
 };
 
-/** The fields of /proc/<pid>/stat behind the name, which may hold spaces; the state is the first. Empty when it has ended. */
+/**
+ * The fields of /proc/<pid>/stat after the process name, which may contain spaces. The first is the state. Empty when
+ * the process has ended.
+ */
 function statOf(pid: number | 'self'): readonly string[] {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -62,10 +65,10 @@ const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 const own = (stat: readonly string[]) => Number(stat[11] ?? 0) + Number(stat[12] ?? 0);
 const ofEnded = (stat: readonly string[]) => Number(stat[13] ?? 0) + Number(stat[14] ?? 0);
 
-/** CPU time that a process has used so far, all threads, user and system, in seconds. NaN where /proc is missing. */
+/** CPU time of a process so far, all threads, user and system, in seconds. NaN without /proc. */
 export const cpuSeconds = (pid: number): number => (onLinux ? seconds(own(statOf(pid))) : Number.NaN);
 
-/** The process and all that it started and that runs. */
+/** The process and all its running descendants. */
 function treeOf(pid: number): number[] {
   const parents = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -76,7 +79,7 @@ function treeOf(pid: number): number[] {
   return tree;
 }
 
-/** The same of a process and all its children, those that have ended too. */
+/** CPU time of a process and all its children, including ended ones, in seconds. */
 export function cpuSecondsOfTree(pid: number): number {
   if (!onLinux) return Number.NaN;
   return seconds(
@@ -88,13 +91,13 @@ export function cpuSecondsOfTree(pid: number): number {
   );
 }
 
-/** The same of all children of this process that have ended. */
+/** CPU time of all ended children of this process, in seconds. */
 export const cpuSecondsOfEnded = (): number => (onLinux ? seconds(ofEnded(statOf('self'))) : Number.NaN);
 
-/** CPU time that all processes of the machine have used so far, in seconds. NaN where /proc is missing. */
+/** CPU time of all processes of the machine so far, in seconds. NaN without /proc. */
 export function cpuSecondsOfMachine(): number {
   if (!onLinux) return Number.NaN;
-  // user, nice, system, idle, waiting for disks, interrupts of two kinds, and what the host took.
+  // user, nice, system, idle, iowait, irq, softirq, steal
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = (
     /^cpu +([\d ]+)/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? ''
   )
@@ -103,7 +106,7 @@ export function cpuSecondsOfMachine(): number {
   return seconds(user + nice + system + irq + softirq + stolen);
 }
 
-/** Bytes of memory that a process and its children have for themselves, without what they share with files. */
+/** Private memory of a process and its children in bytes, without memory shared with files. */
 export function residentBytes(pid: number): number {
   if (!onLinux) return Number.NaN;
   const kilobytes = treeOf(pid).map((each) => {
@@ -116,7 +119,7 @@ export function residentBytes(pid: number): number {
   return sum(kilobytes) * 1_024;
 }
 
-/** Runs a program on the load's core to its end and returns what it wrote. Throws with its last words if it fails. */
+/** Runs a program on the load's core and returns its output. Throws with the end of its error output if it fails. */
 export function runForOutput(
   program: string,
   args: readonly string[],
@@ -141,7 +144,7 @@ export function runForOutput(
     child.once('error', reject);
     child.once('close', (code) => {
       if (code === 0) resolve(output);
-      else reject(new Error(`${program} ended with ${code}: ${complaint.slice(-500)}`));
+      else reject(new Error(`${program} exited with ${code}: ${complaint.slice(-500)}`));
     });
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Loaded into the front by `--profile`: SIGUSR2 begins a CPU profile, the next one writes it to a file that the parent
- * named in the environment, with a number.
+ * Loaded into the front by `--profile`. SIGUSR2 starts a CPU profile; the next SIGUSR2 writes it to a numbered file,
+ * whose name the parent sets in the environment.
  */
 import { writeFileSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';

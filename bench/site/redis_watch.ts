@@ -1,25 +1,25 @@
-/** What Redis did meanwhile: its CPU time, its scripts, the versions it gave out, its bytes, and what waits in the journals. */
+/** Reads Redis' counters: CPU time, scripts, versions, bytes and journal lengths. */
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { type Keys, makeKeys } from '../../src/store/core/keys.js';
 
 export interface RedisCost {
   /** user and system time of the whole server, in seconds */
   readonly cpuSeconds: number;
-  /** EVALSHA calls of all clients, the flusher's among them */
+  /** EVALSHA calls of all clients, including the flusher */
   readonly scripts: number;
-  /** Commands of all clients, and those that scripts ran inside. */
+  /** Commands of all clients, including those inside scripts. */
   readonly commands: number;
 }
 
 export interface RedisWatch {
   cost(): Promise<RedisCost>;
-  /** Entries that Postgres does not have yet, all partitions together. */
+  /** Journal entries that Postgres does not have yet, over all partitions. */
   journalLength(): Promise<number>;
-  /** Versions given out so far, all partitions together: each change of an entity takes one. */
+  /** Versions assigned so far, over all partitions. Each change of an entity takes one. */
   versions(): Promise<number>;
-  /** Bytes of all keys and deadlines with their tables; without buffers of clients, the append-only file and scripts. */
+  /** Bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts. */
   dataBytes(): Promise<number>;
-  /** Lets go of what Redis remembers of requests that were applied: for a minute it would count as data. Returns how many. */
+  /** Deletes the remembered request ids, which would count as data for a minute. Returns how many. */
   forgetRequests(): Promise<number>;
   readonly client: RedisConnection['client'];
   readonly keys: Keys;
@@ -27,14 +27,14 @@ export interface RedisWatch {
   close(): Promise<void>;
 }
 
-/** Names and values that Redis lists in turn. */
+/** A list of alternating names and values as a map. */
 function readPairs(list: readonly unknown[]): Map<string, unknown> {
   const pairs = new Map<string, unknown>();
   for (let i = 0; i < list.length; i += 2) pairs.set(String(list[i]), list[i + 1]);
   return pairs;
 }
 
-/** All commands, those inside scripts too. */
+/** All commands, including those inside scripts. */
 function commandsRun(stats: string): number {
   return [...stats.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm)].reduce(
     (sum, [, calls]) => sum + Number(calls),

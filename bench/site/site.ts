@@ -1,4 +1,4 @@
-/** A service of its own for one run: Redis and Postgres as an installation has them, one front, one flusher. */
+/** A private service for one run: Redis, Postgres, one front and one flusher. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { createSecrets, type Secrets } from '../../src/store/core/secrets.js';
 import type { FloorSetup, FloorTask } from '../floors/floor.js';
 import { otherCore, pin, pinTree, serverCore, unpin } from './processes.js';
 
-/** A server that is loaded. */
+/** A server under load. */
 export interface Target {
   readonly baseUrl: string;
   readonly pid: number;
@@ -29,34 +29,34 @@ export interface Site {
   readonly databaseUrl: string;
   readonly postgresVersion: string;
   readonly adminToken: string;
-  /** As all nodes of the service hold them. */
+  /** The secrets that all nodes of the service have. */
   readonly secrets: Secrets;
   readonly partitions: number;
   /** Folder that is removed at the end. */
   readonly dir: string;
-  /** Ends the run. */
+  /** Aborts the run. */
   readonly signal: AbortSignal;
-  /** What runs besides the fronts, by pid. */
+  /** Pids of the processes besides the fronts. */
   readonly parts: { readonly redis: number; readonly flush: number; readonly postgres: number };
-  /** Lets every process run on every core, `others` too: where none is measured alone, or what is timed goes through all. */
+  /** Lets every process, and `others`, run on every core. For measurements that involve all processes. */
   unpin(others?: ReadonlyArray<{ readonly pid: number }>): void;
-  /** Puts every process where it was placed at its start. */
+  /** Binds every process to its original core again. */
   repin(): void;
-  /** Starts one more front, with more settings. */
+  /** Starts another front, with additional settings. */
   startFront(settings?: Readonly<Record<string, string>>): Promise<Target & { stop(): Promise<void> }>;
-  /** Starts a floor in a process of its own. */
+  /** Starts a floor in a separate process. */
   startFloor(setup: FloorSetup): Promise<Target>;
-  /** Starts another program of the bench, gives it its task, and waits for its first word. */
+  /** Starts another program of the bench, passes its task, and waits for its first message. */
   startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
-  /** Starts a worker that delivers webhooks, on the core of the front. */
+  /** Starts a worker that delivers webhooks, on the front's core. */
   startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
-  /** Begins a CPU profile of the front, a worker or the flusher, or ends it; nothing where none are wanted. */
+  /** Starts or stops a CPU profile of the front, a worker or the flusher. Does nothing when profiles are off. */
   profile(pid: number): void;
   /** Stops everything that was started, newest first. */
   stop(): Promise<void>;
 }
 
-/** A process of the bench's own. */
+/** Another process of the bench. */
 export interface Program<Word = unknown> {
   readonly child: ChildProcess;
   readonly pid: number;
@@ -68,15 +68,15 @@ export interface SiteOptions {
   readonly partitions: number;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
-  /** Where CPU profiles of the front go; none are taken without it. */
+  /** Folder for CPU profiles of the front; none are taken if absent. */
   readonly profile: string | undefined;
-  /** More settings of the service. */
+  /** Additional settings of the service. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** So large that a run never fills the journal: how far behind the flusher falls is a result, not a limit. */
+/** High enough that no run fills the journal: the flusher's lag is a result, not a limit. */
 const journal_high_water = 10_000_000;
-/** The built program; this module runs from a folder beside it. */
+/** The built program. This module runs from a folder beside it. */
 const main = fileURLToPath(new URL('../../main.js', import.meta.url));
 
 const stopSignals = [
@@ -107,11 +107,11 @@ async function startProgram<Word>(
   return { child, pid: child.pid as number, first: outcome.word, stop };
 }
 
-/** Settings of a service that happens to be configured here are not those of a run. */
+/** Removes settings of any service configured in this environment. */
 const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
 
-/** Waits for all, and tells of each that it has started, also when another one has failed. */
+/** Waits for all starts, and reports each one that succeeded even when another failed. */
 async function together<T extends readonly unknown[]>(
   starts: { readonly [K in keyof T]: Promise<T[K]> },
   started: (each: T[number]) => void,
@@ -122,11 +122,11 @@ async function together<T extends readonly unknown[]>(
   return ends.map((end) => (end as PromiseFulfilledResult<T[number]>).value) as unknown as T;
 }
 
-/** Starts everything. When a part fails, what has started is stopped again. */
+/** Starts everything. When a part fails, stops what was started. */
 export async function startSite(options: SiteOptions): Promise<Site> {
   const { say, signal } = options;
   const dir = mkdtempSync(join(tmpdir(), 'petrel-bench-'));
-  // PostgreSQL may run as a user of its own, who has to come through.
+  // PostgreSQL may run as another user, who must be able to enter the folder.
   chmodSync(dir, 0o711);
   const stops: Array<() => Promise<void>> = [() => rm(dir, { recursive: true, force: true })];
   const stop = async () => {

@@ -1,8 +1,8 @@
 /**
- * CPU time a request over one, two and three fronts behind a balancer, all of them on one machine, whose cores they share: what a
- * front costs must not grow with the number of fronts. That is judged where each front has the same traffic whatever their number.
- * As fast as goes is shown beside it: there fronts that share the cores wake up for fewer requests at once, and each costs more,
- * which says more of the machine than of the fronts. How far rates grow only more cores can show.
+ * CPU time per request over one, two and three fronts behind a load balancer on one machine. The cost per request must
+ * not grow with the number of fronts. The goal is checked at a fixed rate per front. The highest rate is also shown:
+ * there, fronts that share cores handle fewer requests per wake-up, so each request costs more, which is a property of
+ * the machine. Growth of rates needs more cores.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,18 +23,18 @@ import type { Site, Target } from '../site/site.js';
 import type { Survey, SurveyOptions } from './survey.js';
 
 const warmup_s = 1;
-/** What a request over all fronts may cost their sum at most, by what it costs one. */
+/** Maximum cost per request over several fronts, as a multiple of that over one. */
 const growth_max = 1.1;
-/** The configurations name three. */
+/** The proxy configurations contain three fronts. */
 const fronts_max = 3;
 
 const shipped = fileURLToPath(new URL('../../../infra/proxy', import.meta.url));
 
 interface Call {
   readonly name: 'sendMessage' | 'getMe';
-  /** Changes of entities that one call makes. */
+  /** Entity changes per call. */
   readonly versions: number;
-  /** Requests a second for each front, few enough for three fronts on two cores. */
+  /** Requests per second for each front, low enough for three fronts on two cores. */
   readonly rate: number;
   series(origin: string, pair: Pair): Series;
 }
@@ -68,7 +68,7 @@ const calls: readonly Call[] = [
   },
 ];
 
-/** µs of CPU time a request. */
+/** CPU time per request in µs. */
 interface Costs {
   readonly fronts: number;
   readonly redis: number;
@@ -77,7 +77,7 @@ interface Costs {
 
 interface Turn extends Costs {
   readonly rate: number;
-  /** What the least and the most busy front had of the CPU time of all. */
+  /** Shares of the least and the most busy front in the CPU time of all fronts. */
   readonly shares: readonly [least: number, most: number];
 }
 
@@ -85,7 +85,7 @@ interface Stage {
   readonly watch: RedisWatch;
   readonly load: LoadOptions;
   readonly balancer: RunningBalancer;
-  /** Of the balancer's certificate. */
+  /** The certificate authority of the balancer. */
   readonly ca: string;
   readonly fronts: readonly Target[];
 }
@@ -93,7 +93,7 @@ interface Stage {
 type Pace = 'steady' | 'fast';
 const paces: readonly Pace[] = ['steady', 'fast'];
 
-/** Requests that were answered, and how long they took together, in seconds. */
+/** Number of requests answered, and the duration in seconds. */
 async function run(pace: Pace, call: Call, pair: Pair, { load: own, balancer, ca, fronts }: Stage) {
   const series = call.series(balancer.url, pair);
   if (pace === 'fast') return load(series, own);
@@ -132,7 +132,7 @@ async function turn(pace: Pace, call: Call, pair: Pair, stage: Stage): Promise<T
   };
 }
 
-/** `turns` by number of fronts from one on, in the order of the rounds. */
+/** `turns` by number of fronts, starting with one, in order of the rounds. */
 function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (readonly Turn[])[]): Finding {
   const of = (each: readonly Turn[], field: keyof Costs | 'rate') =>
     Math.round(median(each.map((one) => one[field])));
@@ -148,13 +148,13 @@ function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (
   });
   const by = growths.map((each) => each.toFixed(2)).join(' and ');
   const steady = pace === 'steady';
-  // What a crowded machine did not let through was not the same traffic for each.
+  // On a busy machine the fronts may not have had equal traffic.
   const held = turns.every((each, i) => of(each, 'rate') >= held_least * call.rate * (i + 1));
-  const how = steady ? `${call.rate.toLocaleString('en')} a second each` : 'as fast as goes';
+  const how = steady ? `${call.rate.toLocaleString('en')} per second each` : 'at full speed';
   return {
     key: `fronts behind ${kind}, ${call.name}, ${pace}`,
     proof: '',
-    what: `${call.name} over 1 to ${turns.length} fronts behind ${kind}, ${how}: CPU time of all fronts a request`,
+    what: `${call.name} over 1 to ${turns.length} fronts behind ${kind}, ${how}: CPU time of all fronts per request`,
     measured: `${by} × that of one front (${shown.join('; ')}; ${turns[0]?.length} rounds${steady && !held ? '; not all of it was held: measure on a quieter machine' : ''})`,
     value: known(growth),
     goal: steady ? `≤ ${growth_max.toFixed(2)} ×` : '',
@@ -162,7 +162,7 @@ function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (
   };
 }
 
-/** Each call over one front, two, and so on, in rounds that begin from either end in turns. */
+/** Each call over one front, two fronts, and so on. Rounds alternate between ascending and descending order. */
 async function measureBehind(
   kind: BalancerKind,
   stages: readonly Stage[],
@@ -193,7 +193,7 @@ const absent = (kind: BalancerKind): Finding => ({
   ...{ measured: `not measured: ${kind} is not installed`, value: null, met: null },
 });
 
-/** A balancer for each number of fronts, all before the same processes. */
+/** A balancer for each number of fronts, all for the same processes. */
 async function behind(
   kind: BalancerKind,
   site: Site,
@@ -233,7 +233,7 @@ export const balanced: Survey = {
     const pair = await makePair(site.front.baseUrl, site.adminToken, 'balanced');
     const started: Array<Awaited<ReturnType<Site['startFront']>>> = [];
     try {
-      // Fronts that believe their balancer, as those behind one do.
+      // These fronts trust the balancer's headers.
       while (started.length < Math.min(options.fronts, fronts_max))
         started.push(await site.startFront({ TRUSTED_PROXIES: '127.0.0.1/32' }));
       site.unpin(started);

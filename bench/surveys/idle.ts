@@ -1,10 +1,10 @@
-/** P11: the CPU time that a front, a worker and a flusher use while nobody calls. */
+/** P11: CPU time of an idle front, worker and flusher. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Finding } from '../../src/loadtest/results.js';
 import { cpuSeconds } from '../site/processes.js';
 import type { Survey } from './survey.js';
 
-/** What was loaded before still collects garbage, and lets its leases run out. */
+/** Waits for garbage collection and expiring leases after earlier load. */
 const settle_s = 30;
 const measured_s = 30;
 const goal_percent = 0.5;

@@ -1,6 +1,6 @@
 /**
- * P4: journal → Postgres, rows a second. The flusher is stopped while a backlog grows, then let go; the same rows, for chats
- * that do not exist, are written by a bare loop.
+ * P4: journal → Postgres, rows per second. The flusher is stopped while a backlog grows, then started. A plain loop
+ * writes the same rows for chats that do not exist.
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,14 +15,14 @@ import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
 import type { Survey } from './survey.js';
 
-/** Bots whose chats share the backlog, so that it lies in several partitions. */
+/** Bots whose chats share the backlog, so that it is in several partitions. */
 const chats = 8;
 /** No chat of the service has such an id. */
 const strangers_from = 6_000_000_000_000;
 const goal = 0.8;
 const share_measured = [0.1, 0.95] as const;
 
-/** All entries about messages that wait, as rows for other chats. */
+/** All waiting message entries, as rows for other chats. */
 async function waitingRows({ client, keys }: RedisWatch, partitions: number): Promise<JournalRow[]> {
   const rows: JournalRow[] = [];
   for (let partition = 0; partition < partitions; partition++) {
@@ -45,16 +45,15 @@ async function waitingRows({ client, keys }: RedisWatch, partitions: number): Pr
 
 interface Turn {
   readonly rate: number;
-  /** µs a row of the writing process, of Postgres and of Redis. */
+  /** CPU time per row in µs of the writing process, of Postgres and of Redis. */
   readonly own: number;
   readonly postgres: number;
   readonly redis: number;
 }
 
 /**
- * Lets the flusher go and times it from a tenth of the backlog to near its end: it first has to take its leases again. Only
- * journals that hold something are asked for: looking at all of them every few milliseconds took a fifth of a core from what is
- * measured.
+ * Starts the flusher and measures it from a tenth of the backlog to near its end, because it first has to acquire its
+ * leases. Only non-empty journals are checked: checking all of them every few milliseconds would use a fifth of a core.
  */
 async function flusherTurn(
   { parts, partitions, profile, signal }: Site,
@@ -84,7 +83,7 @@ async function flusherTurn(
       profile(parts.flush);
       const start = began ?? { ...ended, left };
       const rows = start.left - left;
-      expect(rows > 0, 'the backlog was gone too soon to be timed: make more entries');
+      expect(rows > 0, 'the backlog was written too quickly to measure: use more entries');
       const each = (seconds: number) => (seconds * 1e6) / rows;
       return {
         rate: (rows * 1_000) / (ended.at - start.at),
@@ -124,9 +123,9 @@ export const journal: Survey = {
       makePair(site.front.baseUrl, site.adminToken, `journal_${i}`),
     );
     const turns: Array<{ readonly own: Turn; readonly floor: Turn }> = [];
-    // No server is measured, so every process may have every core.
+    // No server is measured here, so every process may use every core.
     site.unpin();
-    // The first round warms both up.
+    // The first round is a warm-up of both.
     for (let i = 0; i <= rounds; i++) {
       progress(`journal: ${i === 0 ? 'warm-up' : `round ${i} of ${rounds}`}`);
       await untilFlushed(watch, site.signal);
@@ -139,7 +138,10 @@ export const journal: Survey = {
           return makeMessages(site, pair, pair.user.id, text, each);
         });
         rows = await waitingRows(watch, site.partitions);
-        expect(rows.length >= backlog, `${rows.length} messages wait for Postgres instead of ${backlog}`);
+        expect(
+          rows.length >= backlog,
+          `${rows.length} messages are waiting for Postgres instead of ${backlog}`,
+        );
       } finally {
         process.kill(site.parts.flush, 'SIGCONT');
       }
@@ -152,13 +154,13 @@ export const journal: Survey = {
     const ratio = median(turns.map(({ own, floor }) => own.rate / floor.rate));
     const of = (side: 'own' | 'floor', field: keyof Turn) => median(turns.map((turn) => turn[side][field]));
     const shown = (side: 'own' | 'floor') =>
-      `${Math.round(of(side, 'rate')).toLocaleString('en')}/s (${of(side, 'own').toFixed(1)} µs CPU a row, Postgres ${of(side, 'postgres').toFixed(1)} µs, Redis ${of(side, 'redis').toFixed(1)} µs)`;
+      `${Math.round(of(side, 'rate')).toLocaleString('en')}/s (${of(side, 'own').toFixed(1)} µs CPU per row, Postgres ${of(side, 'postgres').toFixed(1)} µs, Redis ${of(side, 'redis').toFixed(1)} µs)`;
     return [
       {
         key: 'journal beside a bare loop',
         proof: 'P4',
-        what: `journal → Postgres, a backlog of ${backlog.toLocaleString('en')} messages beside a bare loop`,
-        measured: `${ratio.toFixed(2)} ×: the flusher ${shown('own')}, a bare loop ${shown('floor')}`,
+        what: `journal → Postgres, a backlog of ${backlog.toLocaleString('en')} messages, compared with a plain loop`,
+        measured: `${ratio.toFixed(2)} ×: the flusher ${shown('own')}, a plain loop ${shown('floor')}`,
         value: known(ratio),
         goal: `${goal} ×`,
         met: ratio >= goal,

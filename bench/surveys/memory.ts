@@ -1,6 +1,6 @@
 /**
- * P7: bytes of Redis for a hot message, a pending update and a reaction. What all keys, deadlines and their tables take
- * is read before and after many of them were made, with the journal drained and without what is remembered of requests.
+ * P7: bytes of Redis per hot message, pending update and reaction. Reads the memory of keys, expiry entries and hash
+ * tables before and after many of them were created, with the journal drained and without remembered request ids.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,11 +25,11 @@ import type { Survey } from './survey.js';
 /** 300 bytes. */
 const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
 
-/** What all data takes once everything is in Postgres. */
+/** Memory of all data once everything is in Postgres. */
 async function settledBytes(site: Site, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, site.signal);
   await watch.forgetRequests();
-  // Deadlines are set in the step that empties the journal; Redis then lets go of buffers in its own time.
+  // The step that empties the journal sets expiry times. Redis then frees buffers some time later.
   await sleep(300, undefined, { signal: site.signal });
   return watch.dataBytes();
 }
@@ -54,7 +54,7 @@ async function hotMessages(site: Site, watch: RedisWatch, pair: Pair, count: num
   );
   expect(Math.abs((sent ?? 0) - (copied ?? 0)) <= 16, `a message takes ${sent} bytes and a copy ${copied}`);
   const deadline = await watch.client.pttl(watch.keys.message(chat, ids.at(-1) ?? 0));
-  expect(deadline > 0, 'a message that is in Postgres has no deadline');
+  expect(deadline > 0, 'a message that is in Postgres has no expiry');
   const own = await Promise.all(
     [watch.keys.chat(chat), watch.keys.changes(chat)].map((key) => watch.client.memory('USAGE', key)),
   );
@@ -76,7 +76,7 @@ async function pendingUpdates(site: Site, watch: RedisWatch, pair: Pair, count: 
   const { bot, user } = pair;
   const updates = <T>(query: string) =>
     call<T>(`${site.front.baseUrl}/bot${bot.token}/getUpdates?${query}`, {});
-  // The first words of a chat are an update too.
+  // The first message of a chat is also an update.
   const [begin] = await updates<Array<{ update_id: number }>>('offset=-1');
   if (begin) await updates(`offset=${begin.update_id + 1}`);
   await inParallel(count, 16, () =>
@@ -84,7 +84,7 @@ async function pendingUpdates(site: Site, watch: RedisWatch, pair: Pair, count: 
   );
   const before = await settledBytes(site, watch);
   const waiting = await watch.client.xlen(watch.keys.queue(bot.id));
-  expect(waiting === count, `${waiting} updates wait instead of ${count}`);
+  expect(waiting === count, `${waiting} updates are pending instead of ${count}`);
   const payload = Number(await watch.client.hget(watch.keys.queueState(bot.id), 'bytes')) / count;
   const [last] = await updates<Array<{ update_id: number }>>('offset=-1');
   const shown = JSON.stringify(last).length;
@@ -104,7 +104,7 @@ async function pendingUpdates(site: Site, watch: RedisWatch, pair: Pair, count: 
 
 const heart = '❤';
 
-/** Twenty people put a heart on each post: what a post with few reactions takes for each. */
+/** Twenty people react to each post: the cost per reaction of a post with few reactions. */
 async function fewReactions(site: Site, watch: RedisWatch, on: number): Promise<Finding> {
   const each = 20;
   const [owner] = (await makePeople(site, 'memory_reader', 1)) as [Person];
@@ -147,7 +147,7 @@ const reactionFinding = (key: string, what: string, bytes: number): Finding => (
   met: bytes <= 100,
 });
 
-/** What a message, a chat and a bot need besides messages, for the capacity model. */
+/** Memory of a chat, a bot and a request id, for the capacity model. */
 async function others(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding[]> {
   const { front } = site;
   const send = (token: string, chat_id: number) =>

@@ -1,6 +1,6 @@
 /**
- * Reactions on cold posts: Redis holds nothing of them, so each call reads back from Postgres first. Each post takes one such
- * call; the same calls on the posts that are hot since then stand beside them.
+ * Reactions on cold posts: Redis has nothing of them, so each call first reads from Postgres. Each post gets one such
+ * call. The same calls on the posts, which are then hot, are the comparison.
  */
 
 import { expect, inParallel } from '../../src/loadtest/client.js';
@@ -16,7 +16,7 @@ import type { Survey } from './survey.js';
 
 const width = 16;
 
-/** Takes everything of these posts out of Redis, as if their time had come. */
+/** Removes everything about these posts from Redis, as if it had expired. */
 async function forgetPosts({ client, keys }: RedisWatch, posts: readonly Post[]): Promise<void> {
   const prefixes = new Map(posts.map(({ id }) => [keys.acted(id), id]));
   const found: string[] = [];
@@ -26,7 +26,7 @@ async function forgetPosts({ client, keys }: RedisWatch, posts: readonly Post[])
     if (next === '0') break;
     cursor = next;
   }
-  expect(found.length > 0, 'Redis holds nobody who reacted to the posts that are to be forgotten');
+  expect(found.length > 0, 'Redis has no reactions on the posts to remove');
   for (const name of [...posts.map(({ id }) => keys.post(id)), ...found]) await client.unlink(name);
 }
 
@@ -36,7 +36,7 @@ interface Turn {
   readonly p99: number;
 }
 
-/** One heart of this person on each post; every answer must count it. */
+/** One reaction of this person on each post. Every answer must count it. */
 async function turn(
   site: Site,
   watch: RedisWatch,

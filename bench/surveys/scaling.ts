@@ -1,7 +1,7 @@
 /**
- * `sendMessage` over one, two and three fronts of one machine, whose cores all processes share, beside what the capacity
- * model says from the costs at one front. On two cores it shows that fronts add up and that the model counts right, not how
- * far fronts scale.
+ * `sendMessage` over one, two and three fronts of one machine, whose cores all processes share, compared with the
+ * capacity model's prediction from the costs at one front. On two cores this shows that fronts add up and that the
+ * model is correct, not how far fronts scale.
  */
 import { availableParallelism } from 'node:os';
 import { highestRate } from '../../src/loadtest/capacity_model.js';
@@ -18,13 +18,13 @@ import type { Site, Target } from '../site/site.js';
 
 const warmup_s = 1;
 const off_max = 0.2;
-/** Of each front. Fewer wait for the disk of Redis together, and leave cores idle: the model tells what busy ones do. */
+/** Per front. With fewer, all wait for the disk of Redis and cores idle, but the model predicts busy cores. */
 const connections_min = 256;
 const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
 export interface ScalingOptions extends LoadOptions {
   readonly rounds: number;
-  /** Most fronts. */
+  /** Maximum number of fronts. */
   readonly fronts: number;
   readonly watch: RedisWatch;
   readonly progress: (line: string) => void;
@@ -34,13 +34,13 @@ interface Turn {
   readonly rate: number;
   readonly cpu: ReturnType<typeof costsBetween>;
   readonly p99_ms: number;
-  /** Cores that no other process of the machine used meanwhile. */
+  /** Cores not used by other processes of the machine. */
   readonly cores: number;
-  /** Of these, what nobody used. */
+  /** Of these, the idle ones. */
   readonly idle: number;
 }
 
-/** One turn on these fronts at once, each with as many connections. */
+/** One turn on these fronts in parallel, each with the same number of connections. */
 async function turn(
   site: Site,
   fronts: readonly Target[],
@@ -52,7 +52,7 @@ async function turn(
   const connections = Math.max(options.connections, connections_min);
   for (const front of fronts) {
     const { result } = await ask<{ result: Message }>(front, path, { body });
-    expect(result.text === text, 'sendMessage answers with another text');
+    expect(result.text === text, 'sendMessage returned another text');
   }
   await drain(options);
   const pids = fronts.map(({ pid }) => pid);
@@ -90,7 +90,7 @@ async function turn(
   };
 }
 
-/** Rounds over all numbers of fronts in turns; medians. */
+/** Rounds over all numbers of fronts; returns medians. */
 export async function scaling(
   site: Site,
   options: ScalingOptions,
@@ -145,7 +145,7 @@ function judge(turns: readonly (readonly Turn[])[]) {
     return {
       key: `model at ${fronts} fronts`,
       proof: '',
-      what: `highest rate over ${fronts} ${fronts === 1 ? 'front' : 'fronts'} on ${availableParallelism()} cores beside the capacity model`,
+      what: `highest rate over ${fronts} ${fronts === 1 ? 'front' : 'fronts'} on ${availableParallelism()} cores, compared with the capacity model`,
       measured: `${Math.round(rate).toLocaleString('en')}/s, predicted ${Math.round(predicted ?? 0).toLocaleString('en')}/s, off by ${(off * 100).toFixed(0)} %; others left ${cores.toFixed(1)} cores, of which ${idle.toFixed(2)} were idle`,
       value: known(off),
       goal: `within ${off_max * 100} %`,

@@ -1,7 +1,7 @@
 /**
- * Hours in small: the mix at a part of its highest rate while bots and chats are made and deleted, with a short time for what
- * is hot, so that Redis forgets as it would in a long run. Memory of every process, Redis' data, the journal and errors are
- * looked at until the end.
+ * A short version of a long run: the mix at a share of its highest rate while bots and chats are created and deleted. A
+ * short HOT_TTL_MS makes Redis expire data as in a long run. Samples memory of every process, Redis data, the journal
+ * and errors.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, makePair } from '../../src/loadtest/client.js';
@@ -15,28 +15,31 @@ import { residentBytes } from '../site/processes.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
 
-/** The site of a soak keeps what was touched for so long: the least that may be set. */
+/** HOT_TTL_MS of a soak: the lowest allowed value. */
 export const soak_hot_ttl_ms = 60_000;
 const highest_s = 3;
 const slice_s_max = 30;
 const slices_min = 12;
-/** Parts of the run: warm-up, and then a first and a last part that must be alike. */
+/** The warm-up as a share of the run. The first and last half of the rest must be alike. */
 const warm = 1 / 3;
-/** A process may hold so much more in the last part, by share and in bytes: collections come when they come. */
+/**
+ * Allowed memory growth of a process in the last part, as a ratio and in bytes, because garbage collections are
+ * irregular.
+ */
 const grown_max = 1.1;
 const grown_bytes_max = 24 * 2 ** 20;
-/** The journal may hold what is written in so many seconds. */
+/** The journal may hold at most what is written in this many seconds. */
 const journal_s_max = 5;
 
 export interface SoakOptions extends LoadOptions, Sizes {
   readonly minutes: number;
-  /** Part of the highest rate. */
+  /** Share of the highest rate. */
   readonly part: number;
   readonly watch: RedisWatch;
   readonly progress: (line: string) => void;
 }
 
-/** Makes a bot with an owner and a chat, writes into it and deletes it, again and again. The function ends that. */
+/** Repeatedly creates a bot with an owner and a chat, writes to it and deletes it. Returns a function that stops it. */
 function churn({ front, adminToken }: Site, progress: (line: string) => void): () => Promise<number> {
   let made = 0;
   let over = false;
@@ -53,7 +56,7 @@ function churn({ front, adminToken }: Site, progress: (line: string) => void): (
   };
   const done = work().catch((error) => {
     fault = error;
-    progress(`soak: making bots failed: ${(error as Error).message}`);
+    progress(`soak: creating bots failed: ${(error as Error).message}`);
   });
   return async () => {
     over = true;
@@ -90,16 +93,16 @@ function findingsOf(samples: readonly SoakSample[], rate: number, made: number):
     {
       key: 'soak journal',
       proof: '',
-      what: `soak: entries that waited for Postgres at most; ${made} bots with chats were made and deleted`,
+      what: `soak: maximum of entries waiting for Postgres; ${made} bots with chats were created and deleted`,
       measured: journal.toLocaleString('en'),
       value: journal,
-      goal: `≤ what ${journal_s_max} s write`,
+      goal: `≤ entries written in ${journal_s_max} s`,
       met: journal <= rate * journal_s_max,
     },
     {
       key: 'soak errors',
       proof: '',
-      what: 'soak: calls that failed',
+      what: 'soak: failed calls',
       measured: String(errors),
       value: errors,
       goal: '0',
@@ -108,14 +111,14 @@ function findingsOf(samples: readonly SoakSample[], rate: number, made: number):
   ];
 }
 
-/** Runs for so many minutes. Throws WrongAnswer as soon as a call fails. */
+/** Runs for this many minutes. Throws WrongAnswer as soon as a call fails. */
 export async function soak(
   site: Site,
   options: SoakOptions,
 ): Promise<{ readonly samples: SoakSample[]; readonly findings: Finding[] }> {
   const { watch, progress, minutes, part } = options;
   const { subject } = await mix.prepare(site, watch, options);
-  progress('soak: looking for the highest rate');
+  progress('soak: measuring the highest rate');
   const { series } = subject;
   const found = await load(series, { ...options, seconds: highest_s });
   await drain(options);
@@ -128,7 +131,8 @@ export async function soak(
   const end = churn(site, progress);
   try {
     while (elapsed() < total_s) {
-      // A message can be edited once a second: the slice before this must not meet this one's first edits.
+      // A message can be edited once a second. Waits so that this slice's first edits do not meet those of the slice
+      // before.
       await sleep(1_100, undefined, { signal: site.signal });
       await subject.verify();
       const result = await loadFixed(series, { ...options, rate, seconds });

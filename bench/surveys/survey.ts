@@ -1,4 +1,4 @@
-/** What is counted once instead of timed in rounds: each finding stands beside its goal, where it has one. */
+/** Measurements that are made once, not in alternating rounds. Each finding is shown with its goal, if it has one. */
 import type { Finding } from '../../src/loadtest/results.js';
 import type { LoadTool } from '../load/load.js';
 import type { Sizes } from '../scenarios/scenario.js';
@@ -11,7 +11,7 @@ export interface SurveyOptions extends Sizes {
   readonly seconds: number;
   readonly load: LoadTool;
   readonly connections: number;
-  /** Most fronts. */
+  /** Maximum number of fronts. */
   readonly fronts: number;
   readonly balancers: readonly BalancerKind[];
   readonly progress: (line: string) => void;

@@ -1,4 +1,4 @@
-/** P5: what a front asks of Redis for a call on hot data, counted by Redis itself. */
+/** P5: commands that a front sends to Redis per call on hot data, counted with MONITOR. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../../src/limits.js';
@@ -10,7 +10,7 @@ import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
 import type { Survey } from './survey.js';
 
-/** Calls of each kind that are counted, one after another. */
+/** Calls of each kind, one after another. */
 const repeats = 30;
 
 interface Kind {
@@ -20,13 +20,13 @@ interface Kind {
   make(i: number): Promise<unknown>;
 }
 
-/** What came over connections of the front, and what scripts did inside Redis for it. */
+/** Commands from connections of the front, and commands that its scripts ran inside Redis. */
 interface Seen {
   readonly asked: string[];
   inside: number;
 }
 
-/** Follows everything that Redis is told, and tells apart who asks. */
+/** Follows all commands of Redis, by sender. */
 async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client']) {
   let seen: Seen = { asked: [], inside: 0 };
   let front: ReadonlySet<string> = new Set();
@@ -38,7 +38,7 @@ async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client
       return;
     }
     if (command === 'echo') heard = args;
-    // What a front tells of itself every few moments, whatever is called, is no part of a call.
+    // The regular report of a front is not part of a call.
     ours =
       front.has(source) &&
       !/^(time|info)$/.test(command) &&
@@ -46,7 +46,7 @@ async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client
       !(command === 'hmget' && /:(installation|meta)"/.test(args));
     if (ours) seen.asked.push(command);
   });
-  /** Waits until all that was sent before has been heard of. */
+  /** Waits until all earlier commands were seen. */
   async function settle(mark: string): Promise<void> {
     await client.echo(mark);
     while (heard !== `"${mark}"`) await sleep(1, undefined, { signal });
@@ -57,7 +57,7 @@ async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client
       const list = String(await client.client('LIST'));
       const named = list.split('\n').filter((line) => line.includes(' name=petrel-front'));
       front = new Set(named.map((line) => / addr=(\S+)/.exec(line)?.[1] ?? ''));
-      expect(front.size > 0, 'Redis knows no connection of the front');
+      expect(front.size > 0, 'Redis has no connection of the front');
       await settle(`begin ${++marks}`);
       seen = { asked: [], inside: 0 };
       await work();
@@ -119,7 +119,7 @@ export const trips: Survey = {
     const findings: Finding[] = [];
     try {
       for (const { name, goal, make } of kinds) {
-        // The first one makes hot what is not yet.
+        // The first call makes cold data hot.
         await make(0);
         const { asked, inside } = await follow.during(async () => {
           for (let i = 1; i <= repeats; i++) await make(i);

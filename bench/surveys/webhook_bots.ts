@@ -1,4 +1,4 @@
-/** Bots with webhooks, the people who write to them, and the receiver that all of it goes to. */
+/** Bots with webhooks, the people who write to them, and the receiver of their updates. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, expect, inParallel, makePair, type Pair, WrongAnswer } from '../../src/loadtest/client.js';
@@ -12,11 +12,11 @@ import type { Books, Expected, ReceiverAsk, ReceiverTask, ReceiverWord } from '.
 
 export const bots = 20;
 export const connections = 40;
-/** More than the connections, so that the order of a chat leaves none of them idle. */
+/** More than the connections, so that the order within a chat leaves no connection idle. */
 const people_count = 48;
-/** What a round may take until everything has arrived. */
+/** Longest time until all updates of a round have arrived. */
 const round_ms_max = 120_000;
-/** A duplicate may come so much later. */
+/** How long to wait for duplicates. */
 const late_ms = 300;
 
 export interface WebhookBots {
@@ -24,13 +24,13 @@ export interface WebhookBots {
   readonly receiver: { readonly pid: number };
   readonly certificate: string;
   readonly secretToken: string;
-  /** Opens the books of a round. */
+  /** Starts the record of a round. */
   expect(round: Omit<Expected, 'kind'>): void;
   /** Waits for a point of the round. Throws when it takes too long. */
   reached(point: 'from' | 'until' | 'done'): Promise<void>;
-  /** Closes the books. Throws WrongAnswer unless all of the round came, once each and rightly signed. */
+  /** Ends the record. Throws WrongAnswer unless every update of the round came once and correctly signed. */
   books(count: number, requests: boolean): Promise<Books>;
-  /** Sets the webhooks of all bots, or deletes them. */
+  /** Sets or deletes the webhooks of all bots. */
   set(on: boolean, drop?: boolean): Promise<void>;
   /** A person writes to a bot: the update with this number, due at this Unix time in ms. */
   say(number: number, due: number): Promise<void>;
@@ -49,14 +49,14 @@ function listenTo(receiver: Program<ReceiverWord>, signal: AbortSignal) {
       const end = performance.now() + round_ms_max;
       for (let word = heard.get(kind); ; word = heard.get(kind)) {
         if (word) return word as Extract<ReceiverWord, { kind: K }>;
-        expect(performance.now() < end, `the receiver has not said "${kind}"`);
+        expect(performance.now() < end, `the receiver did not send "${kind}"`);
         await sleep(1, undefined, { signal });
       }
     },
   };
 }
 
-/** `name` tells the bots of two surveys apart. */
+/** `name` distinguishes the bots of two surveys. */
 export async function makeWebhookBots(site: Site, name: string): Promise<WebhookBots> {
   const { front, adminToken } = site;
   const certificate = makeCertificate();
@@ -72,7 +72,7 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
   const people = await makePeople(site, `${name}_person`, people_count);
   await inParallel(bots, 2, (i) => openChats(site, pairs[i] as Pair, people));
   const wire = await plainWire(front.baseUrl, 128);
-  /** Who waits for a free connection. */
+  /** Callers waiting for a free connection. */
   const waiting: Array<() => void> = [];
   const send = (request: Sent) =>
     new Promise<void>((resolve, reject) => {
@@ -80,7 +80,7 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
         wire.send(request, (status, why) => {
           waiting.shift()?.();
           if (status === 200) resolve();
-          else reject(new WrongAnswer(`a message was answered with ${status} ${why}`));
+          else reject(new WrongAnswer(`sending a message failed with ${status} ${why}`));
         });
       if (wire.free() > 0) start();
       else waiting.push(start);
@@ -119,7 +119,7 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
       );
     },
     say(number, due) {
-      // Bot after bot, and within a bot person after person.
+      // One bot after another, and per bot one person after another.
       const { bot } = pairs[number % bots] as Pair;
       const { token } = people[Math.floor(number / bots) % people_count] as Person;
       return send({

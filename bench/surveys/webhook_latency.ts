@@ -1,6 +1,6 @@
 /**
- * P10: how long an update takes from the instant at which somebody was to write it until its webhook was received, at a
- * fixed rate. Nobody waits for anybody: what the service falls behind, and what this process does, counts as time.
+ * P10: time from the due time of a person's message until its webhook was received, at a fixed rate. The rate does not
+ * depend on answers, so delays of the service and of this process count as latency.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,18 +11,18 @@ import type { Site } from '../site/site.js';
 import type { Survey } from './survey.js';
 import { bots, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
 
-/** Updates that are pushed before, as fast as it goes: a process that has just started is several times as slow. */
+/** Updates sent before, as fast as possible, because a new process is several times slower. */
 const warmup_updates = 8_000;
 const warmup_width = 32;
 const warmup_s = 3;
 const measured_s = 10;
 const goal_ms = 50;
-/** Calls that may be under way: more means that the rate cannot be held. */
+/** Maximum calls in flight. More means that the rate cannot be kept. */
 const open_max = 10_000;
 
 const now = () => performance.timeOrigin + performance.now();
 
-/** Says everything when it is due. Gives how late this process was at worst and how long the answers took, in ms. */
+/** Sends every message when it is due. Returns the largest delay of this process and the answer times, in ms. */
 async function sayAll(hooks: WebhookBots, rate: number, count: number, signal: AbortSignal) {
   const began = now() + 100;
   const answers: number[] = [];
@@ -30,7 +30,7 @@ async function sayAll(hooks: WebhookBots, rate: number, count: number, signal: A
   let fault: unknown;
   while (next < count) {
     for (let due = began + (next * 1_000) / rate; next < count && due <= now(); ) {
-      if (open >= open_max) throw new Error(`${rate} updates a second are more than this machine can make`);
+      if (open >= open_max) throw new Error(`${rate} updates per second are more than this machine can send`);
       late = Math.max(late, now() - due);
       open++;
       const said = due;
@@ -60,7 +60,7 @@ async function warmUp(hooks: WebhookBots): Promise<void> {
   await hooks.books(warmup_updates, false);
 }
 
-/** CPU time of those that have a part in it, in seconds. */
+/** CPU time of the processes involved, in seconds. */
 const costs = ({ front, parts }: Site, worker: number, receiver: number) => ({
   worker: cpuSeconds(worker),
   Redis: cpuSeconds(parts.redis),
@@ -81,7 +81,7 @@ export const latency: Survey = {
   async run(site, _, { rate }): Promise<Finding[]> {
     const hooks = await makeWebhookBots(site, 'timed');
     const worker = await site.startWorker();
-    // What is timed goes through every process, so none has a core to itself.
+    // Latency involves every process, so none gets a core of its own.
     site.unpin([worker, hooks.receiver]);
     try {
       await hooks.set(true, true);
@@ -108,7 +108,7 @@ export const latency: Survey = {
           value: p99,
           proof: 'P10',
           what: `update due → webhook received, ${rate.toLocaleString('en')}/s over ${bots} bots`,
-          measured: `${shown(took)} (answers to the writers ${shown(answers.slice(warm))}; the load was late by ${late.toFixed(0)} ms at most; ${disordered} out of order; µs CPU an update: ${spent})`,
+          measured: `${shown(took)} (answers to the writers ${shown(answers.slice(warm))}; the load was late by ${late.toFixed(0)} ms at most; ${disordered} out of order; µs CPU per update: ${spent})`,
           goal: `${goal_ms} ms`,
           met: p99 <= goal_ms && disordered === 0,
         },

@@ -1,12 +1,12 @@
 /**
- * Receives webhooks over HTTPS in a process of its own. It answers 200 at once and keeps what came; signatures, duplicates
- * and order are looked at when the round is over, so that the receiver costs as little as a server on Node can.
+ * Receives webhooks over HTTPS in a separate process. Answers 200 immediately and stores the requests. Signatures,
+ * duplicates and order are checked after the round, so that the receiver costs little.
  */
 import { createHmac } from 'node:crypto';
 import { createServer, type TLSSocket } from 'node:tls';
 import type { Certificate } from '../site/certificate.js';
 
-/** A round begins: so many updates are due. */
+/** Starts a round with the number of updates due. */
 export interface Expected {
   readonly kind: 'expect';
   readonly count: number;
@@ -17,24 +17,24 @@ export interface Expected {
 
 export interface ReceiverTask {
   readonly certificate: Certificate;
-  /** Keys `X-Service-Signature`. */
+  /** The key of `X-Service-Signature`. */
   readonly secretToken: string;
 }
 
-/** What a round brought. The text of each update begins with its number and when it was due, Unix time in ms. */
+/** The record of a round. The text of each update begins with its number and its due time, Unix time in ms. */
 export interface Books {
   readonly kind: 'books';
   readonly arrived: number;
-  /** Numbers from 0 to below the count that came at least once. */
+  /** Numbers below `count` that arrived at least once. */
   readonly distinct: number;
   readonly wrongSignatures: number;
-  /** Updates that came after a later one of their chat. */
+  /** Updates that arrived after a later one of their chat. */
   readonly disordered: number;
   /** First arrivals per second in the measured part. */
   readonly rate: number;
-  /** ms from due to received, by number; NaN for what did not come. */
+  /** Time from due to received in ms, by number; NaN for updates that did not arrive. */
   readonly latencies: readonly number[];
-  /** What came, so that it can be sent again: path and body. */
+  /** The received requests, for sending them again: path and body. */
   readonly requests?: readonly (readonly [path: string, body: string])[];
 }
 
@@ -50,7 +50,7 @@ interface Arrival {
   readonly body: Buffer;
 }
 
-/** More than these are not kept: the sender has run wild. */
+/** Maximum number of surplus requests stored. */
 const excess = 1_000;
 const head_bytes_max = 16_384;
 const ok = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
@@ -70,7 +70,7 @@ function arrive(head: string, body: Buffer): void {
   if (arrivals.length === expected.count) say({ kind: 'done' });
 }
 
-/** Reads requests off one connection; who speaks anything else is cut off. */
+/** Reads requests from one connection. Closes a connection that sends anything else. */
 function receive(socket: TLSSocket): void {
   let rest: Buffer = nothing;
   socket.setNoDelay(true);
@@ -94,7 +94,7 @@ function receive(socket: TLSSocket): void {
   });
 }
 
-/** The requests, read and checked. */
+/** The stored requests, parsed and checked. */
 function books(secretToken: string, withRequests: boolean): Books {
   const { count, from, until } = expected;
   const latencies: number[] = new Array(count).fill(Number.NaN);

@@ -1,7 +1,8 @@
 /**
- * P3: deliveries of webhooks a second, beside one BullMQ job a delivery and beside undici alone. The three take turns: each
- * sends the same requests over the same number of connections from one process on the same core to the same receiver. What waits
- * is made before; a round is measured between half of its arrivals, when all connections are open, and nearly all of them.
+ * P3: webhook deliveries per second, compared with one BullMQ job per delivery and with undici alone. The three
+ * alternate. Each sends the same requests over the same number of connections from one process on the same core to the
+ * same receiver. Updates are created in advance. A round is measured between half of its arrivals, when all connections
+ * are open, and nearly all of them.
  */
 
 import { once } from 'node:events';
@@ -21,14 +22,14 @@ type Side = 'service' | WebhookFloorTask['kind'];
 
 interface Turn {
   readonly rate: number;
-  /** µs CPU a delivery, of the sending process and of Redis. */
+  /** CPU time per delivery in µs, of the sending process and of Redis. */
   readonly cpu: number;
   readonly redis: number;
 }
 
 const named: Record<Side, string> = { service: 'the service', jobs: 'one job each', bare: 'undici alone' };
 
-/** How many people write at a time while a round is prepared. */
+/** How many people write in parallel while a round is prepared. */
 const width = 32;
 
 interface Round {
@@ -38,7 +39,7 @@ interface Round {
   readonly count: number;
 }
 
-/** Lets `begin` start and measures the process that sends. */
+/** Runs `begin` and measures the sending process. */
 async function timed(
   { watch, hooks, count }: Round,
   pid: number,
@@ -63,7 +64,7 @@ async function timed(
   };
 }
 
-/** What waits is made while the bots poll; their webhooks set it going. */
+/** Creates the updates while the bots poll. Setting the webhooks starts the delivery. */
 async function serviceTurn(round: Round, worker: number) {
   const { site, watch, hooks, count } = round;
   await inParallel(count, width, (number) => hooks.say(number, Date.now()));
@@ -76,13 +77,13 @@ async function serviceTurn(round: Round, worker: number) {
   return found;
 }
 
-/** The two that the service is compared with, each in a process that stays for the run. */
+/** The two floors, each in a process that lives for the whole run. */
 function makeFloors(round: Round) {
   const { site, hooks } = round;
   const { origin, certificate, secretToken } = hooks;
   const running = new Map<string, Program>();
 
-  /** Starts the process with its first task, or gives it the next one, and waits until it is ready. */
+  /** Starts the process with its first task, or passes the next one, and waits until it is ready. */
   async function prepare(task: WebhookFloorTask): Promise<Program> {
     const known = running.get(task.kind);
     if (known) {
@@ -111,7 +112,7 @@ function makeFloors(round: Round) {
 }
 
 function findingOf(turns: Record<Side, Turn[]>, floor: WebhookFloorTask['kind'], goal: number): Finding {
-  // What a job library does in Redis is a part of its price; undici alone has no Redis.
+  // The cost of a job library includes its work in Redis. undici alone uses no Redis.
   const costOf = ({ cpu, redis }: Turn) => (floor === 'jobs' ? cpu + redis : cpu);
   const pairs = turns.service.map((own, i) => [own, turns[floor][i] as Turn] as const);
   const byRate = median(pairs.map(([own, other]) => own.rate / other.rate));
@@ -124,10 +125,10 @@ function findingOf(turns: Record<Side, Turn[]>, floor: WebhookFloorTask['kind'],
     key: `webhooks beside ${floor}`,
     value: byRate,
     proof: 'P3',
-    what: `webhook deliveries of ${bots} bots × ${connections} connections beside ${named[floor]}`,
+    what: `webhook deliveries of ${bots} bots × ${connections} connections, compared with ${named[floor]}`,
     measured: `${byRate.toFixed(2)} × by rate, ${byCpu.toFixed(2)} × by CPU time: ${shown('service')}, ${shown(floor)}`,
     goal: `${goal} ×`,
-    // A slow receiver makes rates alike, a crowded machine makes them differ: both must show it.
+    // A slow receiver makes the rates equal, and a busy machine makes them differ. Both ratios must meet the goal.
     met: Math.min(byRate, Number.isNaN(byCpu) ? byRate : byCpu) >= goal,
   };
 }
@@ -140,11 +141,11 @@ export const webhooks: Survey = {
     const round: Round = { site, watch, hooks, count };
     const floors = makeFloors(round);
     try {
-      // What was said while the chats were opened is not counted.
+      // Updates from opening the chats are not counted.
       await hooks.set(true, true);
       await hooks.set(false, true);
       const turns: Record<Side, Turn[]> = { service: [], jobs: [], bare: [] };
-      // The first round warms all three up.
+      // The first round is a warm-up of all three.
       for (let i = 0; i <= rounds; i++) {
         const { turn, books } = await serviceTurn(round, worker.pid);
         const order = i % 2 === 0 ? (['jobs', 'bare'] as const) : (['bare', 'jobs'] as const);
@@ -159,7 +160,7 @@ export const webhooks: Survey = {
         return {
           key: `us of ${whose} a delivery`,
           proof: '',
-          what: `CPU time of ${whose} for a webhook delivery`,
+          what: `CPU time of ${whose} per webhook delivery`,
           measured: `${us.toFixed(1)} µs`,
           value: known(us),
           goal: '',

@@ -1,6 +1,7 @@
 /**
- * Makes `dist/` from a checkout: the program in few files for a quick start, the same in a file for each module for what is run or
- * measured beside it, and the bench. Only Node's own modules are imported, until the compiler is known to be there.
+ * Builds `dist/` from a checkout: the program in few files for a fast start, the same with one file per module for
+ * tests and the bench, and the bench itself. Imports only Node's own modules until the compiler is known to be
+ * installed.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -23,9 +24,9 @@ const source = join(root, 'src');
 /** The program, and the bench. */
 export const main = join(dist, 'main.js');
 const benchSource = join(root, 'bench');
-// Beside the program: `petrel bench` uses `dist/loadtest`, which is in every build.
+// Not `dist/bench`: `petrel bench` uses `dist/loadtest`, which is part of every build.
 const benchDist = join(dist, 'measure');
-/** What the bench consists of, by the launcher's name for it. */
+/** Programs of the bench by their launcher name. */
 export const benchPrograms = {
   measure: join(benchDist, 'run.js'),
   compare: join(benchDist, 'compare.js'),
@@ -39,7 +40,7 @@ function filesBelow(folder) {
     .sort();
 }
 
-/** The content decides, not the times: a checkout or an image copies files with times of its own. */
+/** A hash of the contents. Times are useless, because checkouts and images set their own. */
 function fingerprint(files) {
   const sum = createHash('sha256').update(readIfThere(join(root, 'package-lock.json')) ?? '');
   for (const file of [fileURLToPath(import.meta.url), ...files])
@@ -74,15 +75,15 @@ async function transpile(compiler, files, target, options) {
   }).catch(() => {
     throw new Refusal('the build failed, see above');
   });
-  // The compiler is a process of its own and would stay for as long as we run.
+  // The compiler is a separate process that would otherwise keep running.
   await stop();
 }
 
-/** The viewer of the API reference: its files go into the build, so that only building needs its package. */
+/** The viewer of the API reference. Its files are copied into the build, so that only building needs the package. */
 const viewer = join(modules, '@fastify', 'swagger-ui', 'static');
 const viewerFiles = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 
-/** Packages that lie in hundreds of small files: finding and reading each of them took most of the time that a role needs to start. */
+/** Packages with hundreds of small files. Reading these files took most of the start time of a role. */
 const bundled = [
   'bullmq',
   'commander',
@@ -95,10 +96,10 @@ const bundled = [
   'undici',
   'zod',
 ];
-/** Compiled code that these would use if it were there. */
+/** Optional compiled add-ons of these packages. */
 const optional = ['msgpackr-extract', 'pg-native'];
 
-/** The program in few files, with the packages above. All other packages stay where they are. */
+/** Bundles the program and the packages above into few files. Other packages stay in node_modules. */
 function bundle(compiler, target) {
   const packageOf = (path) =>
     path
@@ -115,7 +116,7 @@ function bundle(compiler, target) {
           : optional.includes(path);
         return stays ? { path, external: true } : undefined;
       });
-      // A module that asks where it lies is told where it would lie by itself.
+      // A module that uses import.meta.url gets the path it would have without bundling.
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
         const place = JSON.stringify(`./${relative(source, path).replace(/ts$/, 'js')}`);
         const own = `new URL(${place}, import.meta.url).href`;
@@ -125,19 +126,19 @@ function bundle(compiler, target) {
   };
   return transpile(compiler, [join(source, 'main.ts')], target, {
     bundle: true,
-    // What is imported on demand is read on demand.
+    // Dynamic imports become separate files that are loaded on demand.
     splitting: true,
     chunkNames: 'main-[hash]',
     outbase: source,
     plugins: [program],
-    // What is written for `require` finds it.
+    // Lets CommonJS code call require.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module';\nconst require = requireFrom(import.meta.url);",
     },
   });
 }
 
-/** The part of the web application that browsers run: bundled by itself. */
+/** The browser part of the web application, which is bundled separately. */
 const client = join(source, 'web', 'client');
 const clientBuild = join(root, 'infra', 'build', 'web.mjs');
 const isClient = (file) => file.startsWith(client + sep);
@@ -167,7 +168,7 @@ async function compile(compiler, all, target) {
   const pages = all.filter(isClient);
   if (pages.length > 0) await compileClient(compiler, pages, target);
   await bundle(compiler, target);
-  // What the program reads beside its code: SQL migrations, pages.
+  // Files that the program reads at run time: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
     const copy = join(target, relative(source, file));
     mkdirSync(dirname(copy), { recursive: true });
@@ -178,7 +179,9 @@ async function compile(compiler, all, target) {
     copyFileSync(join(viewer, name), join(target, 'docs', 'viewer', name));
 }
 
-/** The bench is built beside the program it runs: imports of `../../src/…` become imports of `../../…`, at any depth; all others stay. */
+/**
+ * The bench is built beside the program: imports of `../../src/…` become `../../…`, at any depth. Other imports stay.
+ */
 function compileBench(compiler, files, target) {
   const imports = {
     name: 'imports',
@@ -193,8 +196,8 @@ function compileBench(compiler, files, target) {
 }
 
 /**
- * Brings a build up to date. It is made aside and put in place whole; of two launches that race, the second finds
- * its own result there already and leaves the files alone that the first may be loading.
+ * Updates a build if needed. Builds to a temporary folder and renames it when complete. When two launches race, the
+ * second finds the finished build and does not touch files that the first may be loading.
  */
 async function ensureBuilt({ from, to, make, program }) {
   const compiler = findCompiler();
@@ -231,7 +234,7 @@ export function ensureBuild() {
   return ensureBuilt({ from: source, to: dist, make: compile, program: main });
 }
 
-/** Lies in dist/, so a new build of the program takes it away: it is never older than what it measures. */
+/** In dist/, so that a new build of the program removes it. The bench is never older than the program it measures. */
 export const ensureBench = () =>
   ensureBuilt({
     from: benchSource,

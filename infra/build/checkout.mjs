@@ -1,4 +1,4 @@
-/** What launching and building share: where things lie, how a person is told, and how two launches keep out of each other's way. */
+/** Shared by launcher and build: paths, output to the terminal, and a lock between parallel launches. */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ export const modules = join(root, 'node_modules');
 
 export const say = (line) => process.stdout.write(`${line}\n`);
 
-/** An ordinary refusal: shown without a stack. */
+/** An expected failure, shown without a stack. */
 export class Refusal extends Error {}
 
 export const readIfThere = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
@@ -25,7 +25,7 @@ function alive(pid) {
   }
 }
 
-/** Runs `work` while no other launch on this checkout does; a lock whose holder is gone is broken. */
+/** Runs `work` while no other launch on this checkout does. Removes the lock of a dead process. */
 export async function alone(lock, work) {
   for (let waited = 0; ; waited += 50) {
     try {
@@ -34,9 +34,9 @@ export async function alone(lock, work) {
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
       const holder = Number(readIfThere(lock));
-      // An empty file is a lock of this very instant, or of a launch that was killed in it.
+      // An empty lock file is just being written, or its process was killed while writing it.
       if (holder ? !alive(holder) : waited > 1_000) rmSync(lock, { force: true });
-      else if (waited === 1_000) say('Another launch is busy on this folder: waiting for it');
+      else if (waited === 1_000) say('Another launch is using this folder: waiting for it');
       await sleep(50);
     }
   }
@@ -47,7 +47,7 @@ export async function alone(lock, work) {
   }
 }
 
-/** Resolves with the exit code of a program that shares this terminal. */
+/** Runs a program on this terminal. Resolves with its exit code. */
 export function run(command, args, options = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, stdio: 'inherit', ...options });

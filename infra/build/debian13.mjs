@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 /**
- * Runs commands of this checkout on Debian 13, whose glibc loads the current HTTP engine, in a chroot on this machine.
+ * Runs commands of this checkout in a Debian 13 chroot on this machine. Its glibc can load the current HTTP engine.
  *
  *   debian13.mjs [--node 22|24]... [--root DIR] -- COMMAND   runs COMMAND on a copy of the checkout under each Node
- *   debian13.mjs --available                                 exits with 0 if this machine can do that, else says why not
+ *   debian13.mjs --available                                 exits with 0 if this machine can do that, else says why
+ *   not
  *
- * Needs Linux on x64, root, and the Debian package debootstrap. The root folder (`/var/cache/petrel/debian13` without `--root`) is made
- * once, about a minute, and used again. Namespaces keep mounts private and end whatever COMMAND leaves running.
+ * Needs Linux on x64, root, and the Debian package debootstrap. The root folder (`/var/cache/petrel/debian13` without
+ * `--root`) is created once, in about a minute, and reused. Namespaces keep mounts private and end all processes that
+ * COMMAND leaves running.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -29,7 +31,7 @@ const suite = 'trixie';
 const packages = 'ca-certificates,curl,git,procps,redis-server';
 const certificates = 'etc/ssl/certs/ca-certificates.crt';
 
-/** Runs a program to its end; throws a Refusal when it fails. */
+/** Runs a program and waits for it. Throws a Refusal when it fails. */
 function must(command, args, options = {}) {
   const { status, error, stderr } = spawnSync(command, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -42,7 +44,7 @@ function must(command, args, options = {}) {
   );
 }
 
-/** Why this machine cannot make or enter a Debian 13 root; undefined where it can. */
+/** Why this machine cannot create or enter a Debian 13 root; undefined when it can. */
 function whyNot() {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'it needs Linux on x64';
   if (process.getuid() !== 0) return 'it needs root';
@@ -56,7 +58,7 @@ function whyNot() {
 /** Builds the root under a temporary name and renames it when complete, so an incomplete one is never used. */
 function ensureRoot(folder) {
   if (existsSync(folder)) return;
-  say(`Making a Debian 13 root in ${folder}`);
+  say(`Creating a Debian 13 root in ${folder}`);
   mkdirSync(dirname(folder), { recursive: true });
   const fresh = mkdtempSync(`${folder}.`);
   must('debootstrap', ['--variant=minbase', `--include=${packages}`, suite, fresh]);
@@ -77,7 +79,7 @@ function unpack(name, into) {
   rmSync(scratch, { recursive: true });
 }
 
-/** npm and Node, as npm packages; `npm` and `npx` beside `node` start the one npm. */
+/** npm and Node from npm packages. The scripts `npm` and `npx` beside each `node` run the shared npm. */
 function ensureNode(folder, major) {
   const home = join(folder, 'opt', `node${major}`);
   const npm = join(folder, 'opt', 'npm');
@@ -109,7 +111,7 @@ function copyCheckout(folder, major) {
   return place.slice(folder.length);
 }
 
-/** The names that this machine resolves and the certificates that it trusts hold inside too. */
+/** Copies name resolution and trusted certificates of this machine into the root. */
 function shareNetwork(folder) {
   for (const file of ['etc/resolv.conf', certificates])
     if (existsSync(join('/', file))) copyFileSync(join('/', file), join(folder, file));
@@ -158,7 +160,7 @@ async function main() {
     },
   });
   const reason = whyNot();
-  if (reason !== undefined) throw new Refusal(`no run on Debian 13: ${reason}`);
+  if (reason !== undefined) throw new Refusal(`cannot run on Debian 13: ${reason}`);
   if (values.available) return 0;
   const majors = values.node ?? ['22', '24'];
   if (positionals.length === 0 || majors.some((major) => !/^(20|22|24)$/.test(major)))
@@ -168,7 +170,7 @@ async function main() {
   shareNetwork(folder);
   for (const major of majors) {
     ensureNode(folder, major);
-    // A second run would replace the copy under the first.
+    // A second run would replace the copy that the first one uses.
     const lock = join(folder, `.node${major}.lock`);
     const code = await alone(lock, () => runInside(folder, major, positionals.join(' ')));
     if (code !== 0) return code;

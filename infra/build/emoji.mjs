@@ -1,27 +1,30 @@
 /**
- * The data of the emoji picker, as the application loads them: emoji with their names in the interface's languages, so that
- * they are found and read out in the person's own.
+ * Builds the data files of the emoji picker: emoji with names in the languages of the application, for search and
+ * screen readers.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Languages of the picker's own data. */
+/** Languages in the picker's own data. */
 const whole = ['en', 'ru'];
-/** Names of the Unicode Consortium are laid over the Russian ones; Tatar has none yet but those of countries. */
+/**
+ * For these languages, names of the Unicode Consortium replace the Russian ones. Tatar has only names of countries so
+ * far.
+ */
 const over = ['hy', 'kk', 'tg', 'tt', 'uz'];
 
 const readJson = (...parts) => JSON.parse(readFileSync(join(...parts), 'utf8'));
-/** Tables differ in whether they say that a character is to be drawn in colour. */
+/** Tables differ in whether they include the variation selector for colour. */
 const bare = (emoji) => emoji.replaceAll('\ufe0f', '');
 
-/** Two letters of a region are its flag. */
+/** A flag consists of the two letters of its region. */
 function regionOf(emoji) {
   const codes = [...emoji].map((char) => char.codePointAt(0) - 0x1f1e6);
   const letters = codes.length === 2 && codes.every((code) => code >= 0 && code < 26);
   return letters ? String.fromCharCode(...codes.map((code) => code + 65)) : null;
 }
 
-/** The name of an emoji and words that it is found by; null where the language has no name for it. */
+/** The name and search words of an emoji; null when the language has no name for it. */
 function nameIn(known, regions) {
   return (emoji) => {
     const region = regionOf(emoji);
@@ -31,16 +34,16 @@ function nameIn(known, regions) {
     }
     const own = known[bare(emoji)];
     if (own?.tts) return [own.tts[0], ...(own.default ?? []).filter((word) => word !== own.tts[0])];
-    // A person with red hair is a person and red hair.
+    // Combines the names of the parts: a person with red hair is "person: red hair".
     const parts = emoji.split('\u200d').map((part) => known[bare(part)]?.tts?.[0]);
     return parts.length > 1 && parts.every((part) => part !== undefined) ? [parts.join(': ')] : null;
   };
 }
 
-/** Files of the folder `emoji` of `target`; `modules` is where the data are installed. */
+/** Writes the folder `emoji` below `target`. `modules` is the folder of the installed data. */
 export function writeEmoji(modules, target) {
   const from = join(modules, 'emojibase-data');
-  // The picker shows names and groups; the rest of the data is left out, which is three quarters of it.
+  // The picker needs names and groups. The rest, three quarters of the data, is left out.
   const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
     ...{ emoji, label, tags, group, subgroup, order, version },
     ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),

@@ -33,7 +33,7 @@ const number = (value) =>
 
 const bound = ({ most, least }) => (most !== undefined ? `≤ ${number(most)}` : `≥ ${number(least)}`);
 
-/** Prints the lines that the tests kept; returns how many goals are not met. */
+/** Prints the results that the tests recorded. Returns how many goals are not met. */
 function print(lines, say) {
   let missed = 0;
   const rank = ({ row }) => Number(/\d+/.exec(row)?.[0] ?? 99);
@@ -52,7 +52,7 @@ function print(lines, say) {
   return missed;
 }
 
-/** An ordinary refusal: shown without a stack. */
+/** An expected failure, shown without a stack. */
 class Refusal extends Error {}
 
 const options = {
@@ -73,7 +73,10 @@ function read(args) {
   }
 }
 
-/** `runTests` runs the suite with arguments and environment and resolves with its exit code; so does what this returns. */
+/**
+ * `runTests` runs the suite with arguments and environment, and resolves with its exit code. The returned function does
+ * too.
+ */
 export const runFaults = (runTests, say) => async (args) => {
   const values = read(args);
   if (values.help) {
@@ -83,7 +86,7 @@ export const runFaults = (runTests, say) => async (args) => {
   const { rows } = values;
   const folder = mkdtempSync(join(tmpdir(), 'petrel-faults-'));
   const file = join(folder, 'figures.jsonl');
-  // Titles begin with the rows that a test is for.
+  // Test titles begin with the rows that they test.
   const filter = rows.length > 0 ? ['--testNamePattern', `\\b(${rows.join('|')})\\b`] : [];
   try {
     const code = await runTests(['--project', 'long', 'test/faults', ...filter], {
@@ -96,7 +99,7 @@ export const runFaults = (runTests, say) => async (args) => {
       kept.map((line) => JSON.parse(line)),
       say,
     );
-    const told = missed > 0 ? `${missed} goals are NOT MET` : 'Every goal that was come to is met';
+    const told = missed > 0 ? `${missed} goals are NOT MET` : 'All goals reached in this run are met';
     const verdict = kept.length > 0 ? told : 'No figures';
     say(`\n${verdict} at scale ${values.scale}${code === 0 ? '' : '; a test failed, see above'}`);
     return code !== 0 || missed > 0 || kept.length === 0 ? 1 : 0;

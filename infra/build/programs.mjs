@@ -1,4 +1,4 @@
-/** Installs the programs that some tests run beside Petrel, through the system's package manager (Debian and what comes of it). */
+/** Installs programs that some tests need, with the system's package manager (Debian and derivatives). */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export function isThere(program) {
   });
 }
 
-/** `packages` names the Debian package of each program. Says through `say` what it does; throws a Refusal where it cannot. */
+/** `packages` maps each program to its Debian package. Logs through `say`. Throws a Refusal when it cannot install. */
 export function ensurePrograms(packages, say) {
   const missing = () => Object.keys(packages).filter((program) => !isThere(program));
   if (missing().length === 0) return;
@@ -26,7 +26,7 @@ export function ensurePrograms(packages, say) {
   const root = process.getuid?.() === 0;
   if (!root && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) throw new Refusal(byHand);
   say(`Installing ${wanted.join(', ')} with apt-get`);
-  // RUNLEVEL=1 asks Debian's invoke-rc.d not to start the packages' own services.
+  // RUNLEVEL=1 tells Debian's invoke-rc.d not to start the packages' services.
   const environment = ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'];
   const apt = [
     ...(root ? [] : ['sudo', '-n']),

@@ -1,4 +1,7 @@
-/** The test suites by name; each takes the arguments of its command and resolves with an exit code. What a suite lacks is installed. */
+/**
+ * The test suites by name. Each takes the arguments of its command and resolves with an exit code. Missing programs are
+ * installed.
+ */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,7 +16,7 @@ async function runTests(args, env = {}) {
   const { ensureRedis } = await built('dev', 'redis_install.js');
   await ensureRedis(say);
   const runner = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
-  // A Ctrl-C reaches the runner through the terminal; we wait for it to clean up.
+  // A Ctrl-C reaches the test runner through the terminal. We wait until it has cleaned up.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
   return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
 }
@@ -73,7 +76,7 @@ function runUnderPrometheus(args) {
 
 function runAllFaults(args) {
   const rows = args.filter((arg) => /R\d/.test(arg)).join();
-  // One row goes through balancers.
+  // One fault row needs the balancers.
   if ((rows === '' || /\bR19\b/.test(rows)) && !args.includes('--help')) ensurePrograms(balancers, say);
   return runFaults(runTests, say)(args);
 }

@@ -1,14 +1,13 @@
 /**
- * Runs the tests of the whole service on each kind of Redis: one server, one that Sentinels watch, and a Redis Cluster. Runs those of the
- * store over two databases besides the control database, in which tables of the other kind are not there.
+ * Runs the tests of the whole service on each kind of Redis: one server, one with Sentinels, and a Redis Cluster.
  *
- *   npm run test:cluster                                     all four, some 60 minutes
- *   npm run test:cluster -- --only sentinel test/api/edits   some of it
+ *   npm run test:cluster                                     all three, about 50 minutes
+ *   npm run test:cluster -- --only sentinel test/api/edits   a part of it
  *
- * Each test file that starts the service starts a Redis of that kind for it, and all of these are among them. Not among them are tests of
- * scripts, of the store, of deliveries and of rules, which know nothing of the kind; those of faults that bring a Redis of their own to
- * break (test/faults: redis, token, cluster); `npm start`, which has one server; and browsers, which see what test/api sees. What a kind
- * has for itself (failovers, slots that move) is in test/redis and runs with each.
+ * Included is every test file that starts the service; it starts a Redis of that kind for it. Not included are: tests
+ * of scripts, the store, deliveries and rules, which do not depend on the kind; fault tests that break a Redis of their
+ * own (test/faults: redis, token, cluster); `npm start`, which has one server; and browser tests, which see the same as
+ * test/api. Tests of one kind alone (failovers, slot migration) are in test/redis and always run.
  */
 import { parseArgs } from 'node:util';
 
@@ -48,7 +47,10 @@ const usage = `npm run test:cluster -- [--only ${Object.keys(kinds).join('|')}] 
   --only <kinds>   separated by commas; all without it
 `;
 
-/** `runTests` runs the suite with arguments and environment and resolves with its exit code; so does what this returns. */
+/**
+ * `runTests` runs the suite with arguments and environment, and resolves with its exit code. The returned function does
+ * too.
+ */
 export const runTopologies = (runTests, say) => async (args) => {
   const { values, positionals } = parseArgs({
     args,

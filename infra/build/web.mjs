@@ -1,6 +1,6 @@
 /**
- * Bundles the web application of `src/web/client` for the fronts: hashed names, and beside each file its compressed forms
- * and the tag that names its content.
+ * Bundles the web application of `src/web/client` for the fronts: hashed file names, compressed forms of each file, and
+ * a content tag.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -18,7 +18,7 @@ import { writeEmoji } from './emoji.mjs';
 
 const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
 
-/** Every file of the finished folder gets what the front serves of it. */
+/** Compresses every file of the finished folder and computes its tag. */
 function prepare(folder) {
   const names = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) =>
     entry.isFile(),
@@ -35,7 +35,7 @@ function prepare(folder) {
   }
 }
 
-/** Bundles one page with all it loads into a folder, which fronts serve under the path `at`. */
+/** Bundles one page and everything it loads into a folder, which fronts serve under the path `at`. */
 async function bundlePage({ esbuild, source, entry, more = [], page, target, at }) {
   const { metafile } = await esbuild.build({
     entryPoints: [entry, ...more].map((name) => join(source, name)).filter((path) => existsSync(path)),
@@ -63,8 +63,8 @@ async function bundlePage({ esbuild, source, entry, more = [], page, target, at 
 }
 
 /**
- * Makes the folder `target`. Where the folder `former` was made of the same sources it is copied: bundling takes a second,
- * compressing more.
+ * Builds the folder `target`. Copies `former` if it was built from the same sources, because bundling and compressing
+ * take seconds.
  */
 export async function bundleClient({ esbuild, source, target, former, fingerprint, modules }) {
   if (read(join(former, '.fingerprint')) === fingerprint) {
@@ -81,7 +81,7 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     target,
     at: '/app',
   });
-  // A bundle of its own: what operators look at is no part of what people load, nor the other way round.
+  // A separate bundle, so that people do not load the operations page, and operators do not load the application.
   await bundlePage({
     ...build,
     entry: 'ops/main.tsx',

@@ -1,10 +1,10 @@
-/** What an installation needs for a traffic, in words: the output of `petrel capacity`. */
+/** Writes the resources needed for a load as text: the output of `petrel capacity`. */
 import type { Costs, Demand, Need } from './capacity_model.js';
 import { shares } from './shares.js';
 import { table } from './table.js';
 
 const gb = 2 ** 30;
-/** The bench itself keeps some processes a core busy; more than these are others. */
+/** The bench keeps some processes per core busy. More than this many times the cores means that other programs ran. */
 const busy_load_times = 3;
 
 const whole = (value: number) => Math.round(value).toLocaleString('en');
@@ -26,7 +26,7 @@ function needs(need: Need): string {
     [
       'Postgres databases',
       String(need.databases),
-      `${cores(need.postgres_cores)} for ${whole(need.postgres_rows)} rows/s, background work left out`,
+      `${cores(need.postgres_cores)} for ${whole(need.postgres_rows)} rows/s, without background work`,
     ],
   ];
   const disks = `Disks: append-only files ${speed(need.aof_bytes)}, write-ahead logs ${speed(need.wal_bytes)}; Postgres grows by ${size(need.day_bytes)} a day`;
@@ -44,15 +44,15 @@ function assumptions(costs: Costs, demand: Demand): string {
   return [
     ...(busy
       ? [
-          'The machine had much else to do while costs were measured: they are too high. Measure again on a quiet one.',
+          'The machine was busy with other programs during the measurement, so the costs are too high. Measure again on an idle machine.',
         ]
       : []),
-    `Costs were measured ${costs.made_at.slice(0, 10)} with Petrel ${costs.petrel}: ${costs.measured}.`,
-    `Machine: ${machine}. Yours will differ: npm run bench -- --costs <file> measures it, --costs <file> uses that.`,
-    'Costs are those of CPU time a call at half of the highest rate of one front, where that was measured; they fall at higher rates, where Redis and the flusher do more at a time.',
-    `A core, and a server's memory, is planned to be used to ${Math.round(demand.use * 100)} %. A front, a flusher and a worker use one core each; Redis runs scripts on one.`,
-    `Traffic is spread evenly over partitions: one bot with most of it is bounded by one Redis server.`,
-    `What was touched stays in Redis for ${(demand.hot_s / 3_600).toFixed(1)} hours. A text has ${costs.message_text_bytes} bytes; media cost what their bytes cost, apart from this.`,
+    `Costs measured on ${costs.made_at.slice(0, 10)} with Petrel ${costs.petrel}: ${costs.measured}.`,
+    `Machine: ${machine}. Measure yours with npm run bench -- --costs <file>, and use it with petrel capacity --costs <file>.`,
+    'Costs are CPU time per call, measured at half of the highest rate of one front where possible. They fall at higher rates, where Redis and the flusher work in larger batches.',
+    `The plan uses ${Math.round(demand.use * 100)} % of each core and of each server's memory. A front, a flusher and a worker use one core each; Redis runs scripts on one.`,
+    `The plan assumes that traffic is even over the partitions. A single bot is limited by one Redis server.`,
+    `Data stays in Redis for ${(demand.hot_s / 3_600).toFixed(1)} hours after its last use. A message text has ${costs.message_text_bytes} bytes. Bytes of media files are not included.`,
     `The mix is ${Object.entries(shares)
       .map(([kind, share]) => `${kind} ${share} %`)
       .join(', ')}; --mix gives another one.`,
@@ -63,13 +63,13 @@ function assumptions(costs: Costs, demand: Demand): string {
     .join('\n');
 }
 
-/** For the terminal. */
+/** The report for the terminal. */
 export function capacityText(costs: Costs, demand: Demand, need: Need): string {
   const traffic = Object.entries(demand.calls)
     .map(([kind, rate]) => `${whole(rate)} ${kind}`)
     .join(', ');
   return (
-    `For ${traffic} a second, ${whole(demand.bots)} bots, ${whole(demand.chats)} chats and ${whole(demand.deliveries)} webhook deliveries a second:\n\n` +
+    `For ${traffic} per second,  ${whole(demand.bots)} bots, ${whole(demand.chats)} chats and ${whole(demand.deliveries)} webhook deliveries per second:\n\n` +
     `${needs(need)}\n\nAssumptions\n${assumptions(costs, demand)}\n`
   );
 }

@@ -1,13 +1,13 @@
 /** The capacity model: computes the processes and servers for a load from measured costs. No I/O. */
 import { z } from 'zod';
 
-/** µs of CPU time a call. */
+/** CPU time per call, in µs. */
 const callCost = z.object({
   server: z.number(),
   redis: z.number(),
   flush: z.number(),
   postgres: z.number(),
-  /** Rows that Postgres gets for a call, and messages and reactions that it makes. */
+  /** Rows written to Postgres per call, and messages and reactions made per call. */
   rows: z.number(),
   messages: z.number(),
   reactions: z.number(),
@@ -17,16 +17,18 @@ const callCost = z.object({
 });
 export type CallCost = z.infer<typeof callCost>;
 
-/** What the bench measured, and on what machine. The file is made by `npm run bench -- --costs <file>`. */
+/** Costs measured by the bench, with the machine. `npm run bench -- --costs <file>` writes this file. */
 export const costsSchema = z.object({
   schema: z.literal('petrel-costs'),
   version: z.literal(2),
   made_at: z.string(),
   petrel: z.string(),
   machine: z.record(z.string(), z.union([z.string(), z.number()])),
-  measured: z.string().describe('how: rounds, seconds, connections'),
-  calls: z.record(z.string(), callCost).describe('at half of the highest rate, where that was measured'),
-  delivery: z.object({ server: z.number(), redis: z.number() }).describe('µs of CPU time a webhook delivery'),
+  measured: z.string().describe('settings of the measurement: rounds, seconds, connections'),
+  calls: z.record(z.string(), callCost).describe('measured at half of the highest rate, where possible'),
+  delivery: z
+    .object({ server: z.number(), redis: z.number() })
+    .describe('µs of CPU time per webhook delivery'),
   bytes: z
     .object({
       message: z.number(),
@@ -36,7 +38,7 @@ export const costsSchema = z.object({
       bot: z.number(),
       request: z.number(),
     })
-    .describe('of Redis, deadlines and tables included'),
+    .describe('bytes in Redis, including expiry entries and hash tables'),
   stored: z
     .object({ message: z.number(), reaction: z.number() })
     .describe('bytes of Postgres, indexes included'),
@@ -45,24 +47,24 @@ export const costsSchema = z.object({
 export type Costs = z.infer<typeof costsSchema>;
 
 export interface Demand {
-  /** Calls a second, by kind: names of `Costs.calls`. */
+  /** Calls per second by kind; the names are those of `Costs.calls`. */
   readonly calls: Readonly<Record<string, number>>;
-  /** Bots that are active within the hot time. */
+  /** Bots active within the hot time. */
   readonly bots: number;
-  /** Chats that are active within it. */
+  /** Chats active within the hot time. */
   readonly chats: number;
   readonly deliveries: number;
   /** Seconds that a record stays in Redis after its last use. */
   readonly hot_s: number;
-  /** Seconds of updates that wait for receivers and polls. */
+  /** Average seconds that updates wait for receivers and polls. */
   readonly waiting_s: number;
-  /** Part of a core, and of a Redis server's memory, that is to be used. */
+  /** Share of a core, and of a Redis server's memory, to use. */
   readonly use: number;
-  /** Bytes of memory of one Redis server. */
+  /** Memory of one Redis server in bytes. */
   readonly shard_bytes: number;
   /** Cores of one Postgres server. */
   readonly database_cores: number;
-  /** Fronts that may be away. */
+  /** Fronts that may fail. */
   readonly spare_fronts: number;
 }
 
@@ -84,18 +86,18 @@ export interface Need {
   readonly aof_bytes: number;
   readonly wal_bytes: number;
   readonly day_bytes: number;
-  /** Number of databases for written-behind tables. */
+  /** Number of databases for the tables that flushers write. */
   readonly databases: number;
   readonly workers: number;
   readonly worker_cores: number;
 }
 
-/** Requests are remembered for so long. */
+/** How long a request id is remembered, in seconds. */
 const request_s = 60;
 const day_s = 86_400;
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-/** What a traffic needs. Throws when a kind of call was not measured. */
+/** The resources for a load. Throws when a kind of call was not measured. */
 export function plan(costs: Costs, demand: Demand): Need {
   const { calls, use, hot_s } = demand;
   const kinds = Object.entries(calls).map(([kind, rate]) => {
@@ -144,8 +146,8 @@ export function plan(costs: Costs, demand: Demand): Need {
 }
 
 /**
- * The highest rate of one kind of call on one machine whose cores all processes share, the load with them: the fronts, the
- * one thread of Redis, or all cores together are the limit. Costs are µs a call.
+ * The highest rate of one kind of call on one machine, where all processes and the load share the cores. The limit is
+ * the fronts, the single thread of Redis, or all cores together. Costs are in µs per call.
  */
 export function highestRate(
   cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,

@@ -1,4 +1,4 @@
-/** Calls the service as its people and bots do, to set a run up and to verify what it answered. */
+/** Calls the service as people and bots do, to set up a run and to verify answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 
@@ -9,13 +9,13 @@ export interface BenchBot {
   readonly username: string;
 }
 
-/** A bot and the user who has opened its chat. */
+/** A bot and a user who has opened its chat. */
 export interface Pair {
   readonly bot: BenchBot;
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** A wrong answer: the run has proved nothing and ends. */
+/** An answer was wrong, so the run is invalid and ends. */
 export class WrongAnswer extends Error {}
 
 /** Throws WrongAnswer unless `holds`. */
@@ -26,20 +26,20 @@ export function expect(holds: boolean, what: string): asserts holds {
 export interface CallOptions {
   readonly verb?: 'GET' | 'POST' | 'DELETE';
   readonly token?: string;
-  /** Sent as JSON; a string as it is. */
+  /** Sent as JSON; a string is sent unchanged. */
   readonly body?: unknown;
 }
 
-/** Errors: WrongAnswer that says why the service was not reached. */
+/** Errors: WrongAnswer with the reason why the service could not be reached. */
 async function reached(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
   } catch (error) {
-    throw new WrongAnswer(`${new URL(url).origin} was not reached: ${connectionCause(error)}`);
+    throw new WrongAnswer(`${new URL(url).origin} could not be reached: ${connectionCause(error)}`);
   }
 }
 
-/** The text of an answer. Throws WrongAnswer for anything but success, and for what is not labelled as JSON. */
+/** The text of an answer. Throws WrongAnswer for a status other than 200, and for another content type than JSON. */
 export async function textOf(url: string, { verb, token, body }: CallOptions = {}): Promise<string> {
   const response = await reached(url, {
     method: verb ?? (body === undefined ? 'GET' : 'POST'),
@@ -53,11 +53,11 @@ export async function textOf(url: string, { verb, token, body }: CallOptions = {
   const text = await response.text();
   const path = new URL(url).pathname.replace(/^\/bot[^/]+/, '/bot…');
   expect(response.status === 200, `${path} answered ${response.status} ${text.slice(0, 200)}`);
-  expect(response.headers.get('content-type') === 'application/json', `${path} does not answer with JSON`);
+  expect(response.headers.get('content-type') === 'application/json', `${path} did not answer with JSON`);
   return text;
 }
 
-/** An answer whose fields stand beside `ok`. Throws WrongAnswer for anything but success. */
+/** An answer whose fields stand beside `ok`. Throws WrongAnswer for a failure. */
 export async function answerOf<T>(url: string, options: CallOptions = {}): Promise<T> {
   const text = await textOf(url, options);
   const answer = JSON.parse(text) as { readonly ok: boolean } & T;
@@ -71,8 +71,8 @@ export async function answerOf<T>(url: string, options: CallOptions = {}): Promi
 const tries_max = 10;
 
 /**
- * The result of a call that sets a run up. A service that is busy is asked again, as it says itself; a load and its
- * verification go another way and take no such answer. Throws WrongAnswer for anything but success.
+ * The result of a call that sets up a run. Retries when the service answers that it is busy; loads and verifications
+ * must not, and use other functions. Throws WrongAnswer for any other failure.
  */
 export async function call<T>(url: string, options: CallOptions = {}): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -85,7 +85,7 @@ export async function call<T>(url: string, options: CallOptions = {}): Promise<T
   }
 }
 
-/** Does `count` pieces of work, at most `width` at a time. */
+/** Does `count` pieces of work, at most `width` in parallel. */
 export async function inParallel<T>(
   count: number,
   width: number,
@@ -100,7 +100,7 @@ export async function inParallel<T>(
   return done;
 }
 
-/** Makes a user, a bot of that user, and opens the chat between them. */
+/** Creates a user and a bot of that user, and opens their chat. */
 export async function makePair(baseUrl: string, adminToken: string, name: string): Promise<Pair> {
   const made = await call<{ user: { id: number }; token: string }>(`${baseUrl}/api/admin/users`, {
     token: adminToken,

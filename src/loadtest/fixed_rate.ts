@@ -1,7 +1,7 @@
 /**
- * Load at a fixed rate. Every request is due at an instant that does not depend on the answers before it, and its latency
- * counts from that instant, whether it could be sent then or not: who stops for a second is charged for all that were due
- * in it (no coordinated omission).
+ * Load at a fixed rate. Every request has a due time that does not depend on earlier answers, and its latency counts
+ * from that time, even if it was sent later. A server that stalls for a second is charged for all requests due in that
+ * second (no coordinated omission).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
@@ -9,35 +9,35 @@ import { fillIn, type Series, type Template, templatesOf } from './series.js';
 import { makeHistogram, note, type Spread, spreadOf } from './spread.js';
 
 export interface FixedRate {
-  /** Requests a second. */
+  /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** The load begins so much earlier, at the same rate: connections and code warm up, and no latency is noted. */
+  /** Warm-up before the load, at the same rate, in seconds. Its latencies are not recorded. */
   readonly warmup_s?: number;
   readonly connections: number;
-  /** A text that no other load of the run has. */
+  /** A text that is unique to this load. */
   readonly salt: string;
   readonly signal?: AbortSignal;
-  /** Ends the load early when the share of calls that failed, of at least a hundred, is over this. */
+  /** Ends the load early when a larger share of the calls failed, after at least a hundred. */
   readonly failedShareMax?: number;
 }
 
 export interface FixedRateResult {
-  /** Requests that were sent. */
+  /** Requests sent. */
   readonly sent: number;
-  /** Answered with 200. */
+  /** Requests answered with 200. */
   readonly answered: number;
-  /** Others by status, or by the code of a connection's error. */
+  /** Other answers by status, or by the error code of the connection. */
   readonly failed: Readonly<Record<string, number>>;
-  /** Answers a second from the first request to the last answer. */
+  /** Answers per second from the first request to the last answer. */
   readonly rate: number;
-  /** How late the load itself was at most in sending what was due, in ms: what it shares a machine with shows here. */
+  /** How late the load itself sent a due request at most, in ms. Shows when the load shares its core. */
   readonly late_ms: number;
   readonly spread: Spread;
 }
 
 const timeout_ms = 30_000;
-/** A load that cannot keep its rate is given up after so many times its length. */
+/** A load that cannot keep its rate is stopped after this multiple of its duration. */
 const length_times_max = 3;
 
 export interface Sent {
@@ -47,16 +47,16 @@ export interface Sent {
   readonly body: string | null;
 }
 
-/** Connections with one request at a time each. */
+/** Connections with at most one request in flight each. */
 export interface Wire {
-  /** Connections that have none. */
+  /** Number of idle connections. */
   free(): number;
-  /** Sends a request over a free connection; `over` gets the status, or 0 and why there is none. */
+  /** Sends a request on an idle connection. `over` gets the status, or 0 and the reason. */
   send(request: Sent, over: (status: number, why: string) => void): void;
   close(): Promise<void>;
 }
 
-/** By undici: over TLS, and through whatever lies between. `ca` certifies a server that nobody else does. */
+/** Connections through undici, with TLS and proxies. `ca` is the certificate of a private authority. */
 export function poolWire(origin: string, connections: number, ca?: string): Wire {
   const pool = new Pool(origin, {
     connections,
@@ -94,7 +94,7 @@ export function poolWire(origin: string, connections: number, ca?: string): Wire
 
 const asJson = { 'content-type': 'application/json' };
 
-/** The requests of a series one after another, again and again. */
+/** The requests of a series, repeated without end. */
 export function requestsOf(
   templates: readonly Template[],
   rows: Series['rows'],
@@ -123,7 +123,7 @@ export function requestsOf(
   };
 }
 
-/** Loads a server at a fixed rate, over `wire` or undici. A rate that it cannot keep shows in the result. */
+/** Loads a server at a fixed rate, over `wire` or undici. The result shows when it cannot keep the rate. */
 export async function loadAtRate(
   series: Series,
   options: FixedRate,
@@ -138,7 +138,7 @@ export async function loadAtRate(
   let [due, sent, over, answered, failures, late, lastAt] = [0, 0, 0, 0, 0, 0, 0];
   const began = performance.now() + 5;
   const dueAt = (number: number) => began + (number * 1_000) / rate;
-  /** Sends what is due, as far as connections are free. */
+  /** Sends due requests while connections are idle. */
   const pump = () => {
     while (sent < due && wire.free() > 0) {
       const number = sent++;
@@ -162,7 +162,7 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // How late this process is, for itself or for those it shares a core with.
+      // How late this process is, by its own work or because it shares a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();

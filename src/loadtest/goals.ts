@@ -1,17 +1,17 @@
-/** What a run says of each goal: figure, goal, met or not. */
+/** Compares a run with each goal: measured value, goal, met or not. */
 import type { GoalResult, LatencyResult, Results, ScenarioResult } from './results.js';
 
 /** Share of a core above which a server counts as fully used. */
 const saturated = 0.9;
-/** How many times the floor's p99 a call may take at half of the service's rate. */
+/** Limit for p99 at half of the service's rate, as a multiple of the floor's p99. */
 const p99_times_max = 3;
-/** What finer clocks do not tell apart: below this, latencies are those of the load's timer. */
+/** Below this, latencies only show the precision of the load's timer. */
 export const p99_ms_told = 1;
 
-/** Share of an offered rate that must have been answered for its latencies to be compared. */
+/** Share of the offered rate that must be answered before latencies are compared. */
 export const held_least = 0.97;
 
-const of = (value: number | null) => (value === null ? 'not known' : value.toFixed(3));
+const of = (value: number | null) => (value === null ? 'unknown' : value.toFixed(3));
 const times = (value: number | null) => (value === null ? 'not known' : `${value.toFixed(2)} ×`);
 const percent = (value: number | null) => (value === null ? '?' : `${Math.round(value * 100)} %`);
 export const whole = (value: number): string => Math.round(value).toLocaleString('en');
@@ -23,14 +23,14 @@ function shareRows(result: ScenarioResult, least: number, redisMost: number | un
   const { proof, title, ratio, cpu_ratio, ratios } = result;
   const [base, subject] = [sideOf(result, 'base'), sideOf(result, 'subject')];
   if (!base || !subject || ratio === null) return [];
-  // Where the server's core was not the limit, rates say how fast the rest is: the CPU time a request then decides.
+  // If the server's core was not fully used, something else limited the rate. CPU time per request then decides.
   const share = cpu_ratio === null ? ratio : Math.min(ratio, cpu_ratio);
   const busy = Math.min(subject.busy ?? 1, base.busy ?? 1);
-  const hint = busy < saturated ? `; its core was used to ${percent(busy)}: go by CPU time` : '';
+  const hint = busy < saturated ? `; its core was only ${percent(busy)} busy: compare CPU time` : '';
   const rows: GoalResult[] = [
     {
       proof,
-      what: `${title}: rate beside the floor`,
+      what: `${title}: rate compared with the floor`,
       figure: `${of(share)} (${of(ratio)} by rate, ${of(cpu_ratio)} by CPU time; ${whole(subject.rate)} and ${whole(base.rate)}/s; ${ratios.length} rounds${hint})`,
       goal: `≥ ${least.toFixed(2)}`,
       met: share >= least,
@@ -40,7 +40,7 @@ function shareRows(result: ScenarioResult, least: number, redisMost: number | un
   if (redisMost !== undefined && typeof redis === 'number')
     rows.push({
       proof,
-      what: `${title}: CPU time of Redis a call`,
+      what: `${title}: CPU time of Redis per call`,
       figure: `${redis.toFixed(1)} µs`,
       goal: `≤ ${redisMost} µs`,
       met: redis <= redisMost,
@@ -56,7 +56,7 @@ function growthRow(result: ScenarioResult, most: number, whose: 'server' | 'both
   return [
     {
       proof,
-      what: `${title}: CPU time a call, ${labels}`,
+      what: `${title}: CPU time per call, ${labels}`,
       figure: `${times(own)} ${whose === 'server' ? 'of the server' : 'of server and Redis'} (server ${times(growth.server)}, Redis ${times(growth.redis)}; rate ${of(ratio)})`,
       goal: `≤ ${most.toFixed(2)} ×`,
       met: own === null ? null : own <= most,
@@ -81,7 +81,7 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
     if (!base) return [];
     const ratio = own.ms.p99 / Math.max(base.ms.p99, p99_ms_told);
     const held = own.answered / own.offered;
-    // Where not even the floor kept the rate, the load or the machine was the limit, and the ratio says nothing.
+    // If even the floor could not keep the rate, the load or the machine was the limit, and the ratio means nothing.
     const told = base.answered / base.offered >= held_least;
     return [
       {
@@ -95,7 +95,7 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
   });
 }
 
-/** P4: how far write-behind may be behind at half of the rate of sends. */
+/** P4: the longest allowed lag of write-behind at half of the highest send rate. */
 const lag_s_max = 2;
 
 function lagRow(latencies: readonly LatencyResult[]): GoalResult[] {
@@ -105,7 +105,7 @@ function lagRow(latencies: readonly LatencyResult[]): GoalResult[] {
     {
       proof: 'P4',
       what: 'journal → Postgres: lag at half of the highest rate of sendMessage',
-      figure: `${own.lag_s.toFixed(2)} s at most until Postgres had everything after ${own.rounds} loads of ${whole(own.offered)}/s`,
+      figure: `${own.lag_s.toFixed(2)} s at most until Postgres had all changes, after ${own.rounds} loads of ${whole(own.offered)}/s`,
       goal: `≤ ${lag_s_max} s`,
       met: own.lag_s <= lag_s_max,
     },
@@ -114,7 +114,7 @@ function lagRow(latencies: readonly LatencyResult[]): GoalResult[] {
 
 const number = (proof: string) => Number(/^P(\d+)/.exec(proof)?.[1] ?? 99);
 
-/** One row a goal, in the order of the list of goals. */
+/** One row per goal, in the order of the list of goals. */
 export function goalsOf({
   scenarios,
   latencies,

@@ -12,12 +12,12 @@ const us = (value: number) => (value >= 100 ? whole(value) : value.toFixed(1));
 const table = (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** Calls a second. */
+/** Calls per second. */
 const steps = [1_000, 10_000, 100_000, 1_000_000] as const;
-/** Of the calls, as many updates again go to webhooks. */
+/** Webhook deliveries as a share of the calls. */
 const delivered_share = 0.25;
 
-/** What a step is reckoned for; the page says the same in words. */
+/** The demand at a rate. The page describes the same assumptions in words. */
 const demandAt = (rate: number): Demand => ({
   calls: { mix: rate },
   bots: rate / 2,
@@ -29,7 +29,7 @@ const demandAt = (rate: number): Demand => ({
 function costsTable(costs: Costs): string {
   const rows = Object.entries(costs.calls).map(
     ([name, { server, redis, flush, postgres, rows, aof, wal }]) => [
-      name === 'mix' ? 'a call of the mix' : `\`${name}\``,
+      name === 'mix' ? 'average call of the mix' : `\`${name}\``,
       ...[server, redis, flush, postgres].map(us),
       ...[rows.toLocaleString('en'), whole(aof), whole(wal)],
     ],
@@ -41,9 +41,9 @@ function costsTable(costs: Costs): string {
   );
 }
 
-/** Cores of the busiest part, and what determines the number of masters. */
+/** The cores of the busiest part, and what determines the number of masters. */
 function limitOf(need: Need): string {
-  if (need.shards === 1 && need.fronts <= 2) return 'nothing: one of each part, and one front more';
+  if (need.shards === 1 && need.fronts <= 2) return 'nothing: one process of each kind, plus one spare front';
   const masters = `Redis: ${need.redis_cores.toFixed(1)} cores and ${whole(need.redis_bytes / gb)} GB; ${need.shards_for} decides`;
   return need.databases > 1 ? `${masters}. Postgres: ${need.postgres_cores.toFixed(1)} cores` : masters;
 }
@@ -85,12 +85,12 @@ const parts: Readonly<Record<string, (costs: Costs) => string>> = {
   steps: stepsTable,
 };
 
-/** The page with its tables as they should be now. Throws when a marker is missing. */
+/** The page with current tables. Throws when a marker is missing. */
 export function withFigures(page: string, costs: Costs = measuredCosts): string {
   let text = page;
   for (const [name, make] of Object.entries(parts)) {
     const pattern = new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`);
-    if (!pattern.test(text)) throw new Error(`growing.md has no place for ${name}`);
+    if (!pattern.test(text)) throw new Error(`growing.md has no markers for ${name}`);
     text = text.replace(pattern, (_, begin: string, end: string) => `${begin}\n${make(costs)}\n\n${end}`);
   }
   return text;

@@ -1,4 +1,4 @@
-/** The report of a run as one page that needs nothing else: for a reader who was not there when it was made. */
+/** The report of a run as a self-contained page, for readers who did not run it. */
 import { whole } from './goals.js';
 import { type Bar, barPlot, type Line, linePlot, safe } from './plots.js';
 import type { LatencyResult, Results, ScenarioResult, SideResult } from './results.js';
@@ -24,7 +24,7 @@ type Cell = string | { readonly html: string } | number;
 const cell = (value: Cell, tag: 'td' | 'th', numeric: boolean) =>
   `<${tag}${numeric ? ' class="n"' : ''}>${typeof value === 'object' ? value.html : safe(String(value))}</${tag}>`;
 
-/** `texts` columns to the left are words, the others numbers. */
+/** The first `texts` columns hold text, the others numbers. */
 function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[], texts: number): string {
   const line = (cells: readonly Cell[], tag: 'td' | 'th') =>
     `<tr>${cells.map((value, i) => cell(value, tag, i >= texts)).join('')}</tr>`;
@@ -43,7 +43,7 @@ function goals({ goals: rows }: Results): string {
   if (rows.length === 0) return '';
   return section(
     'Goals',
-    'What the project asks of itself, and what this run found. “Beside the floor” is a share: 1 would be as fast as a program that does nothing but the least.',
+    'The goals of the project, and the results of this run. “Compared with the floor” is a ratio: 1 is as fast as a program that does only the minimum.',
     tableOf(
       ['', 'what', 'found', 'goal', ''],
       rows.map(({ proof, what, figure: found, goal, met }) => [proof, what, found, goal, outcome(met)]),
@@ -73,9 +73,9 @@ function rates({ scenarios }: Results): string {
   const us = (side: SideResult, name: string) => side.cpu[name]?.toFixed(1) ?? '';
   return section(
     'Requests a second',
-    'Each connection has one request under way and sends the next when the answer has come. Grey is what is compared with: the floor, a bare server that runs the same script in Redis and checks nothing, or the small case. The sides took turns; bars are medians of all rounds.',
-    figure(barPlot('Requests a second by scenario', groups)),
-    '<p class="soft">What a request costs: microseconds of CPU time by process, from the operating system, and what Redis ran for it.</p>',
+    'Each connection has one request in flight and sends the next after the answer. Grey bars are the baseline: the floor, a bare server that runs the same Redis script without any checks, or the small case. The sides took turns; bars show the median of all rounds.',
+    figure(barPlot('Requests per second by scenario', groups)),
+    '<p class="soft">Cost per request: microseconds of CPU time by process, from the operating system, and the scripts and commands that Redis ran.</p>',
     tableOf(
       [
         '',
@@ -109,7 +109,7 @@ const shownPercentile: Record<keyof Spread, string> = {
   ...{ p50: '50 %', p75: '75 %', p90: '90 %', p95: '95 %', p99: '99 %', p999: '99.9 %', max: 'slowest' },
 };
 
-/** The loads that stand beside one another: of a scenario, at one offered rate. */
+/** The loads to compare: those of a scenario at the same offered rate. */
 function comparedAt(latencies: readonly LatencyResult[], scenario: string): LatencyResult[] {
   const own = latencies.filter((each) => each.scenario === scenario);
   const base = own.find(({ role }) => role === 'base');
@@ -133,7 +133,7 @@ function byPercentile({ latencies }: Results): string {
   });
   return section(
     'Latency by percentile',
-    'Requests are due at a fixed rate, whatever became of those before them, and their time counts from the instant at which they were due. Half of the calls were answered within the time at 50 %, all but one of a hundred within that at 99 %. Each line upward is ten times as long.',
+    'Requests are due at a fixed rate, independent of earlier answers, and their latency counts from the due time. Half of the calls were answered within the time at 50 %, 99 of 100 within the time at 99 %. The vertical scale is logarithmic.',
     ...plots,
   );
 }
@@ -157,11 +157,11 @@ function byLoad({ latencies }: Results): string {
   if (lines.length === 0) return '';
   return section(
     'Latency against offered load',
-    'The same fixed rates, from a little to near the highest that the service was seen to answer. Where a line turns up, the load is more than comes through without waiting.',
+    'Fixed rates from low to near the highest rate that the service answered. Where a line rises, requests begin to queue.',
     ...lines.map(({ scenario, lines: own }) =>
       figure(
         linePlot(`Latency of ${scenario} against offered load`, own, {
-          x: 'requests offered a second',
+          x: 'requests offered per second',
           y: 'ms',
           log: true,
         }),
@@ -183,8 +183,10 @@ function scaling({ scaling: rows, machine }: Results): string {
   ];
   return section(
     'Scaling by nodes',
-    `sendMessage over several fronts of this one machine, whose ${safe(String(machine.cores ?? ''))} cores fronts, Redis, Postgres and the load share: once they are used up, more fronts add nothing. The model predicts each rate from the costs at one front.`,
-    figure(linePlot('Requests a second by number of fronts', lines, { x: 'fronts', y: 'requests a second' })),
+    `sendMessage over several fronts of this one machine, whose ${safe(String(machine.cores ?? ''))} cores are shared by fronts, Redis, Postgres and the load. Once all cores are busy, more fronts do not help. The model predicts each rate from the costs at one front.`,
+    figure(
+      linePlot('Requests per second by number of fronts', lines, { x: 'fronts', y: 'requests per second' }),
+    ),
   );
 }
 
@@ -192,7 +194,7 @@ function counted({ findings }: Results): string {
   if (findings.length === 0) return '';
   return section(
     'Counted',
-    'Round trips, bytes and costs that were counted rather than timed in rounds.',
+    'Counted values: round trips, bytes and costs.',
     tableOf(
       ['', 'what', 'found', 'goal', ''],
       findings.map(({ proof, what, measured, goal, met }) => [proof, what, measured, goal, outcome(met)]),
@@ -212,17 +214,17 @@ function soak({ soak: samples }: Results): string {
     ...names.map((name) => over(name, ({ resident }) => (resident[name] ?? 0) / 2 ** 20)),
     over('data of Redis', ({ redis_data }) => redis_data / 2 ** 20),
   ];
-  const waiting = [over('entries that wait for Postgres', ({ journal }) => journal)];
+  const waiting = [over('entries waiting for Postgres', ({ journal }) => journal)];
   return section(
     'Soak',
-    'A mix of calls at a part of the highest rate for some time, while bots and chats are made and deleted. After the warm-up, lines should stay level.',
+    'A mix of calls at a share of the highest rate over a longer time, while bots and chats are created and deleted. After the warm-up, the lines should stay level.',
     figure(linePlot('Memory over time', memory, { x: 'minutes', y: 'MB' })),
     figure(linePlot('Journal over time', waiting, { x: 'minutes', y: 'entries' })),
     figure(linePlot('p99 over time', [over('p99', ({ p99_ms }) => p99_ms)], { x: 'minutes', y: 'ms' })),
   );
 }
 
-/** A document in HTML that loads nothing. */
+/** A self-contained HTML document. */
 export function pageOf(results: Results): string {
   const { petrel, commit, made_at, machine, settings, goals: rows, seconds, ended } = results;
   const met = rows.filter((row) => row.met === true).length;
@@ -232,7 +234,7 @@ export function pageOf(results: Results): string {
   const sums: ReadonlyArray<readonly [string, string]> = [
     ...(rows.length > 0 ? [[`${met} of ${rows.length}`, 'goals met'] as const] : []),
     ...(best ? [[`${whole(best.rate)}/s`, 'sendMessage on one front'] as const] : []),
-    [`${Math.floor(seconds / 60)} min ${seconds % 60} s`, 'length of the run'],
+    [`${Math.floor(seconds / 60)} min ${seconds % 60} s`, 'duration of the run'],
   ];
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -242,7 +244,7 @@ export function pageOf(results: Results): string {
 ${ended ? `<p class="early">The run ended early: ${safe(ended)}</p>` : ''}
 <div class="sums">${sums.map(([value, name]) => `<div class="sum"><b>${safe(value)}</b>${safe(name)}</div>`).join('')}</div>
 ${goals(results)}${rates(results)}${byPercentile(results)}${byLoad(results)}${scaling(results)}${soak(results)}${counted(results)}
-${section('On what', 'Figures hold for this machine and these settings; shares of a floor travel better than rates.', `<dl>${[...Object.entries(machine), ...Object.entries(settings)].map(pair).join('')}</dl>`)}
+${section('Environment', 'Results depend on this machine and these settings. Ratios to the floor transfer better to other machines than rates.', `<dl>${[...Object.entries(machine), ...Object.entries(settings)].map(pair).join('')}</dl>`)}
 </body></html>
 `;
 }

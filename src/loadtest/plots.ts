@@ -1,8 +1,8 @@
-/** Plots as inline SVG: bars beside one another, and lines over a scale. No script, no font, nothing from elsewhere. */
+/** Plots as inline SVG: grouped bars, and lines. Needs no script, font or other file. */
 
 export const safe = (text: string): string => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/** Colours of series, by the order in which they come; the page's style sheet says which they are. */
+/** The colour of a series by its index. The style sheet of the page defines the colours. */
 const colour = (i: number) => `var(--s${(i % 6) + 1})`;
 
 const n1 = (value: number) => Number(value.toFixed(1));
@@ -35,20 +35,20 @@ function svg(height: number, label: string, parts: readonly string[]): string {
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** What stands behind the bar. */
+  /** Text to the right of the bar. */
   readonly shown: string;
-  /** Number of the series, for its colour. */
+  /** Index of the series, for its colour. */
   readonly series: number;
 }
 
 export interface BarGroup {
   readonly label: string;
-  /** Beneath the label. */
+  /** Text below the label. */
   readonly note: string;
   readonly bars: readonly Bar[];
 }
 
-/** Groups of bars, each group on a scale of its own: what is compared stands in one group. */
+/** Groups of bars. Each group has its own scale, so only bars of one group are comparable. */
 export function barPlot(label: string, groups: readonly BarGroup[]): string {
   const [left, right, bar, gap] = [250, 215, 20, 18];
   const parts: string[] = [];
@@ -78,9 +78,9 @@ export interface Line {
 export interface Axes {
   readonly x: string;
   readonly y: string;
-  /** Where x is not a number but one of these. */
+  /** Labels for x when it is a category instead of a number. */
   readonly names?: readonly string[];
-  /** Each step up is ten times as much. */
+  /** Logarithmic scale. */
   readonly log?: boolean;
 }
 
@@ -94,7 +94,7 @@ function yTicks(lines: readonly Line[], log: boolean): number[] {
   return Array.from({ length: until - from + 1 }, (_, i) => 10 ** (from + i));
 }
 
-/** Lines over one scale, with the legend above. */
+/** Lines on one scale, with the legend above. */
 export function linePlot(label: string, lines: readonly Line[], axes: Axes): string {
   const { names, log = false } = axes;
   const [left, right, bottom] = [64, 20, 44];

@@ -1,4 +1,4 @@
-/** `petrel bench`: a bounded load at fixed rates on an installation that runs, and a report of its latencies. */
+/** `petrel bench`: puts bounded load at fixed rates on a running installation and reports its latencies. */
 import { writeFileSync } from 'node:fs';
 import { version } from '../config/version.js';
 import { type FixedRateResult, loadAtRate } from './fixed_rate.js';
@@ -12,25 +12,25 @@ export interface RemoteOptions {
   readonly token: string;
   readonly chat?: number;
   readonly only?: readonly string[];
-  /** Requests a second, one load after another. */
+  /** Requests per second, one load after another. */
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly connections: number;
-  /** Milliseconds that the p99 of each load must not exceed. */
+  /** The highest allowed p99 of each load, in milliseconds. */
   readonly p99?: number;
   readonly json?: string;
   readonly html?: string;
 }
 
 const rates_ms_max = 5_000;
-/** At most, and at most a quarter of a load. */
+/** Upper bound of the warm-up, which is at most a quarter of a load. */
 const warmup_s_max = 1;
-/** An installation that refuses so many calls is not loaded further. */
+/** The load stops when a larger share of the calls fails. */
 const failed_share_max = 0.01;
 
 interface Load {
   readonly latency: LatencyResult;
-  /** Why nothing more is to be loaded; empty when there is no reason. */
+  /** Why no further load may run; empty when there is no reason. */
   readonly stop: string;
 }
 
@@ -65,7 +65,7 @@ async function loadOnce(
   };
   if (failed > failed_share_max * result.sent) {
     const why = failures.map(([name, count]) => `${count} × ${name}`).join(', ');
-    return { latency, stop: `${scenario.name} at ${rate}/s: of ${result.sent} requests failed ${why}` };
+    return { latency, stop: `${scenario.name} at ${rate}/s: ${why} of ${result.sent} requests failed` };
   }
   await scenario.verify();
   return { latency, stop: '' };
@@ -76,7 +76,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
     const what = `${scenario} at ${offered}/s`;
     const none: GoalResult = {
       proof: '',
-      what: `${what}: calls that failed`,
+      what: `${what}: failed calls`,
       figure: String(failed),
       goal: '0',
       met: failed === 0,
@@ -87,7 +87,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** The fair-use rates that hold there, as its API document tells: a load above them is answered 429. */
+/** The rate limits of the installation, from its API document. A load above them gets 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {
@@ -107,7 +107,7 @@ async function ratesAt(url: string): Promise<string> {
   }
 }
 
-/** Runs every load. Returns whether all went well; what was found is printed and written either way. */
+/** Runs every load. Returns whether all succeeded. Results are printed and written in any case. */
 export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const url = options.url.replace(/\/+$/, '');
   const { token, chat, rates } = options;
@@ -119,7 +119,7 @@ export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const latencies: LatencyResult[] = [];
   let ended = '';
   const rates_told = await ratesAt(url);
-  say(`fair-use rates of the installation: ${rates_told}`);
+  say(`rate limits of the installation: ${rates_told}`);
   const stage = await openStage({ url, token, chat, rate: Math.max(...rates) });
   try {
     const wanted = options.only ?? remoteNames;
@@ -133,7 +133,7 @@ export async function runRemote(options: RemoteOptions): Promise<boolean> {
         if (ended) break;
       }
     }
-    if (latencies.length === 0) ended = 'the token is not enough for any of these calls';
+    if (latencies.length === 0) ended = 'the token allows none of these calls';
   } catch (error) {
     ended = (error as Error).message;
   } finally {

@@ -1,4 +1,7 @@
-/** What a load on a running installation calls, and what it needs there: with a person's token a bot of its own, for the run. */
+/**
+ * The calls of a load on a running installation, and the data they need. With a person's token it creates a bot for the
+ * run.
+ */
 import { randomBytes } from 'node:crypto';
 import { call, expect, inParallel } from './client.js';
 import { once, type Series } from './series.js';
@@ -9,25 +12,25 @@ export type RemoteName = (typeof remoteNames)[number];
 export interface RemoteScenario {
   readonly name: RemoteName;
   readonly series: Series;
-  /** Throws WrongAnswer unless the installation answers as it must. */
+  /** Throws WrongAnswer unless the installation answers correctly. */
   verify(): Promise<void>;
 }
 
 export interface Stage {
-  /** Those that the token is enough for. */
+  /** The scenarios that the token allows. */
   readonly scenarios: readonly RemoteScenario[];
-  /** Deletes what was made. */
+  /** Deletes what was created. */
   close(): Promise<void>;
 }
 
 export interface StageOptions {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly url: string;
-  /** Of a bot or a person. */
+  /** Token of a bot or a person. */
   readonly token: string;
-  /** With a bot's token: where it may send. */
+  /** With a bot's token: the chat to send to. */
   readonly chat: number | undefined;
-  /** The highest rate of edits: each message may be edited once a second. */
+  /** The highest rate of edits. Each message may be edited once a second. */
   readonly rate: number;
 }
 
@@ -40,7 +43,7 @@ interface Message {
 const text = 'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
 const batch = 100;
 
-/** A person's has another letter there, and what an identity provider issues no colon. */
+/** A person's token has another letter after the colon. Tokens of identity providers have no colon. */
 export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);
 
 function getMe(url: string, bot: string): RemoteScenario {
@@ -50,7 +53,7 @@ function getMe(url: string, bot: string): RemoteScenario {
     series: { origin: url, calls: [{ verb: 'GET', path }], rows: once },
     async verify() {
       const me = await call<{ id: number; is_bot: boolean }>(`${url}${path}`);
-      expect(me.is_bot && bot.startsWith(`${me.id}:`), 'getMe names another bot');
+      expect(me.is_bot && bot.startsWith(`${me.id}:`), 'getMe returned another bot');
     },
   };
 }
@@ -63,7 +66,7 @@ function sendMessage(url: string, bot: string, chat_id: number): RemoteScenario 
     series: { origin: url, calls: [{ verb: 'POST', path, body }], rows: once },
     async verify() {
       const sent = await call<Message>(`${url}${path}`, { body });
-      expect(sent.text === text && sent.chat.id === chat_id, 'sendMessage answers with another message');
+      expect(sent.text === text && sent.chat.id === chat_id, 'sendMessage returned another message');
     },
   };
 }
@@ -99,17 +102,17 @@ async function editMessageText(
       rows: ids.map((id) => [String(id)]),
     },
     async verify() {
-      // One that the load does not touch, and not twice within a second.
+      // Edits a message that the load does not use, and waits because edits within a second are refused.
       await new Promise((resolve) => setTimeout(resolve, 1_100));
       const words = `edited ${++edits}`;
       const body = { chat_id, message_id: first.message_id, text: words };
       const edited = await call<Message>(`${url}${path}`, { body });
-      expect(edited.text === words, 'editMessageText answers with another text');
+      expect(edited.text === words, 'editMessageText returned another text');
     },
   };
 }
 
-/** The person of the token, with their own bot. */
+/** Scenarios of a person who writes to their own bot. */
 function personal(url: string, token: string, bot: number): RemoteScenario[] {
   const path = `/api/chats/${bot}/messages`;
   const body = JSON.stringify({ text });
@@ -120,7 +123,7 @@ function personal(url: string, token: string, bot: number): RemoteScenario[] {
     const [last] = items;
     expect(
       last?.message_id === sent.message_id && last.text === text,
-      'the newest message of the chat is another one',
+      'the newest message of the chat is not the one sent',
     );
   };
   return [
@@ -137,7 +140,7 @@ function personal(url: string, token: string, bot: number): RemoteScenario[] {
   ];
 }
 
-/** Makes what the load needs. Throws WrongAnswer when the installation refuses. */
+/** Creates what the load needs. Throws WrongAnswer when the installation refuses. */
 export async function openStage({ url, token, chat, rate }: StageOptions): Promise<Stage> {
   if (isBotToken(token)) {
     const inChat =

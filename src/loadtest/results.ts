@@ -1,13 +1,13 @@
 /**
- * What a run of the bench writes for machines. One schema says what it is, and `--schema` prints it as JSON Schema. A field
- * that changes its meaning or goes away raises the version; one that is added does not.
+ * The result file of a bench run. This schema defines it, and `--schema` prints it as JSON Schema. A changed or removed
+ * field raises the version; a new field does not.
  */
 import { z } from 'zod';
 
 export const results_version = 1;
 
 const count = z.number().describe('a count');
-const share = z.number().describe('1 is all of it');
+const share = z.number().describe('1 is 100 %');
 
 const spread = z
   .object({
@@ -19,12 +19,12 @@ const spread = z
     p999: z.number(),
     max: z.number(),
   })
-  .describe('milliseconds below which so many percent of the answers came; p999 is 99.9 percent');
+  .describe('latency percentiles in milliseconds; p999 is 99.9 %');
 
 const cpu = z
   .record(z.string(), z.number().nullable())
   .describe(
-    'microseconds of CPU time a request, by process, from the operating system: server, redis, flush, postgres, load',
+    'microseconds of CPU time per request, by process, from the operating system: server, redis, flush, postgres, load',
   );
 
 const side = z.object({
@@ -34,57 +34,60 @@ const side = z.object({
     .describe(
       'base: the floor or the small case; subject: the service; peer: another program in the same run',
     ),
-  rate: z.number().describe('requests answered a second, closed loop: the median of the rounds'),
+  rate: z.number().describe('requests answered per second, closed loop; median of the rounds'),
   rates: z.array(z.number()).describe('of each round'),
   cpu,
   disk: z
     .object({ redis: z.number(), postgres: z.number() })
     .describe('bytes a request of the append-only file and of the write-ahead log'),
-  busy: share.nullable().describe('of one core, used by the server'),
-  scripts: z.number().describe('scripts that Redis ran for a request, the flusher included'),
+  busy: share.nullable().describe('share of one core used by the server'),
+  scripts: z.number().describe('Redis scripts per request, including those of the flusher'),
   commands: z
     .number()
-    .describe('commands that Redis ran for a request, inside scripts and for the flusher too'),
+    .describe('Redis commands per request, including those inside scripts and of the flusher'),
   p50_ms: z.number(),
   p99_ms: z.number(),
-  journal: count.describe('entries that waited for Postgres when the longest such round ended'),
+  journal: count.describe('entries waiting for Postgres at the end of a round; the maximum'),
 });
 
 const scenario = z.object({
   name: z.string(),
   title: z.string(),
-  proof: z.string().describe('row of the list of goals; empty where there is none'),
+  proof: z.string().describe('name in the list of goals; empty when there is no goal'),
   goal: z
     .object({
-      share: z.number().optional().describe("least share of the base's rate"),
-      redis_us: z.number().optional().describe('most CPU time of Redis a call'),
-      growth: z.number().optional().describe("most CPU time a call, as a multiple of the base's"),
-      of: z.enum(['server', 'both']).optional().describe('whose CPU time: the server, or Redis too'),
+      share: z.number().optional().describe("minimum share of the base's rate"),
+      redis_us: z.number().optional().describe('maximum CPU time of Redis per call'),
+      growth: z.number().optional().describe("maximum CPU time per call, as a multiple of the base's"),
+      of: z
+        .enum(['server', 'both'])
+        .optional()
+        .describe('CPU time of the server only, or of server and Redis'),
     })
     .nullable(),
   connections: count,
   sides: z.array(side),
-  ratio: share.nullable().describe("subject's rate by the base's, the median of the rounds"),
+  ratio: share.nullable().describe("subject's rate divided by the base's; median of the rounds"),
   ratios: z.array(z.number()).describe('of each round'),
-  cpu_ratio: share.nullable().describe("base's CPU time a request by the subject's"),
+  cpu_ratio: share.nullable().describe("base's CPU time per request divided by the subject's"),
   growth: z
     .object({ server: z.number().nullable(), redis: z.number().nullable(), both: z.number().nullable() })
     .nullable()
-    .describe("subject's CPU time a request by the base's"),
-  drained_s: z.number().describe('until Postgres had everything after the last round'),
+    .describe("subject's CPU time per request divided by the base's"),
+  drained_s: z.number().describe('seconds until Postgres had all changes after the last round'),
 });
 
 const latency = z.object({
   scenario: z.string(),
   label: z.string(),
   role: z.enum(['base', 'subject', 'peer']),
-  share: z.number().nullable().describe("offered rate by the service's highest"),
-  offered: z.number().describe('requests a second, open loop'),
+  share: z.number().nullable().describe("offered rate divided by the service's highest rate"),
+  offered: z.number().describe('requests per second, open loop'),
   answered: z.number().describe('answers a second'),
   failed: count,
   cpu,
-  lag_s: z.number().describe('until Postgres had everything after the load; the longest'),
-  late_ms: z.number().describe('how late the load itself was at most in sending what was due'),
+  lag_s: z.number().describe('seconds until Postgres had all changes after the load; the maximum'),
+  late_ms: z.number().describe('how late the load itself sent a due request at most'),
   rounds: count,
   ms: spread,
 });
@@ -92,27 +95,27 @@ const latency = z.object({
 const scaling = z.object({
   fronts: count,
   rate: z.number(),
-  predicted: z.number().nullable().describe('by the model, from the costs at one front'),
+  predicted: z.number().nullable().describe('predicted by the model from the costs at one front'),
   cpu,
   p99_ms: z.number(),
-  cores: z.number().describe('that no other process of the machine used meanwhile'),
+  cores: z.number().describe('cores not used by other processes of the machine'),
 });
 
 const finding = z.object({
-  key: z.string().describe('does not change between versions'),
+  key: z.string().describe('stable between versions'),
   proof: z.string(),
   what: z.string(),
   measured: z.string(),
   value: z.number().nullable(),
   goal: z.string(),
-  met: z.boolean().nullable().describe('null where there is no goal'),
+  met: z.boolean().nullable().describe('null when there is no goal'),
 });
 
 const soak = z.object({
   at_s: z.number(),
   rate: z.number(),
-  resident: z.record(z.string(), z.number()).describe('bytes of each process'),
-  redis_data: z.number().describe('bytes of keys and deadlines'),
+  resident: z.record(z.string(), z.number()).describe('resident bytes of each process'),
+  redis_data: z.number().describe('bytes of keys and their expiry entries'),
   journal: count,
   errors: count,
   p99_ms: z.number(),
@@ -124,9 +127,9 @@ export const resultsSchema = z
     version: z.literal(results_version),
     made_at: z.iso.datetime(),
     petrel: z.string(),
-    commit: z.string().describe('empty where it is not known'),
+    commit: z.string().describe('empty when unknown'),
     ended: z.string().describe('why the run ended early; empty when it did not'),
-    seconds: z.number().describe('how long the run took'),
+    seconds: z.number().describe('duration of the run'),
     machine: z.record(z.string(), z.union([z.string(), z.number()])),
     settings: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
     scenarios: z.array(scenario),
@@ -158,9 +161,9 @@ export type GoalResult = Results['goals'][number];
 /** JSON Schema of the file. */
 export const jsonSchema = (): object => z.toJSONSchema(resultsSchema);
 
-/** A file of an earlier run. Throws with what is wrong in it. */
+/** A result file of an earlier run. Throws with the first problems when it is invalid. */
 export function readResults(text: string): Results {
   const parsed = resultsSchema.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;
-  throw new Error(`this is no file of the bench: ${z.prettifyError(parsed.error)}`);
+  throw new Error(`this is not a result file of the bench:  ${z.prettifyError(parsed.error)}`);
 }

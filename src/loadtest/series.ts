@@ -1,4 +1,4 @@
-/** What a load asks for: one call again and again, or calls that go through rows of ids, as text for either load tool. */
+/** The requests of a load: one repeated call, or calls filled with rows of ids. Both load tools read this form. */
 
 export interface Call {
   readonly verb: 'GET' | 'POST' | 'DELETE';
@@ -10,21 +10,21 @@ export interface Call {
 }
 
 /**
- * In path, token and body `{1}`, `{2}`, … stand for the columns of a row, `{pass}` for how often all rows have been gone
- * through, and `{salt}` for a text that no other load has.
+ * Placeholders in path, token and body: `{1}`, `{2}`, … are the columns of a row, `{pass}` is how often all rows were
+ * used, `{salt}` is a text unique to the load.
  */
 export interface Series {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Each pass over the rows makes the next of these calls. */
+  /** Each pass over the rows uses the next of these calls. */
   readonly calls: readonly Call[];
-  /** Instead, the first column of each row is the number of its call, from 0. */
+  /** Instead, the first column of each row is the index of its call. */
   readonly byRow?: boolean;
-  /** One after the other, again and again. One without columns where all requests are the same. */
+  /** Used in order, and repeated. One row without columns when all requests are the same. */
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Texts and, between them, columns by number; 0 is the pass. */
+/** Literal texts and column numbers between them; 0 is the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {
@@ -55,7 +55,7 @@ export const isFixed = ({
   readonly rows: Series['rows'];
 }): boolean => calls.length === 1 && rows.length === 1;
 
-/** The calls of a series, ready for one load. */
+/** The calls of a series, prepared for one load. */
 export function templatesOf({ calls }: Series, salt: string): Template[] {
   const of = (text: string | undefined) => (text === undefined ? undefined : piecesOf(text, salt));
   return calls.map(({ verb, path, token, body }) => ({
@@ -75,7 +75,7 @@ export function fillIn(pieces: Pieces, row: readonly string[], pass: number): st
   return text;
 }
 
-/** The call that a series begins with. */
+/** The first call of a series. */
 export function firstCall(series: Series, salt: string): Call {
   const [{ verb, path, token, body }] = templatesOf(series, salt) as [Template];
   const of = (pieces: Pieces) => fillIn(pieces, series.rows[0] ?? [], 0);

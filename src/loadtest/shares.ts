@@ -1,6 +1,6 @@
-/** What the mix consists of. */
+/** The call mix of the bench. */
 
-/** Of a hundred calls. */
+/** Percent of the calls. */
 export const shares = {
   sendMessage: 38,
   editMessageText: 14,

@@ -1,7 +1,7 @@
-/** How latencies are spread: an HDR histogram of microseconds, and what is told of it. */
+/** Latency distributions: an HDR histogram in microseconds, and its percentiles. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
-/** Milliseconds below which this share of the answers came; `max` is the slowest. */
+/** Latency percentiles in milliseconds; `max` is the slowest. */
 export interface Spread {
   readonly p50: number;
   readonly p75: number;
@@ -22,13 +22,13 @@ export const percentiles: ReadonlyArray<readonly [keyof Spread, number]> = [
   ['max', 100],
 ];
 
-/** Longer ones count as this: ten minutes. */
+/** Longer times count as ten minutes. */
 const us_max = 600_000_000;
 
 export const makeHistogram = (): RecordableHistogram =>
   createHistogram({ lowest: 1, highest: us_max, figures: 3 });
 
-/** Notes a time in milliseconds. */
+/** Records a time in milliseconds. */
 export function note(histogram: RecordableHistogram, ms: number): void {
   histogram.record(Math.max(1, Math.min(us_max, Math.round(ms * 1_000))));
 }

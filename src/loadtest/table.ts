@@ -1,8 +1,8 @@
-/** What a run found, for the terminal. */
+/** Shows the results of a run in the terminal. */
 import { whole } from './goals.js';
 import type { Results, SideResult } from './results.js';
 
-/** Texts to the left, the numbers behind them to the right. */
+/** Aligns the first `texts` columns left and the numbers right. */
 export function table(rows: readonly (readonly string[])[], texts: number): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((cells) => (cells[i] ?? '').length)));
   const line = (cells: readonly string[]) =>
@@ -34,7 +34,7 @@ function row(name: string, side: SideResult): string[] {
     const value = cpu[process];
     return typeof value === 'number' ? value.toFixed(1) : '';
   };
-  // What another program does says nothing about our Redis.
+  // Redis figures of another program's run are not ours.
   const ours = side.role !== 'peer';
   return [
     `${name} ${side.label}`.trim(),
@@ -55,17 +55,7 @@ export const outcome = (met: boolean | null): string => (met === null ? 'unknown
 
 function latencies(results: Results): string[] {
   if (results.latencies.length === 0) return [];
-  const head = [
-    'at a fixed rate',
-    'offered/s',
-    'answered/s',
-    'p50',
-    'p90',
-    'p99',
-    'p99.9',
-    'max ms',
-    'load late',
-  ];
+  const head = ['fixed rate', 'offered/s', 'answered/s', 'p50', 'p90', 'p99', 'p99.9', 'max ms', 'load late'];
   const rows = results.latencies.map(
     ({ scenario, label, offered, answered, ms: spread, late_ms, failed }) => [
       `${scenario} ${label}${failed > 0 ? ` (${failed} failed)` : ''}`,
@@ -123,7 +113,7 @@ function soak({ soak: samples }: Results): string[] {
   return [table([head, ...rows], 1)];
 }
 
-/** What has no goal: the rest stands among the goals. */
+/** Findings without a goal. Those with a goal are in the table of goals. */
 function counted({ findings }: Results): string[] {
   const free = findings.filter(({ met }) => met === null);
   if (free.length === 0) return [];
@@ -157,7 +147,7 @@ export function conditionsOf({ petrel, commit, machine, settings, seconds }: Res
   return `Petrel ${petrel}${commit ? ` (${commit})` : ''}; ${pairs(machine)}; ${pairs(settings)}; took ${Math.round(seconds)} s`;
 }
 
-/** All of a run: a row a side, then latencies, scaling, what was counted, and each goal with its figure. */
+/** The report of a run: a row per side, then latencies, scaling, findings, and each goal with its result. */
 export function report(results: Results): string {
   const rows = results.scenarios.flatMap(({ name, sides }) => sides.map((side) => row(name, side)));
   const parts = [

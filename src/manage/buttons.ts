@@ -1,11 +1,13 @@
-/** Buttons of the management bot. What they carry begins with the version of its form, and says nothing that a press may not
- * be refused for: whoever presses is looked at anew. */
+/**
+ * Buttons of the management bot. Their data begins with a format version. A press is checked like any other call, so
+ * the data grants nothing.
+ */
 import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 
-/** Raised when old buttons can no longer be read. */
+/** Increased when old buttons can no longer be read. */
 const version = '1';
 
-/** Pages on one bot, and what a list of bots is for: to open that page of the bot that is chosen. */
+/** Pages about one bot. A list of bots opens the chosen bot on one of these pages. */
 export const pages = {
   m: 'menu',
   e: 'edit',
@@ -20,16 +22,16 @@ export const pages = {
 } as const;
 export type PageKey = keyof typeof pages;
 
-/** What a button asks for. */
+/** The action of a button. */
 export type Press =
-  /** a page of the list of bots, to open `page` of one of them */
+  /** Shows page `number` of the bot list, which opens `page` of the chosen bot. */
   | { readonly ask: 'list'; readonly page: PageKey; readonly number: number }
   | { readonly ask: 'page'; readonly page: PageKey; readonly bot: number }
   | { readonly ask: 'show_token'; readonly bot: number }
-  /** `until`: Unix time in seconds, after which the question is too old to be answered */
+  /** `until`: Unix time in seconds after which the question has expired */
   | { readonly ask: 'issue' | 'delete'; readonly bot: number; readonly until: number }
   | { readonly ask: 'transfer'; readonly bot: number; readonly to: number; readonly until: number }
-  /** to write, or remove, a text; `language` is '' for the default */
+  /** Sets or removes a text; `language` is '' for the default. */
   | {
       readonly ask: 'write' | 'remove';
       readonly page: 'n' | 'd' | 's';
@@ -37,7 +39,7 @@ export type Press =
       readonly language: string;
     }
   | { readonly ask: 'writers'; readonly bot: number; readonly policy: 'all' | 'selected' | 'owner' }
-  /** an offered bot */
+  /** Answers the offer of a bot. */
   | { readonly ask: 'accept' | 'decline'; readonly bot: number }
   | { readonly ask: 'cancel' };
 
@@ -74,7 +76,7 @@ function partsOf(press: Press): readonly string[] {
   }
 }
 
-/** The callback data of a button: at most limits.callback_data_bytes_max bytes, whatever the ids. */
+/** The callback data of a button: at most limits.callback_data_bytes_max bytes for any ids. */
 export const dataOf = (press: Press): string => [version, verbs[press.ask], ...partsOf(press)].join(':');
 
 const isPage = (text: string | undefined): text is PageKey =>
@@ -82,7 +84,7 @@ const isPage = (text: string | undefined): text is PageKey =>
 const readNumber = (text: string | undefined): number =>
   text !== undefined && /^[0-9a-z]{1,9}$/.test(text) ? Number.parseInt(text, 36) : Number.NaN;
 
-/** Reads callback data. Null for what no button of this version carries. */
+/** Parses callback data. Null for data of another version or form. */
 export function readPress(data: string): Press | null {
   const [form, verb, ...parts] = data.split(':');
   if (form !== version) return null;

@@ -3,7 +3,7 @@
 import type { PageKey } from './buttons.js';
 import type { ManageTexts, TextKey } from './texts/en.js';
 
-/** In the order in which they are listed; those with a page open it for a bot. */
+/** In the order of the menu. A command with a page opens that page of a bot. */
 export const commands = {
   newbot: null,
   mybots: 'm',
@@ -22,7 +22,10 @@ export const commands = {
 export type CommandName = keyof typeof commands;
 export const commandNames = Object.keys(commands) as CommandName[];
 
-/** The command that a text begins with, in any case; of `/name@username` only the bot's own. Null for a text that is none. */
+/**
+ * The command that starts a text, ignoring case. `/name@username` counts only with this bot's username. Null for other
+ * texts.
+ */
 export function readCommand(text: string, username: string): string | null {
   const [, name = '', at] = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?=\s|$)/.exec(text) ?? [];
   if (name === '' || (at !== undefined && at.toLowerCase() !== username.toLowerCase())) return null;
@@ -31,10 +34,10 @@ export function readCommand(text: string, username: string): string | null {
 
 const described = (name: CommandName) => `command_${name}` as const satisfies TextKey;
 
-/** The menu of commands, as `setMyCommands` takes it. */
+/** The menu of commands in the form of `setMyCommands`. */
 export const menuOf = (t: ManageTexts) =>
   commandNames.map((command) => ({ command, description: t[described(command)] }));
 
-/** The same as lines of a message. */
+/** The menu as lines of a message. */
 export const commandLines = (t: ManageTexts): string =>
   commandNames.map((command) => `/${command} – ${t[described(command)]}`).join('\n');

@@ -1,4 +1,4 @@
-/** What the management bot says of itself, in every language. */
+/** Name, descriptions and commands of the management bot in every language. */
 import { scopeKey } from '../rules/commands.js';
 import { languages } from '../rules/identity_texts.js';
 import type { ManagementIdentity } from '../store/bots/management.js';
@@ -6,7 +6,7 @@ import { menuOf } from './commands.js';
 import type { TextKey } from './texts/en.js';
 import { texts } from './texts.js';
 
-/** By language, and English for those who read none of them. */
+/** By language; English for all other languages. */
 const inEach = <T>(key: (language: string) => string, of: (language: keyof typeof texts) => T) =>
   Object.fromEntries([
     [key(''), of('en')],

@@ -1,4 +1,7 @@
-/** The management bot at work: handles its updates, which a delivery worker hands over under the bot's lease, and sends notices. */
+/**
+ * The management bot: handles its updates, which a delivery worker passes to it under the bot's lease, and sends
+ * notices.
+ */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nowSeconds } from '../clock.js';
@@ -19,28 +22,28 @@ import { type Place, type Reply, say, show, type Turn } from './turn.js';
 import { contentOf } from './words.js';
 
 export interface Manager {
-  /** Id of the bot. */
+  /** Id of the management bot. */
   readonly bot: number;
-  /** Handles one update; what it did is not done again when it is handled anew. Rejects when it is to be tried again. */
+  /** Handles one update. Repeating it changes nothing twice. Rejects when the update must be retried. */
   handle(update: UpdateEntry): Promise<void>;
-  /** Begins to send notices. */
+  /** Starts sending notices. */
   start(): void;
   stop(): Promise<void>;
 }
 
 export interface ManagerOptions {
   readonly store: Store;
-  /** Id of the bot. */
+  /** Id of the management bot. */
   readonly bot: number;
-  /** Hears what fails unexpectedly. */
+  /** Receives unexpected errors. */
   readonly onError: (error: unknown) => void;
 }
 
 const noticesEveryMs = 1_000;
-/** While there are none. */
+/** The longest pause while there are no notices. */
 const noticesEveryMsMax = 4_000;
 
-/** The person will not see it: they blocked the bot, or are gone. */
+/** The person cannot get the message: they blocked the bot or no longer exist. */
 const unheard = (error: unknown): boolean =>
   error instanceof ApiError && ['bot_blocked', 'cant_initiate', 'chat_not_found'].includes(error.kind);
 
@@ -53,7 +56,7 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
     return found ?? botProfile({ id, name: '', username: '', names: {} });
   }
 
-  /** What the update asks for, done; a refusal in words. */
+  /** Performs the action of an update. A refusal becomes a text for the person. */
   async function replyTo(turn: Turn, update: UpdateEntry, username: string): Promise<Reply> {
     try {
       if (update.press) return await onPress(turn, update.press.data);
@@ -76,7 +79,7 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
     await under('answer')
       .callbacks.answer(id, update.id, answer)
       .catch((error: unknown) => {
-        // Nobody waits for it any more.
+        // The press has expired, so its answer is not needed.
         if (!(error instanceof ApiError) || error.kind !== 'query_too_old') throw error;
       });
   }
@@ -95,7 +98,7 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
       before = (await store.management.begin<Talk>(user.id, shownId)) ?? nothing;
     } catch (error) {
       if (!passing(error)) throw error;
-      // Postgres is away: the person is told, rather than left without an answer until it is back.
+      // Postgres is away. Tell the person now instead of leaving them without an answer.
       return put(place, update, update.press ? { alert: { key: 'later' } } : { screen: { key: 'later' } });
     }
     const turn: Turn = { user, t, now: nowSeconds(), talk: before, store, under };
@@ -107,7 +110,7 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
   async function handle(update: UpdateEntry): Promise<void> {
     const { chat } = update.message;
     if (!isDirect(chat)) {
-      // It talks with one person at a time: whoever put it into a group is left without it.
+      // The bot talks only in direct chats, so it leaves groups.
       await store.chats.putMember(chat, { id, is_bot: true }, 'left', {}).catch((error: unknown) => {
         if (!(error instanceof ApiError) || passing(error)) throw error;
       });
@@ -116,7 +119,7 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
     if (update.kind !== 'message' && update.kind !== 'callback_query') return;
     await converse(update).catch((error: unknown) => {
       if (passing(error)) throw error;
-      // A fault that comes again at each try must not hold up all that the person says afterwards.
+      // A permanent error must not block the person's later messages.
       if (!unheard(error)) onError(error);
     });
   }

@@ -1,11 +1,11 @@
-/** How the management bot words what people are told. */
+/** Builds the texts of notices to people. */
 import type { Notice, NoticeMessage } from '../store/accounts/notices.js';
 import { button, rowsOf } from './buttons.js';
 import type { ManageTexts } from './texts/en.js';
 import { textsFor } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
-/** A time as everybody reads it, whatever their time zone. */
+/** A time in UTC, because the person's time zone is unknown. */
 const timeText = (seconds: number) =>
   `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
@@ -18,7 +18,7 @@ function saidOf(t: ManageTexts, notice: Notice): Said {
   return { key: `notice_${notice.kind}`, values: { ...values, where, from, to, since } };
 }
 
-/** The message that tells of it, in the language of the person. */
+/** The message of a notice in the person's language. */
 export function noticeMessage(notice: Notice, language: string | null): NoticeMessage {
   const t = textsFor(language);
   const content = contentOf(t, saidOf(t, notice));

@@ -1,4 +1,4 @@
-/** The pages on a person's bots: the list, and what can be done with one bot. Every page looks up the bot as its owner's. */
+/** The pages about a person's bots: the list, and one bot's pages. Every page checks that the person owns the bot. */
 import { limits } from '../limits.js';
 import { type Language, languages, type Texts } from '../rules/identity_texts.js';
 import type { InlineButton } from '../store/core/codec.js';
@@ -11,10 +11,10 @@ import type { Reply, Screen, Turn } from './turn.js';
 
 const listed = 8;
 const perRow = 2;
-/** More would not fit into a message. */
+/** More usernames would not fit into a message. */
 const writersListed = 50;
 
-/** Questions whose answer changes much can be answered so long. */
+/** When a confirmation of an important change expires, in Unix seconds. */
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
 
 export const textPages = {
@@ -33,7 +33,7 @@ function inRows(buttons: readonly InlineButton[]): InlineButton[][] {
   return rows;
 }
 
-/** The list of a person's bots, by pages, to choose one for `page`. */
+/** One page of the person's bots, to choose one for `page`. */
 export async function listScreen(turn: Turn, page: PageKey, number: number): Promise<Screen> {
   const { bots } = turn.store;
   const count = await bots.countOf(turn.user.id);
@@ -49,7 +49,7 @@ export async function listScreen(turn: Turn, page: PageKey, number: number): Pro
   return { key: 'list', keyboard: rowsOf(...inRows(chosen), turns) };
 }
 
-/** For a command: the page of the one bot that there is, or the list to choose from; of `/mybots` always the list. */
+/** The reply to a command: the page of the person's only bot, or the list of bots. `/mybots` always shows the list. */
 export async function listOrPage(turn: Turn, page: PageKey): Promise<Reply> {
   const [only, another] = await turn.store.bots.listOf(turn.user.id, 0, 2);
   if (page === 'm' || only === undefined || another !== undefined)
@@ -117,7 +117,7 @@ function deletePage(turn: Turn, bot: Bot): Screen {
   };
 }
 
-/** For which language a text is to be set. A check mark stands where there is one. */
+/** Asks for the language of a text. Languages with a text have a check mark. */
 async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, bot: Bot): Promise<Screen> {
   const set = await textsOf(store, bot, textPages[page]);
   const to = (language: Language | '', name: string) =>
@@ -137,14 +137,14 @@ async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, b
   };
 }
 
-/** The texts of a kind that a bot has, by language. */
+/** The bot's texts of one kind by language. */
 export async function textsOf(store: Turn['store'], bot: Bot, what: TextKind): Promise<Texts> {
   if (what === 'name') return bot.names;
   const { description, shortDescription } = await store.bots.descriptions(bot.id);
   return what === 'description' ? description : shortDescription;
 }
 
-/** Opens a page on a bot. Errors: `bot_not_found`, `not_bot_owner`. */
+/** Opens a page about a bot. Errors: `bot_not_found`, `not_bot_owner`. */
 export async function openPage(turn: Turn, page: PageKey, id: number): Promise<Reply> {
   const bot = await turn.store.bots.owned(turn.user.id, id);
   switch (page) {
@@ -172,7 +172,7 @@ export async function openPage(turn: Turn, page: PageKey, id: number): Promise<R
   }
 }
 
-/** Who may write, in words. */
+/** Who may write to the bot, in words. */
 export async function writersText({ t, store }: Turn, bot: Bot): Promise<string> {
   const { policy, usernames } = await store.bots.writeAccess(bot.id);
   if (policy !== 'selected') return policy === 'all' ? t.writers_all : t.writers_owner;

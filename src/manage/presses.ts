@@ -1,4 +1,4 @@
-/** What a press of a button does. What the button says is not believed: every operation asks who owns the bot now. */
+/** Handles presses of buttons. Button data is not trusted: every operation checks who owns the bot now. */
 import { languages } from '../rules/identity_texts.js';
 import { button, type Press, readPress, rowsOf } from './buttons.js';
 import { cancelRow, listScreen, openPage, textPages, textsOf, valuesOf, writersText } from './pages.js';
@@ -7,7 +7,7 @@ import type { ManageTexts } from './texts/en.js';
 import { languageNames } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/** A language as texts name it; '' is the default. */
+/** The name of a language; '' is the default. */
 export const languageIn = (t: ManageTexts, language: string): string =>
   languages.find((known) => known === language) ? languageNames[language as 'en'] : t.default_language;
 
@@ -19,7 +19,7 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
   const press = readPress(data);
   if (press === null) return tooOld;
   if ('until' in press && press.until < turn.now) return expired;
-  // A list or another page leaves what was being asked for.
+  // Opening a list or another page ends the open question.
   const left = turn.talk.at === 'nothing' ? undefined : nothing;
   switch (press.ask) {
     case 'list':
@@ -48,7 +48,7 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
   }
 }
 
-/** The operation checks the owner, and the audit log has it; the message holds no token. */
+/** The operation checks the owner and writes the audit log. The message itself does not contain the token. */
 async function showToken(turn: Turn, id: number): Promise<Reply> {
   const bot = await turn.store.bots.owned(turn.user.id, id);
   await turn.under('token').bots.token(turn.user.id, id);
@@ -106,8 +106,8 @@ async function setWriters(
 }
 
 /**
- * The recipient was named by a username and is held by id: by now the name may be somebody else's. The operation alone asks who
- * owns the bot: once it was done, a press that is handled again finds another owner.
+ * The recipient was chosen by username but is kept by id, because the username may change hands. Only the operation
+ * checks the owner: a repeated press after a successful transfer finds the new owner.
  */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const { user, store, under } = turn;
@@ -118,7 +118,7 @@ async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
 }
 
-/** The operation asks whether the bot is still offered to who pressed. */
+/** The operation checks whether the bot is still offered to this person. */
 async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): Promise<Reply> {
   const { user, store, under } = turn;
   const values = { username: (await store.bots.find(id))?.username ?? String(id) };
@@ -129,7 +129,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // Gone already, when the press is handled again.
+  // When the press is handled again, the bot is already deleted.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

@@ -1,4 +1,4 @@
-/** What a person is told when an operation is refused, in place of the catalogue's English. */
+/** Texts for refused operations in the person's language, instead of the English error catalogue. */
 import type { ErrorName } from '../errors.js';
 import type { TextKey } from './texts/en.js';
 

@@ -1,4 +1,7 @@
-/** Where a person's conversation with the management bot is: what the next message that is no command will be taken for. */
+/**
+ * The state of a person's conversation with the management bot: how the next message that is not a command is
+ * interpreted.
+ */
 import type { Language } from '../rules/identity_texts.js';
 
 export type TextKind = 'name' | 'description' | 'short_description';

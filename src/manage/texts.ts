@@ -1,4 +1,4 @@
-/** The management bot's texts in the seven languages of the interface (§2), each language a file of its own. */
+/** Texts of the management bot in the seven languages of the interface (§2), one file per language. */
 import { type Language, languages } from '../rules/identity_texts.js';
 import { en, type ManageTexts } from './texts/en.js';
 import { hy } from './texts/hy.js';
@@ -10,7 +10,7 @@ import { uz } from './texts/uz.js';
 
 export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };
 
-/** How each language is called by those who speak it. */
+/** The name of each language in that language. */
 export const languageNames: Readonly<Record<Language, string>> = {
   ru: 'Русский',
   en: 'English',
@@ -21,7 +21,7 @@ export const languageNames: Readonly<Record<Language, string>> = {
   kk: 'Қазақша',
 };
 
-/** The language of ours that a person reads: that of their profile (`ru`, `ru-RU`), else English. */
+/** The supported language of a profile's language code (`ru`, `ru-RU`), else English. */
 export function languageOf(code: string | null | undefined): Language {
   const [own] = (code ?? '').toLowerCase().split(/[-_]/);
   return languages.find((language) => language === own) ?? 'en';
@@ -31,7 +31,7 @@ export const textsFor = (code: string | null | undefined): ManageTexts => texts[
 
 export type Values = Readonly<Record<string, string>>;
 
-/** Puts values in the place of `{name}`; what stands in a value stays as it is. */
+/** Replaces `{name}` by values. Placeholders inside a value stay. */
 export function fill(text: string, values: Values = {}): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }

@@ -1,6 +1,6 @@
 /**
- * One update of the management bot: who sent it, and what is done about it. Each change draws its request id from the update
- * and the name of its step, so that an update that is handled again, by whichever node, changes and says nothing twice (law 4).
+ * One update of the management bot: who sent it, and the reply. The request id of each change comes from the update and
+ * the step's name, so that handling the update again, on any node, repeats no change and no message (law 4).
  */
 import { ApiError } from '../errors.js';
 import type { InlineKeyboard, Profile } from '../store/core/codec.js';
@@ -11,32 +11,32 @@ import type { Talk } from './talk.js';
 import type { ManageTexts } from './texts/en.js';
 import { contentOf, type Said } from './words.js';
 
-/** A message of the bot: words, and buttons below them. */
+/** A message of the bot: text and buttons. */
 export interface Screen extends Said {
   readonly keyboard?: InlineKeyboard | undefined;
 }
 
-/** What is done about an update. */
+/** The reply to an update. */
 export interface Reply {
-  /** In the place of the message whose button was pressed; a new message where none was. */
+  /** Replaces the message whose button was pressed; else sent as a new message. */
   readonly screen?: Screen | undefined;
-  /** Said besides. */
+  /** An additional message. */
   readonly also?: Screen | undefined;
   /** Shown over the chat, for a press. */
   readonly alert?: Said | undefined;
-  /** What the next message will be taken for; the conversation stays where it is without. */
+  /** The next state of the conversation; unchanged if absent. */
   readonly next?: Talk | undefined;
 }
 
 export interface Turn {
   readonly user: User;
   readonly t: ManageTexts;
-  /** Redis' or the node's time, Unix seconds */
+  /** Time of Redis or of the node, Unix seconds */
   readonly now: number;
   readonly talk: Talk;
-  /** The store for what is only read. */
+  /** The store for reading. */
   readonly store: Store;
-  /** The store for one change of this update, named alike in every run. */
+  /** The store for one change of this update. The same step has the same request id in every run. */
   under(step: string): Store;
 }
 
@@ -58,7 +58,7 @@ export async function say({ bot, chat, t, under }: Place, step: string, screen: 
   await under(step).messages.send(chat, sender(bot), message);
 }
 
-/** Puts a screen in the place of a message; a new message where that cannot be edited any more, or was just now. */
+/** Replaces a message by a screen; sends a new message if the old one cannot be edited, or was edited just now. */
 export async function show(place: Place, messageId: number, screen: Screen): Promise<void> {
   const { bot, chat, t, under } = place;
   const content = contentOf(t, screen);

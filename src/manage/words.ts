@@ -1,4 +1,7 @@
-/** What the management bot says, as the content of a message. A token is a marked range that names its bot, and is never in it. */
+/**
+ * Builds messages of the management bot. A token is a marked range that names its bot; the stored message never
+ * contains the token.
+ */
 
 import { formatText } from '../rules/entities/format.js';
 import { tokenEntity } from '../rules/token_entity.js';
@@ -6,14 +9,14 @@ import type { Content, Entity } from '../store/core/codec.js';
 import type { ManageTexts, TextKey } from './texts/en.js';
 import type { Values } from './texts.js';
 
-/** A text with its values; `{token}` stands for the live token of the bot `tokenOf`. */
+/** A text with its values. `{token}` stands for the live token of the bot `tokenOf`. */
 export interface Said {
   readonly key: TextKey;
   readonly values?: Values | undefined;
   readonly tokenOf?: number | undefined;
 }
 
-/** Makes the content of a message. */
+/** Builds the content of a message. */
 export function contentOf(t: ManageTexts, { key, values = {}, tokenOf }: Said): Content {
   let text = '';
   let mark: Entity | undefined;

@@ -73,7 +73,7 @@ test('a bot is made and gets one new token once', { timeout: 30_000 }, async () 
     ...[bot.id, 'token_issued'],
   ]);
   expect(issued).toHaveLength(1);
-  expect((await texted()).filter((text) => text.startsWith('The former token'))).toHaveLength(1);
+  expect((await texted()).filter((text) => text.startsWith('The old token'))).toHaveLength(1);
 
   expect(world.errors).toEqual([]);
 });
