@@ -120,7 +120,11 @@ export const settings = {
   UPLOAD_BYTES_TOTAL: int(0, Number.MAX_SAFE_INTEGER, 100 * 1024 ** 3).describe(
     'Bytes of stored uploads of a person and their bots together, then uploads answer 400; 0 for no limit',
   ),
-  DEMO_FILE: z.string().min(1).optional().describe('Set by `dev`: file with the people that the demo link signs in'),
+  DEMO_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Set by `dev`: file with the people that the demo link signs in'),
   FILES_DIR: z
     .string()
     .min(1)

@@ -80,8 +80,7 @@ export interface Backends {
 const meaning = {
   wakeQueue:
     'a wake-up of a delivery worker was late, repeated or lost: no update is lost, a sweep finds it within a second',
-  background:
-    'background work is late: nothing is lost, this or another process retries it within seconds',
+  background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
 /** Redis or Postgres was away, slow or full. The call may be repeated. */
