@@ -46,7 +46,7 @@ export interface Span {
 }
 
 const boundWait = statement('bound_wait', "set local lock_timeout = '1s'");
-const claimDays = statement('claim_days', `select pg_try_advisory_xact_lock(${advisory_lock}) as claimed`);
+const claimDays = statement('claim_days', `select pg_advisory_xact_lock(${advisory_lock})`);
 
 const dateOf = (day: number) => new Date(day * day_ms).toISOString().slice(0, 10);
 const compact = (day: number) => dateOf(day).replaceAll('-', '');
@@ -89,7 +89,7 @@ export async function readSpans(sql: Queryable, { table }: Pick<ByDay, 'table'>)
 
 const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to }) => from <= day && day < to);
 
-/** Runs `work` alone and with a bound on its waits. False when another process is at it, or has done it. */
+/** Runs `work` alone, with a bound on its waits, also for the one that is at it. False when another process has done it. */
 function alone(
   pool: Pool,
   table: ByDay['table'],
@@ -98,8 +98,8 @@ function alone(
 ) {
   return pool.transaction(async (tx) => {
     await tx.query(boundWait);
-    const { rows } = await tx.query<{ claimed: boolean }>(claimDays);
-    return rows[0]?.claimed === true && wanted((await readSpans(tx, { table })).spans) && work(tx);
+    await tx.query(claimDays);
+    return wanted((await readSpans(tx, { table })).spans) && work(tx);
   });
 }
 

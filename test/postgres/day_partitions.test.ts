@@ -73,11 +73,13 @@ afterEach(async () => {
   await run("delete from installation where name = 'tombstones_purged_at'");
 });
 
-test('of several that make the days to come at once, each day is made by one', async () => {
-  const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));
-  expect(done.reduce((sum, { made }) => sum + made, 0)).toBeLessThanOrEqual(ahead.length);
-  await keepDays(pool, age_ms);
-  expect(await days()).toEqual(ahead);
+test('of several that make the days to come at once, each day is made by one, and none is left out', async () => {
+  for (let round = 0; round < 10; round++) {
+    for (const offset of await days()) await run(`drop table ${dayName(offset)}`);
+    const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));
+    expect(done.reduce((sum, { made }) => sum + made, 0)).toBe(ahead.length);
+    expect(await days()).toEqual(ahead);
+  }
   expect(await daysAhead(pool)).toBe(days_ahead);
   expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0, held: 0 });
   await run(`drop table ${dayName(2)}`);
