@@ -1,0 +1,87 @@
+/** `petrel redis seal` before an operator's SHUTDOWN: the next start skips no ids and warns of no loss; anything else stays cautious. */
+import { readdirSync, statSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { petrel } from '../support/command.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { durableRedis } from './backends.js';
+
+const warning = 'Redis was restarted, replaced or moved';
+let redis: Awaited<ReturnType<typeof durableRedis>>;
+let service: Service;
+let user: TestUser;
+let bot: TestBot;
+
+beforeEach(async () => {
+  redis = await durableRedis();
+  service = await startService({ redis, extraEnv: { PARTITIONS: '16' } });
+  user = await service.newUser('olga');
+  bot = await service.newBot(user, 'kept');
+  await service.openChat(user, bot);
+});
+afterEach(() => service?.stop());
+
+const roles = () => [service.fronts[0], service.deliver, service.flush];
+const seal = () => petrel(service.env, 'redis', 'seal');
+const send = async (text: string): Promise<number> =>
+  (await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text }))).message_id;
+async function stopRoles(): Promise<void> {
+  for (const role of roles()) await role.stop();
+}
+async function startRoles(): Promise<void> {
+  for (const role of roles()) await role.start();
+}
+const warned = () => roles().some((role) => role.log().includes(warning));
+/** Cuts the last bytes off the append-only file. */
+function cutTail(bytes: number): void {
+  const folder = join(redis.dir, 'redis', 'appendonlydir');
+  const file = readdirSync(folder).find((name) => name.endsWith('.incr.aof')) as string;
+  truncateSync(join(folder, file), statSync(join(folder, file)).size - bytes);
+}
+
+test('skips no ids after seal and SHUTDOWN, and does after SHUTDOWN alone', async () => {
+  const refused = await seal();
+  expect([refused.code, refused.log]).toEqual([1, expect.stringContaining('stop all roles first')]);
+  const first = await send('one');
+  await stopRoles();
+  const sealed = await seal();
+  expect([sealed.code, sealed.out]).toEqual([
+    0,
+    expect.stringContaining('sealed       16 partitions on 1 of Redis'),
+  ]);
+  await redis.halt();
+  await redis.start();
+  await startRoles();
+  expect([await send('two'), warned()]).toEqual([first + 1, false]);
+  await stopRoles();
+  await redis.halt();
+  await redis.start();
+  await startRoles();
+  expect(await send('three')).toBeGreaterThanOrEqual(first + 10_000);
+  expect(warned()).toBe(true);
+}, 120_000);
+
+test('stays cautious when something was written after the seal', async () => {
+  const first = await send('one');
+  await stopRoles();
+  expect((await seal()).code).toBe(0);
+  await startRoles();
+  expect(await send('two')).toBe(first + 1);
+  await stopRoles();
+  await redis.halt();
+  await redis.start();
+  await startRoles();
+  expect([await send('three'), warned()]).toEqual([expect.toSatisfy((id) => id >= first + 10_000), true]);
+}, 120_000);
+
+test('stays cautious when Redis was killed after the seal and lost its tail', async () => {
+  const first = await send('one');
+  await stopRoles();
+  expect((await seal()).code).toBe(0);
+  await redis.kill();
+  // More than the seals of all partitions, and the last change before them.
+  cutTail(6_000);
+  await redis.start();
+  await startRoles();
+  expect([await send('two'), warned()]).toEqual([expect.toSatisfy((id) => id >= first + 10_000), true]);
+}, 120_000);
