@@ -32,6 +32,11 @@ async function startRoles(): Promise<void> {
   for (const role of roles()) await role.start();
 }
 const warned = () => roles().some((role) => role.log().includes(warning));
+/** Ids that may have been given were skipped, and the log says so. */
+async function isCautious(first: number): Promise<void> {
+  expect(await send('later')).toBeGreaterThanOrEqual(first + 10_000);
+  await expect.poll(warned).toBe(true);
+}
 /** Cuts the last bytes off the append-only file. */
 function cutTail(bytes: number): void {
   const folder = join(redis.dir, 'redis', 'appendonlydir');
@@ -57,8 +62,7 @@ test('skips no ids after seal and SHUTDOWN, and does after SHUTDOWN alone', asyn
   await redis.halt();
   await redis.start();
   await startRoles();
-  expect(await send('three')).toBeGreaterThanOrEqual(first + 10_000);
-  expect(warned()).toBe(true);
+  await isCautious(first);
 }, 120_000);
 
 test('stays cautious when something was written after the seal', async () => {
@@ -71,7 +75,7 @@ test('stays cautious when something was written after the seal', async () => {
   await redis.halt();
   await redis.start();
   await startRoles();
-  expect([await send('three'), warned()]).toEqual([expect.toSatisfy((id) => id >= first + 10_000), true]);
+  await isCautious(first);
 }, 120_000);
 
 test('stays cautious when Redis was killed after the seal and lost its tail', async () => {
@@ -83,5 +87,5 @@ test('stays cautious when Redis was killed after the seal and lost its tail', as
   cutTail(6_000);
   await redis.start();
   await startRoles();
-  expect([await send('two'), warned()]).toEqual([expect.toSatisfy((id) => id >= first + 10_000), true]);
+  await isCautious(first);
 }, 120_000);
