@@ -7,7 +7,7 @@ import { resultOf, type Service, startService, type TestBot, type TestUser } fro
 import { durableRedis } from './backends.js';
 
 /** Of a possible loss, or of a proven one. */
-const warning = /Redis (was restarted, replaced or moved|lost changes)/;
+const warning = /Redis (was restarted, replaced or moved|lost acknowledged changes)/;
 let redis: Awaited<ReturnType<typeof durableRedis>>;
 let service: Service;
 let user: TestUser;
