@@ -18,7 +18,7 @@ export interface NamedSide {
 /** One server in one round. */
 interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | 'cpu' | 'disk'> {
   readonly busy: number;
-  /** bytes a request */
+  /** Bytes per request, by store. */
   readonly disk: Readonly<Record<'redis' | 'postgres', number>>;
   /** µs per request, by process */
   readonly cpu: Readonly<Record<string, number>>;

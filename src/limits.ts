@@ -86,9 +86,9 @@ export const limits = {
   admin_notes_in_flight_max: 100,
   memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
-  /** Bots that one person may create in 24 hours, deleted ones included, even if they may own fewer. */
+  /** Bots that one person may create in 24 hours, including deleted ones. Holds even if BOTS_PER_OWNER is lower. */
   bots_created_per_day_min: 100,
-  /** Host names looked up for webhooks and push subscriptions: the burst, which comes back within a minute. */
+  /** Host name lookups for webhooks and push subscriptions: the burst, which refills within a minute. */
   host_look_ups_per_bot_max: 20,
   host_look_ups_per_owner_max: 100,
   /** How often strangers may add one person to chats per day, and how many people one stranger may add. */
@@ -344,7 +344,7 @@ export const limits = {
   postgres_check_ms: 2_000,
   /** A node that reported nothing for this long no longer counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
-  /** How long the seal of an operator is trusted. */
+  /** How long an operator's seal of Redis is valid. */
   redis_seal_age_ms_max: 3_600_000,
   /** How often a node compares the identities of Redis and Postgres, and reports which Redis it uses. */
   identity_check_ms: 4_000,
@@ -352,9 +352,9 @@ export const limits = {
   revocation_age_ms_max: 7 * 24 * 3_600_000,
   /** About 150 bytes each. */
   revocations_kept_max: 200_000,
-  /** Listing this many chats counts as one more call. */
+  /** A page that lists this many chats counts as one additional call. */
   heads_per_call: 500,
-  /** How long later pages of chats use the order that the first page read, and for how many chats a process keeps it. */
+  /** How long later pages of chats reuse the order of the first page, and how many chats' orders a process keeps. */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,
   revocations_page_max: 1_000,
@@ -371,7 +371,7 @@ export const limits = {
   outbox_handover_max: 50,
   outbox_length_max: 100_000,
   outbox_bytes_max: 64 * 1024 * 1024,
-  /** Entries of an outbox that fit its bytes even if each holds two of the largest records. */
+  /** Outbox entries that fit the byte limit even when each holds two of the largest records. */
   outbox_length_small: 500,
 
   changes_log_length_max: 128,

@@ -7,7 +7,7 @@ import type { Site, Target } from '../site/site.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** Sends a few messages one after another. The user must see them in order and as they were returned. */
+/** Sends a few messages one after another. The user's chat history must show them in order, unchanged. */
 async function verifySends(site: Site, target: Target, pair: Pair, path: string): Promise<void> {
   const { bot, user } = pair;
   const sent: Message[] = [];

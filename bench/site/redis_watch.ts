@@ -46,7 +46,7 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
   const connection = connectRedis({ url, name: 'bench' });
   await connection.ready(10_000);
   const { client } = connection;
-  // A rewrite would cost CPU time in one turn and not in the next, and its size says nothing of what was written.
+  // A rewrite would cost CPU time in only some turns, and its size does not depend on the measured calls.
   await client.config('SET', 'auto-aof-rewrite-percentage', '0');
   const keys = makeKeys(partitions);
   const number = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? 0);

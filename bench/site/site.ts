@@ -44,7 +44,7 @@ export interface Site {
   repin(): void;
   /** Starts another front, with additional settings. */
   startFront(settings?: Readonly<Record<string, string>>): Promise<Target & { stop(): Promise<void> }>;
-  /** Starts a floor in a separate process. */
+  /** Starts a floor server in a separate process. */
   startFloor(setup: FloorSetup): Promise<Target>;
   /** Starts another program of the bench, passes its task, and waits for its first message. */
   startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;

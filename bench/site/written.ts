@@ -1,4 +1,4 @@
-/** What Redis and Postgres wrote to their disks so far, and what Postgres keeps. */
+/** Bytes that Redis and Postgres have written to disk, and the size of Postgres' data. */
 import { createPool } from '../../src/postgres/pool.js';
 import { asDatabase } from '../../src/postgres/sql.js';
 import type { RedisWatch } from './redis_watch.js';
@@ -6,7 +6,7 @@ import type { Site } from './site.js';
 
 /** Bytes. */
 export interface Written {
-  /** Append-only file, which the run never has rewritten. */
+  /** Append-only file, which is never rewritten during a run. */
   readonly redis: number;
   /** Write-ahead log. */
   readonly postgres: number;
@@ -28,7 +28,7 @@ export async function readWritten({ databaseUrl }: Site, { client }: RedisWatch)
   }
 }
 
-/** Bytes a call between two readings. */
+/** Bytes per call between two readings. */
 export const writtenBetween = (before: Written, after: Written, calls: number) => ({
   redis: (after.redis - before.redis) / calls,
   postgres: (after.postgres - before.postgres) / calls,

@@ -1,6 +1,6 @@
 /**
- * P10: time from the due time of a person's message until its webhook was received, at a fixed rate. The rate does not
- * depend on answers, so delays of the service and of this process count as latency.
+ * P10: webhook latency at a fixed rate. It counts from when a message was due to be sent until its webhook arrived, so
+ * delays of the service and of this process are included.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,9 +1,9 @@
 /**
- * Runs the tests of faults in their long form and prints every figure beside its goal, met or not.
+ * Runs the long fault tests and prints each result with its goal, met or not.
  *
- *   npm run faults                           all rows, at the amounts of the goals: some hours
+ *   npm run faults                           all rows at full size: some hours
  *   npm run faults -- --only R3,R12          some rows
- *   npm run faults -- --scale 0.05           a twentieth of the amounts
+ *   npm run faults -- --scale 0.05           at a twentieth of the size
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -74,8 +74,8 @@ function read(args) {
 }
 
 /**
- * `runTests` runs the suite with arguments and environment, and resolves with its exit code. The returned function does
- * too.
+ * Returns the command, which takes its arguments and resolves with an exit code. `runTests` runs the suite with
+ * arguments and environment in the same way.
  */
 export const runFaults = (runTests, say) => async (args) => {
   const values = read(args);

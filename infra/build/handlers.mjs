@@ -1,4 +1,4 @@
-/** Writes the lists of all bot methods and all endpoints from their folders, so that adding one is adding its file. */
+/** Generates the lists of bot methods and endpoints from their folders, so that a new one needs only its file. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal, readIfThere, root } from './checkout.mjs';
@@ -6,7 +6,7 @@ import { Refusal, readIfThere, root } from './checkout.mjs';
 const server = join(root, 'src', 'server');
 const definition = /^export const (\w+)(?:: (?:Method|Endpoint) = | = define(?:\w*Endpoint|Method)\()/gm;
 
-/** Files of a folder below src/, in the order of their paths. */
+/** Files of a folder below src/, sorted by path. */
 const filesOf = (folder) =>
   readdirSync(join(root, 'src', folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
@@ -34,7 +34,7 @@ function listOf(folder, type, typeFile) {
   ].join('\n');
 }
 
-/** Writes only what has changed: the build looks at the content of the source. */
+/** Writes changed lists only, because the build compares the content of the sources. */
 export function writeHandlerLists() {
   for (const [folder, type, typeFile] of [
     ['methods', 'Method', 'method'],

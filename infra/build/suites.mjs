@@ -21,7 +21,7 @@ async function runTests(args, env = {}) {
   return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
 }
 
-/** Chromium if it is there, as the tests want to be told of it. */
+/** The path of Chromium, if installed, in the environment variable that the tests read. */
 async function browser() {
   const { findChromium } = await built('dev', 'chromium.js');
   const found = findChromium();
@@ -31,12 +31,12 @@ async function browser() {
 
 const namesFiles = (args) => args.some((arg) => !arg.startsWith('-'));
 
-/** The short tier, or the files that are named, of any tier. */
+/** The short tier, or the named files of any tier. */
 async function runShort(args) {
   return runTests(args, { ...(await browser()), ...(namesFiles(args) ? {} : { PETREL_TEST_QUICK: '1' }) });
 }
 
-/** What the long tier can run with the programs that are here; says what it leaves out. */
+/** The long tests that can run with the installed programs. Prints what is skipped. */
 async function longTier() {
   const env = await browser();
   const ask = (variable, programs, what, command) => {
@@ -50,7 +50,7 @@ async function longTier() {
   return env;
 }
 
-/** Both tiers, then what starts a service once more, on a Redis Cluster. Goes on after a failure. */
+/** Both tiers, then the tests that start a service again on a Redis Cluster. Continues after a failure. */
 async function runAll(args) {
   const codes = [await runShort([])];
   const env = { ...(await longTier()), PETREL_GARBAGE_CASES: '10000' };

@@ -39,7 +39,7 @@ const folders = [
   'test/faults/rotation',
 ];
 
-/** What knows nothing of the kind of Redis. */
+/** Tests that do not depend on the kind of Redis. */
 const shardFolders = ['test/store', 'test/postgres/shards', 'test/faults/shards', 'test/faults/moving'];
 
 const usage = `npm run test:cluster -- [--only ${Object.keys(kinds).join('|')}] [test files]

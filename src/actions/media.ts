@@ -13,9 +13,9 @@ import type { MediaType } from '../store/core/codec.js';
 /** The part of a call's context that media need. Contexts of methods and endpoints both fit. */
 export interface MediaContext {
   readonly files: Files;
-  /** Of a method. */
+  /** The calling bot, in a method. */
   readonly bot?: { readonly owner: number };
-  /** Of an endpoint. */
+  /** The calling person, in an endpoint. */
   readonly user?: { readonly id: number };
   /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;

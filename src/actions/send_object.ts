@@ -21,7 +21,7 @@ interface ObjectParams extends SendingParams {
   readonly reply_markup?: Parameters<typeof keyboard>[0];
 }
 
-/** Errors: `objectErrors`. */
+/** Sends the content as a bot. Errors: `objectErrors`. */
 export async function sendObject<T extends ContentObject>(
   { bot, store }: MethodContext,
   object: T,

@@ -1,4 +1,4 @@
-/** Commands on several databases. */
+/** The commands `petrel shards …`, for installations on several databases. */
 import type { Command } from 'commander';
 import { listShards, movePartitions, undoMove } from '../operations/shard_moves.js';
 import { StartError } from '../processes/backends.js';
@@ -8,13 +8,11 @@ import { settings, withBackends } from './running.js';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 export function addShards(program: Command): void {
-  const shards = program
-    .command('shards')
-    .description('databases of what is written behind: DATABASE_SHARDS');
+  const shards = program.command('shards').description('databases for the data of chats: DATABASE_SHARDS');
   shards
     .command('list')
-    .description('tells which partitions lie in which database, and what is being moved')
-    .option('--rows', 'counts the messages of each partition, for which it reads all of them')
+    .description('lists the partitions of each database, and a move in progress')
+    .option('--rows', 'counts the messages of each partition, which reads all of them')
     .addHelpText('after', `\n${settings}`)
     .action(({ rows = false }: { readonly rows?: boolean }) =>
       withBackends((backends) => listShards(backends, rows, say), 'shards'),
@@ -22,13 +20,13 @@ export function addShards(program: Command): void {
   shards
     .command('move')
     .description(
-      'moves partitions to another database while the installation serves; again, it goes on where it ended',
+      'moves partitions to another database while the installation serves; run again, it continues an interrupted move',
     )
     .usage('[options] <partition...> <shard>')
     .argument('<numbers...>', 'partitions, as 3 7 or 0-31, and last the shard; 0 is DATABASE_URL')
     .option(
       '--from <url>',
-      'how the database reaches the one that has them now, if not by the URL of the settings',
+      'URL by which the target reaches the current database, if it differs from the settings',
     )
     .addHelpText('after', `\n${settings}`)
     .action((numbers: string[], { from }: { readonly from?: string }) =>
@@ -44,7 +42,7 @@ export function addShards(program: Command): void {
     );
   shards
     .command('undo')
-    .description('ends a move that is not finished: the partitions stay where they are')
+    .description('cancels an unfinished move: the partitions stay in their database')
     .addHelpText('after', `\n${settings}`)
     .action(() => withBackends((backends) => undoMove(backends, say), 'shards'));
 }

@@ -69,7 +69,8 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const [, name = '', value = ''] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$/.exec(trimmed) ?? [];
-    // A misspelt name must not be ignored silently. The line may hold a secret, so the error does not show it.
+    // A misspelt name is an error, because a setting would be missing silently. The line may hold a secret, so the
+    // error does not show it.
     if (!known.has(name)) {
       const meant = likelySetting(name, [...known]);
       const hint = meant === undefined ? '' : `: did you mean ${meant}?`;

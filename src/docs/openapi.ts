@@ -11,7 +11,7 @@ export interface DocumentOptions {
   readonly endpoints: readonly Endpoint[];
   /** The program version. */
   readonly version: string;
-  /** Where clients reach the service; without it, the host that the document came from. */
+  /** Public URL of the service; without it, the host that the document was loaded from. */
   readonly baseUrl?: string | undefined;
   /** The rate limits that are on, by setting. */
   readonly rates?: Readonly<Record<string, string>> | undefined;

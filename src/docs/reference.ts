@@ -22,7 +22,8 @@ const files = [
 ] as const;
 
 /**
- * The page lets a reader make calls with a token: no other site may put it into a frame, which its own policy cannot say.
+ * Readers call the API from this page with a token, so no other site may embed it in a frame. The page's own policy
+ * cannot forbid that.
  */
 const safe = [
   ['Content-Security-Policy', "frame-ancestors 'none'"],
@@ -30,7 +31,7 @@ const safe = [
   ['X-Content-Type-Options', 'nosniff'],
 ] as const;
 
-/** Makes or reads what it serves when first asked, once. */
+/** Builds or reads the content on the first request and caches it. */
 function page(type: string, make: () => Buffer): (request: ApiRequest) => void {
   let made: Buffer | undefined;
   return (request) => {
@@ -45,8 +46,10 @@ function page(type: string, make: () => Buffer): (request: ApiRequest) => void {
   };
 }
 
-/** What a front serves of the reference, by path. `baseUrl` is the setting BASE_URL, `rates` the fair-use rates that hold, which
- * the document tells programs that make load. */
+/**
+ * Pages of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the rate limits that are on; the
+ * document lists them for load tools.
+ */
 export function referencePages(
   baseUrl: string | undefined,
   rates: Readonly<Record<string, string>> = {},

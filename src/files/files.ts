@@ -54,7 +54,7 @@ export interface Files extends FileIds {
   close(): Promise<void>;
 }
 
-/** Counts what is stored by owner; `store/` implements it. */
+/** Counts stored bytes by owner. `store/` implements it. */
 export interface StoredFiles {
   /** Error: `too_much_stored`. */
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
@@ -132,7 +132,7 @@ export function createFiles({
     }
   }
 
-  /** A file that could not be removed still counts, as does one that could not be struck off: the sweep of old ones tries again. */
+  /** If removing the file or its count fails, it still counts, and the sweep of old files tries again. */
   async function remove(key: string): Promise<boolean> {
     try {
       await blobs.remove(key);

@@ -1,12 +1,12 @@
 /**
- * Lets the large calls of one caller run one at a time: what they compute, between any two things that they wait for, would otherwise
- * gather into long turns of the event loop, for which everybody waits. What waits is bounded by the bodies that a server takes.
+ * Runs the large calls of one caller one at a time. Run together, their CPU work would block the event loop for long,
+ * and every other call would wait. The waiting calls are bounded by the memory budget for bodies.
  */
 export class Turns {
   /** Waiting large calls, by callers that have one in progress. */
   private readonly callers = new Map<number | string, Array<() => void>>();
 
-  /** Begins `call` at once, or when those before it have ended. `call` must neither throw nor reject. */
+  /** Runs `call` now, or after the earlier calls of this caller. `call` must neither throw nor reject. */
   take(caller: number | string, call: () => Promise<void> | undefined): void {
     const waiting = this.callers.get(caller);
     if (waiting !== undefined) {
@@ -19,7 +19,7 @@ export class Turns {
 
   private begin(caller: number | string, call: () => Promise<void> | undefined): void {
     const ending = call();
-    // Whoever is there already comes before the next one.
+    // Other events run before the next large call.
     const next = () => setImmediate(() => this.next(caller));
     if (ending === undefined) next();
     else ending.then(next);

@@ -11,7 +11,7 @@ const callCost = z.object({
   rows: z.number(),
   messages: z.number(),
   reactions: z.number(),
-  /** Bytes of the append-only file of Redis and of the write-ahead log of Postgres. */
+  /** Bytes of Redis' append-only file and of Postgres' write-ahead log. */
   aof: z.number(),
   wal: z.number(),
 });
@@ -82,7 +82,10 @@ export interface Need {
   readonly flush_cores: number;
   readonly postgres_rows: number;
   readonly postgres_cores: number;
-  /** Bytes a second of append-only files and of write-ahead logs, and what tables and indexes grow a day; replicas left out. */
+  /**
+   * Bytes per second of append-only files and write-ahead logs, and daily growth of tables and indexes, without
+   * replicas.
+   */
   readonly aof_bytes: number;
   readonly wal_bytes: number;
   readonly day_bytes: number;

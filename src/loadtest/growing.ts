@@ -85,7 +85,7 @@ const parts: Readonly<Record<string, (costs: Costs) => string>> = {
   steps: stepsTable,
 };
 
-/** The page with current tables. Throws when a marker is missing. */
+/** Returns the page with its tables regenerated. Throws when a marker is missing. */
 export function withFigures(page: string, costs: Costs = measuredCosts): string {
   let text = page;
   for (const [name, make] of Object.entries(parts)) {

@@ -1,6 +1,6 @@
 /**
- * What calls cost, as `npm run bench -- --goals --costs <file>` measured it: the content of that file. Bytes on disks (`aof`, `wal`, `stored`)
- * come from a later run of the same day on another machine with PostgreSQL 18, whose other work did not let times be measured.
+ * Costs of calls: the output of `npm run bench -- --goals --costs <file>`. Bytes on disk (`aof`, `wal`, `stored`) come
+ * from a later run on another machine with PostgreSQL 18. That machine was too busy to measure times.
  */
 import type { Costs } from './capacity_model.js';
 

@@ -1,4 +1,4 @@
-/** The task `redis seal`: before an operator stops Redis, so that its next start proves that nothing was lost. */
+/** The task `redis seal`: prepares an orderly stop of Redis, so that its next start can prove that nothing was lost. */
 import { limits } from '../limits.js';
 import { countNodes } from '../postgres/identity.js';
 import { type Backends, StartError } from '../processes/backends.js';
@@ -20,7 +20,7 @@ async function checkAlone(backends: Backends): Promise<void> {
   );
 }
 
-/** Closes all partitions for changes. What opens them again uses the seal up. */
+/** Closes all partitions for changes. The next start opens them and removes the seal. */
 export async function sealRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { recovery, keys, connection } = backends;
   await checkAlone(backends);
@@ -28,8 +28,8 @@ export async function sealRedis(backends: Backends, say: (line: string) => void)
     Array.from({ length: keys.partitions.count }, (_, partition) => partition),
     true,
   );
-  say(`sealed       ${keys.partitions.count} partitions on ${connection.nodes().length} of Redis`);
-  say('             stop Redis now with SHUTDOWN, and start nothing of Petrel before it is back');
+  say(`sealed       ${keys.partitions.count} partitions on ${connection.nodes().length} Redis servers`);
+  say('             stop Redis now with SHUTDOWN, and start Petrel only after Redis is back');
   say(
     `             the seal holds for ${limits.redis_seal_age_ms_max / 60_000} minutes, while Postgres is not restarted`,
   );

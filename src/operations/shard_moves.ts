@@ -1,10 +1,11 @@
 /**
- * The tasks `shards list`, `shards move` and `shards undo`. A move goes through the steps of `moveSteps`, each of which may be repeated:
+ * The tasks `shards list`, `shards move` and `shards undo`. A move performs these steps, each of which may be repeated:
  *
- *   copy    PostgreSQL copies the rows, and follows what changes. All goes on as before.
- *   pause   The map has flushers leave the partitions alone: journals hold what comes.
- *   fence   The source takes no row of them any more; what it took arrives at the target, and the row of each partition last.
- *   switch  The map names the target, still paused until no process follows an older map, so that nobody reads what is behind.
+ *   copy    PostgreSQL copies the rows and replicates changes. Everything else continues.
+ *   pause   The map tells flushers to skip the partitions. Changes wait in the journals.
+ *   fence   The source refuses changes to the partitions. The target receives the rest, the row of each partition last.
+ *   switch  The map names the target. The partitions stay paused until no process follows an older map, so that nobody
+ *   reads outdated rows.
  *   clean   The subscription ends, and the source deletes its rows.
  */
 import { randomUUID } from 'node:crypto';
@@ -20,9 +21,9 @@ import { rangesText } from '../rules/number_ranges.js';
 
 type Say = (line: string) => void;
 
-/** Before flushers are paused, so little of the log may be left for the target to read. */
+/** Bytes of replication log that may be left for the target before flushers are paused. */
 const lagBytesMax = 1_048_576;
-/** How long the target may take for what is left while partitions are paused; then they go on at the source. */
+/** How long the target may take to catch up while partitions are paused. After that they continue at the source. */
 const catchUpMsMax = 60_000;
 const nodesMsMax = 12_000;
 const claimMsMax = 15_000;
@@ -34,7 +35,7 @@ const partitionsText = (partitions: readonly number[]) =>
 const again = ({ partitions, target }: moves.Move) =>
   `"petrel shards move ${rangesText(partitions).replaceAll(',', '')} ${target}"`;
 
-/** How a person finds a process. */
+/** Names of processes that an operator can recognise. */
 async function nodeNames(backends: Backends): Promise<(node: string) => string> {
   const known = new Map((await readNodes(backends)).map((node) => [node.id, node]));
   return (id) => {
@@ -45,7 +46,7 @@ async function nodeNames(backends: Backends): Promise<(node: string) => string> 
   };
 }
 
-/** Every process must know of the target, and report its map. */
+/** Checks that every process knows the target and reports its map. */
 async function checkNodes(backends: Backends, target: number): Promise<void> {
   const began = performance.now();
   for (;;) {
@@ -59,7 +60,7 @@ async function checkNodes(backends: Backends, target: number): Promise<void> {
           : `${name} does not tell which map it follows: it runs an older version`,
       );
     }
-    // One that just starts has not reported yet.
+    // A process that just started has not reported yet.
     await sleep(200);
   }
 }
@@ -94,7 +95,7 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
   };
 }
 
-/** Has the map say where the partitions lie, unless another process has taken the move over. */
+/** Sets the database of the partitions in the map, unless another process has taken over the move. */
 const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: boolean): Promise<number> =>
   changeMap(
     control,
@@ -137,7 +138,7 @@ async function pause(runner: Runner): Promise<void> {
   await awaitEpoch(control, await place(runner, source, true));
 }
 
-/** The source serves them again. */
+/** Returns the partitions to the source. */
 async function resume(runner: Runner): Promise<void> {
   const { control, source, share, id } = runner;
   await copy.unfenceRows(source.pool);
@@ -186,27 +187,27 @@ const work: Readonly<Record<moves.MoveStep, (runner: Runner) => Promise<void>>> 
   clean,
 };
 
-/** Keeps others from taking the move over while `task` runs. */
+/** Keeps the claim on the move while `task` runs, so that no other process takes over. */
 async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): Promise<T> {
-  // What fails here is renewed in time, or the move is taken over.
+  // If renewing fails for too long, another process takes over the move.
   const timer = setInterval(() => void moves.renewMove(control, id).catch(() => {}), moves.moveRenewal_ms);
   return task().finally(() => clearInterval(timer));
 }
 
-/** Null where nothing is to be moved. */
+/** Claims the unfinished move; null when there is none. */
 async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | null> {
   const began = performance.now();
   for (let tries = 0; ; tries++) {
     const own = await moves.claimMove(control, id);
     if (own !== null || (await moves.loadMove(control)) === null) return own;
-    if (tries === 0) say('waiting      another process moves partitions, or has ended a moment ago');
+    if (tries === 0) say('waiting      another process is moving partitions, or stopped a moment ago');
     if (performance.now() - began > claimMsMax)
-      throw new StartError('another process moves partitions: wait until it has ended');
+      throw new StartError('another process is moving partitions: wait until it has ended');
     await sleep(500);
   }
 }
 
-/** Notes what is to be moved. Null when it is there already. Errors: StartError. */
+/** Records a new move. Null when the partitions are already in the target. Errors: StartError. */
 async function begin(
   backends: Backends,
   partitions: readonly number[],
@@ -225,7 +226,7 @@ async function begin(
   await checkNodes(backends, target.id);
   let step: moves.MoveStep = 'copy';
   if ((await copy.leftFrom(source, partitions)).length > 0) {
-    // The control database went back to before a move.
+    // The control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} says that these partitions have left it, and ${shardName(target.id)} does not have all of them: ` +
@@ -239,14 +240,15 @@ async function begin(
   return moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
 }
 
-/** `from` is how the target reaches the source, where that is not by the URL of the settings. */
+/** `from` is the URL by which the target reaches the source, if it differs from the settings. */
 export interface MoveOptions {
   readonly from?: string | undefined;
   readonly say: Say;
 }
 
 /**
- * Moves partitions to a shard, or goes on with such a move. Errors: StartError; or what Postgres says, and then the same command goes on.
+ * Moves partitions to a shard, or continues such a move. Errors: StartError, or those of Postgres; the same command
+ * then continues.
  */
 export async function movePartitions(
   backends: Backends,
@@ -282,7 +284,9 @@ export async function movePartitions(
   });
 }
 
-/** Ends a move that has not switched: all stays at the source. Errors: StartError, or what Postgres says. */
+/**
+ * Cancels a move that has not switched. The partitions stay at the source. Errors: StartError, or those of Postgres.
+ */
 export async function undoMove(backends: Backends, say: Say): Promise<void> {
   const { pool } = backends;
   const id = randomUUID();
@@ -306,15 +310,18 @@ export async function undoMove(backends: Backends, say: Say): Promise<void> {
 const gibibytes = (bytes: number): string =>
   bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 
-/** What lies where, and what is being moved. `rows` counts the messages of each partition, for which all are read. */
+/**
+ * Lists the partitions of each database, and a move in progress. `rows` counts the messages of each partition, which
+ * reads all of them.
+ */
 export async function listShards(backends: Backends, rows: boolean, say: Say): Promise<void> {
   const { pool, shards, keys } = backends;
   const [map, nodes, move] = await Promise.all([loadMap(pool), moves.nodeEpochs(pool), moves.loadMove(pool)]);
   const name = await nodeNames(backends);
   const live = new Set((await readNodes(backends)).map(({ id }) => id));
   const late = nodes.filter(({ node, epoch }) => epoch !== map.epoch && live.has(node));
-  say(`epoch        ${map.epoch}${late.length === 0 ? ', which all processes follow' : ''}`);
-  for (const { node, epoch } of late) say(`             ${name(node)} follows ${epoch}`);
+  say(`epoch        ${map.epoch}${late.length === 0 ? ', used by all processes' : ''}`);
+  for (const { node, epoch } of late) say(`             ${name(node)} still uses ${epoch}`);
   const places = new Map(map.rows.map((row) => [row.partition, row]));
   const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
   for (const shard of shards.all) {
@@ -325,7 +332,9 @@ export async function listShards(backends: Backends, rows: boolean, say: Say): P
     );
     const left = new Set(await copy.leftFrom(shard, own));
     if (left.size > 0 && move === null)
-      say(`             it says that ${rangesText([...left].sort((a, b) => a - b))} have left it`);
+      say(
+        `             a - b))} have left it => its own record says that ${rangesText([...left].sort((a, b) => a - b))} have moved away => a - b))} have left it`,
+      );
     if (!rows) continue;
     for (const { partition, count } of await copy.countMessages(shard, keys.partitions.count))
       say(
@@ -333,7 +342,8 @@ export async function listShards(backends: Backends, rows: boolean, say: Say): P
       );
   }
   const paused = map.rows.filter((row) => row.paused).map(({ partition }) => partition);
-  if (paused.length > 0) say(`paused       ${rangesText(paused)}: not written behind until the move goes on`);
+  if (paused.length > 0)
+    say(`paused       ${rangesText(paused)}: not written to Postgres until the move continues`);
   if (move === null) return;
   say(
     `moving       ${partitionsText(move.partitions)} from shard ${move.source} to shard ${move.target} since ${move.since.toISOString()}, step ${move.step}`,

@@ -50,7 +50,7 @@ async function runningFlushers({ connection, keys }: Backends): Promise<number> 
   return seen.filter((at) => Number(seconds) * 1_000 - Number(at) < flusher_age_ms_max).length;
 }
 
-/** Of one database. */
+/** Open and maximum connections of one database. */
 export async function connectionsOf(
   pool: Pool,
 ): Promise<Pick<DatabaseFacts, 'connections' | 'connectionsMax'>> {

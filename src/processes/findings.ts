@@ -17,7 +17,7 @@ export interface DatabaseFacts {
   readonly quarantined: number;
   /** Future days that have a table partition for delivery failures; null for a database without chat partitions. */
   readonly failureDaysAhead: number | null;
-  /** The same for messages. */
+  /** Future days that have a table partition for messages; null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
   /** When it was last found to have lost committed transactions, in ms ago, and how many; null for never. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
@@ -62,7 +62,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** After which a move counts as left. */
+/** A move whose process reported nothing for this long counts as interrupted. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 

@@ -114,7 +114,7 @@ export async function noteShards(
     const present = await Promise.all(others.map(noteOf));
     for (const [i, found] of present.entries())
       if (found !== undefined) compareNote(idOf(i), installation, found);
-    // Divides before the records are written, because a node serves once every shard has its record.
+    // Divide the partitions first: a node starts to serve once every shard has its record.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
     for (const [i, pool] of others.entries()) await pool.query(putNote, [`${idOf(i)} ${installation}`]);
   } finally {

@@ -32,8 +32,8 @@ export interface PushService {
   /** The public key under which browsers subscribe, base64url. */
   readonly publicKey: string;
   /**
-   * Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be contacted. Calls `count` before it asks
-   * name servers, and rejects as `count` does.
+   * Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be contacted. Calls `count`
+   * before each name lookup, and rejects if `count` does.
    */
   read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }

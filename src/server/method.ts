@@ -11,7 +11,8 @@ import type { UploadedFile } from './params.js';
 export interface Receivers {
   /**
    * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
-   * `webhook_address_reserved`, `webhook_host_unresolved`. Calls `count` before it asks name servers, and rejects as `count` does.
+   * `webhook_address_reserved`, `webhook_host_unresolved`. Calls `count` before each name lookup, and rejects if
+   * `count` does.
    */
   vet(
     url: string,
@@ -45,14 +46,17 @@ export type Effect = 'read' | 'change' | 'grow' | 'configure';
 interface Traits {
   readonly name: string;
   readonly effect: Effect;
-  /** Counts as a poll, apart from other calls: a bot over its rate still gets its updates. */
+  /** Counts as a poll, separately from other calls, so that a bot over its limit still gets its updates. */
   readonly polls?: true;
-  /** false: not run from the answer to a webhook delivery, where its result is lost or would end that delivery. */
+  /**
+   * false: may not be called from the answer to a webhook delivery, where its result is lost or would end that
+   * delivery.
+   */
   readonly inAnswers?: false;
 }
 
 export interface Method extends Traits {
-  /** Parameters that name a chat, in the order of the schema. Calls that change something count for the first one. */
+  /** Parameters that name a chat, in schema order. A change counts against the first chat. */
   readonly chatParams: readonly string[];
   readonly summary: string;
   /** Null for a method without parameters that answers from memory. */
@@ -64,7 +68,7 @@ export interface Method extends Traits {
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
-/** Whether a call may change anything. */
+/** Whether a call may change state. */
 export const changesState = ({ effect }: Method): boolean => effect !== 'read';
 
 /** A result with its own `description` in the envelope, as webhook methods return. */

@@ -1,4 +1,7 @@
-/** At most so many calls of one account at a time in this process: others wait in turn, and beyond a bound they are refused. */
+/**
+ * Limits the parallel calls of one account in this process. Further calls wait in order; beyond a bound they are
+ * refused.
+ */
 import { fail } from '../errors.js';
 
 export interface Turns {
@@ -18,7 +21,7 @@ export function createTurns(atOnce: number, waitingMax: number): Turns {
       try {
         return await work();
       } finally {
-        // A turn that is waited for changes hands.
+        // The slot passes directly to the next waiting call.
         const next = own.waiting.shift();
         if (next) next();
         else if (--own.running === 0) accounts.delete(account);

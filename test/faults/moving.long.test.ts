@@ -337,7 +337,7 @@ test('partitions move to the control database, on another server, and its former
   await sleep(1_500);
   for (const bot of inPartition(1)) expect(await send(bot, 'm behind')).toBe(200);
   const list = await petrel(service.env, 'shards', 'list');
-  expect(list.out).toMatch(/it says that 1 have left it/);
+  expect(list.out).toMatch(/its own record says that 1 have moved away/);
   const again = await move(1, 0);
   expect(again, again.log).toMatchObject({ code: 0, out: expect.stringMatching(/^moved/) });
   await drained();

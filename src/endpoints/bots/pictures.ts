@@ -66,7 +66,7 @@ const startPicture = endpointsOf(
   ['start_picture_size'],
 );
 
-// The list of endpoints is made of declarations like these.
+// Each endpoint needs a declaration of its own, because the list of endpoints is generated from declarations.
 export const showAvatar: Endpoint = avatar[0];
 export const putAvatar: Endpoint = avatar[1];
 export const removeAvatar: Endpoint = avatar[2];

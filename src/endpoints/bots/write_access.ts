@@ -15,7 +15,7 @@ const usernames = json(
   limits.writers_per_bot_max + 1,
 );
 
-/** Interface §5.8. */
+/** Who may write to a bot (interface §5.8). */
 export const setWriteAccess = defineEndpoint({
   verb: 'PUT',
   path: '/api/me/bots/{bot_id}/write_access',

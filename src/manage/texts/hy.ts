@@ -1,4 +1,4 @@
-/** What the management bot says in Armenian. */
+/** Armenian texts of the management bot. */
 import type { ManageTexts } from './en.js';
 
 export const hy: ManageTexts = {
@@ -16,23 +16,23 @@ export const hy: ManageTexts = {
   command_setwriters: 'ընտրել, թե ով կարող է գրել բոտին',
   command_transfer: 'փոխանցել բոտը ուրիշին',
   command_deletebot: 'ջնջել բոտը',
-  command_cancel: 'ընդհատել սկսածը',
+  command_cancel: 'չեղարկել ընթացիկ քայլը',
   command_help: 'ինչ կարող է անել այս բոտը',
 
   start: 'Բարև ձեզ։ Իմ օգնությամբ դուք ստեղծում և կառավարում եք բոտեր։\n\n{commands}',
   help: 'Ահա թե ինչ կարող եմ անել․\n\n{commands}',
   unknown: 'Չհասկացա։ /help ցույց կտա, թե ինչ կարող եմ անել։',
-  cancelled: 'Ընդհատված է։ /help ցույց կտա, թե ինչ կարող եմ անել։',
-  nothing_to_cancel: 'Ընդհատելու բան չկա։',
-  failed: 'Մեզ մոտ սխալ տեղի ունեցավ, և ավելին ոչինչ չի արվել։ Փորձեք նորից։',
+  cancelled: 'Չեղարկված է։ /help ցույց կտա, թե ինչ կարող եմ անել։',
+  nothing_to_cancel: 'Չեղարկելու բան չկա։',
+  failed: 'Ինչ-որ բան սխալ գնաց։ Փորձեք նորից։',
   later: 'Ծառայությունը հիմա չի կարող դա անել։ Փորձեք մի փոքր ուշ։',
   old_button: 'Այս կոճակը հնացել է։ Նորերի համար ուղարկեք /mybots։',
   not_yours: 'Այս բոտը ձերը չէ։',
-  expired: 'Չափազանց շատ ժամանակ է անցել։ Խնդրում ենք սկսել նորից։',
+  expired: 'Այս հարցի ժամկետը լրացել է։ Խնդրում ենք սկսել նորից։',
 
   ask_new_name: 'Նոր բոտ։ Ինչպե՞ս անվանենք այն։ Անունը հետո կարելի է փոխել։',
   ask_new_username:
-    'Լավ։ Այժմ ընտրեք օգտանուն {name} բոտի համար՝ 3-ից 32 լատինական տառ, թվանշան և ընդգծման նշան, վերջում՝ «bot»։ Օրինակ՝ weather_bot։',
+    'Այժմ ընտրեք օգտանուն {name} բոտի համար՝ 3-ից 32 լատինական տառ, թվանշան և ընդգծման նշան, վերջում՝ «bot»։ Օրինակ՝ weather_bot։',
   name_invalid: 'Բոտն այդպես անվանել չի կարելի։ Ուղարկեք ուրիշ անուն։',
   name_too_long: 'Անունը շատ երկար է՝ առավելագույնը 64 նիշ։ Ուղարկեք ավելի կարճը։',
   username_invalid:
@@ -51,7 +51,7 @@ export const hy: ManageTexts = {
   button_transfer: 'Փոխանցել',
   button_delete: 'Ջնջել',
   button_back: '« Հետ',
-  button_to_list: '« Դեպի ցուցակ',
+  button_to_list: '« Բոլոր բոտերը',
   button_cancel: 'Չեղարկել',
 
   token_page: '@{username} բոտի տոկենը։ Ում մոտ տոկենն է, նա էլ կառավարում է բոտը։',
@@ -131,7 +131,7 @@ export const hy: ManageTexts = {
   notice_webhook_failing:
     '@{username} բոտի վեբհուկը չի աշխատում {since}-ից սկսած։ Վերջին սխալը՝ {error}\n\nԹարմացումները սպասում են մինչև 24 ժամ։',
   notice_webhook_removed:
-    '@{username} բոտի վեբհուկը հանված է․ նրա սերվերը 23 ժամ պատասխանել է, որ այլևս գոյություն չունի։ Այժմ բոտը թարմացումները ստանում է հարցումներով։',
+    '@{username} բոտի վեբհուկը հանված է, որովհետև նրա սերվերը 23 ժամ պատասխանել է 410 Gone։ Այժմ բոտը կարող է թարմացումները ստանալ հարցումներով։',
   notice_transferred_to_you:
     '{from} ձեզ է փոխանցել @{username} բոտը։ Այն /mybots ցուցակում է և ունի նոր տոկեն։',
   notice_transfer_offered:

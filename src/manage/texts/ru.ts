@@ -1,4 +1,4 @@
-/** What the management bot says in Russian. */
+/** Russian texts of the management bot. */
 import type { ManageTexts } from './en.js';
 
 export const ru: ManageTexts = {
@@ -16,23 +16,23 @@ export const ru: ManageTexts = {
   command_setwriters: 'выбрать, кто может писать боту',
   command_transfer: 'передать бота другому человеку',
   command_deletebot: 'удалить бота',
-  command_cancel: 'прервать начатое',
+  command_cancel: 'отменить текущий шаг',
   command_help: 'что умеет этот бот',
 
   start: 'Здравствуйте! С моей помощью вы создаёте ботов и управляете ими.\n\n{commands}',
   help: 'Вот что я умею:\n\n{commands}',
   unknown: 'Не понимаю. /help покажет, что я умею.',
-  cancelled: 'Остановлено. /help покажет, что я умею.',
-  nothing_to_cancel: 'Останавливать нечего.',
-  failed: 'У нас что-то пошло не так, и дальше ничего не сделано. Попробуйте ещё раз.',
+  cancelled: 'Отменено. /help покажет, что я умею.',
+  nothing_to_cancel: 'Отменять нечего.',
+  failed: 'Что-то пошло не так. Попробуйте ещё раз.',
   later: 'Сейчас сервис не может этого сделать. Попробуйте чуть позже.',
   old_button: 'Эта кнопка устарела. Отправьте /mybots, чтобы получить новые.',
   not_yours: 'Этот бот не ваш.',
-  expired: 'Прошло слишком много времени. Начните, пожалуйста, сначала.',
+  expired: 'Срок этого вопроса истёк. Начните, пожалуйста, сначала.',
 
   ask_new_name: 'Новый бот. Как его назвать? Имя потом можно изменить.',
   ask_new_username:
-    'Хорошо. Теперь выберите имя пользователя для {name}: от 3 до 32 латинских букв, цифр и подчёркиваний, с «bot» на конце. Например: weather_bot.',
+    'Теперь выберите имя пользователя для {name}: от 3 до 32 латинских букв, цифр и подчёркиваний, с «bot» на конце. Например: weather_bot.',
   name_invalid: 'Так назвать бота нельзя. Отправьте другое имя.',
   name_too_long: 'Слишком длинное имя: не больше 64 символов. Отправьте покороче.',
   username_invalid:
@@ -52,7 +52,7 @@ export const ru: ManageTexts = {
   button_transfer: 'Передать',
   button_delete: 'Удалить',
   button_back: '« Назад',
-  button_to_list: '« К списку',
+  button_to_list: '« Все боты',
   button_cancel: 'Отмена',
 
   token_page: 'Токен бота @{username}. У кого токен, тот и управляет ботом.',
@@ -131,7 +131,7 @@ export const ru: ManageTexts = {
   notice_webhook_failing:
     'Вебхук бота @{username} не работает с {since}. Последняя ошибка: {error}\n\nОбновления ждут до 24 часов.',
   notice_webhook_removed:
-    'Вебхук бота @{username} снят: его получатель 23 часа отвечал, что больше не существует. Теперь бот получает обновления опросом.',
+    'Вебхук бота @{username} снят, потому что его получатель 23 часа отвечал 410 Gone. Теперь бот может получать обновления опросом.',
   notice_transferred_to_you: '{from} передаёт вам бота @{username}. Он уже в /mybots, и у него новый токен.',
   notice_transfer_offered:
     '{from} хочет передать вам бота @{username}. Принимаете? Предложение действует неделю.',

@@ -16,23 +16,23 @@ export const uz: ManageTexts = {
   command_setwriters: 'botga kim yoza olishini tanlash',
   command_transfer: 'botni boshqa odamga topshirish',
   command_deletebot: 'botni oʻchirish',
-  command_cancel: 'boshlangan ishni toʻxtatish',
+  command_cancel: 'joriy qadamni bekor qilish',
   command_help: 'bu bot nimalarga qodir',
 
   start: 'Salom! Men bilan botlar yaratasiz va ularni boshqarasiz.\n\n{commands}',
   help: 'Men quyidagilarni qila olaman:\n\n{commands}',
   unknown: 'Tushunmadim. Nimalar qila olishimni /help koʻrsatadi.',
-  cancelled: 'Toʻxtatildi. Nimalar qila olishimni /help koʻrsatadi.',
-  nothing_to_cancel: 'Toʻxtatadigan narsa yoʻq.',
-  failed: 'Bizda nimadir xato ketdi va boshqa hech narsa qilinmadi. Qayta urinib koʻring.',
+  cancelled: 'Bekor qilindi. Nimalar qila olishimni /help koʻrsatadi.',
+  nothing_to_cancel: 'Bekor qiladigan narsa yoʻq.',
+  failed: 'Nimadir xato ketdi. Qayta urinib koʻring.',
   later: 'Xizmat hozir buni bajara olmaydi. Birozdan keyin qayta urinib koʻring.',
   old_button: 'Bu tugma eskirgan. Yangilarini olish uchun /mybots yuboring.',
   not_yours: 'Bu bot sizniki emas.',
-  expired: 'Juda koʻp vaqt oʻtdi. Iltimos, boshidan boshlang.',
+  expired: 'Bu savolning muddati oʻtdi. Iltimos, boshidan boshlang.',
 
   ask_new_name: 'Yangi bot. Uni qanday nomlaymiz? Nomni keyin oʻzgartirish mumkin.',
   ask_new_username:
-    'Yaxshi. Endi {name} uchun foydalanuvchi nomini tanlang: 3 tadan 32 tagacha lotin harfi, raqam va pastki chiziq, oxiri «bot» bilan tugaydi. Masalan: weather_bot.',
+    'Endi {name} uchun foydalanuvchi nomini tanlang: 3 tadan 32 tagacha lotin harfi, raqam va pastki chiziq, oxiri «bot» bilan tugaydi. Masalan: weather_bot.',
   name_invalid: 'Botni bunday nomlab boʻlmaydi. Boshqa nom yuboring.',
   name_too_long: 'Nom juda uzun: koʻpi bilan 64 ta belgi. Qisqarogʻini yuboring.',
   username_invalid:
@@ -51,7 +51,7 @@ export const uz: ManageTexts = {
   button_transfer: 'Topshirish',
   button_delete: 'Oʻchirish',
   button_back: '« Orqaga',
-  button_to_list: '« Roʻyxatga',
+  button_to_list: '« Barcha botlar',
   button_cancel: 'Bekor qilish',
 
   token_page: '@{username} botining tokeni. Token kimda boʻlsa, bot oʻshaning qoʻlida.',
@@ -129,7 +129,7 @@ export const uz: ManageTexts = {
   notice_webhook_failing:
     '@{username} botining vebhuki {since} dan beri ishlamayapti. Oxirgi xato: {error}\n\nYangilanishlar 24 soatgacha kutadi.',
   notice_webhook_removed:
-    '@{username} botining vebhuki olib tashlandi: uning serveri 23 soat davomida endi yoʻqligini bildirib turdi. Endi bot yangilanishlarni soʻrov orqali oladi.',
+    '@{username} botining vebhuki olib tashlandi, chunki uning serveri 23 soat davomida 410 Gone deb javob berdi. Endi bot yangilanishlarni soʻrov orqali olishi mumkin.',
   notice_transferred_to_you:
     '{from} sizga @{username} botini topshirdi. U /mybots roʻyxatida, tokeni ham yangi.',
   notice_transfer_offered:
