@@ -35,7 +35,7 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- The previous change was made while no log existed.
+      -- The log lacks a change: it did not exist when the previous change was made.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

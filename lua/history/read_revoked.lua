@@ -1,13 +1,13 @@
 --[[
-@summary Reads what was revoked lately, a page at a time: the first from a time on.
-@why     Older ones are trimmed between two pages, so a place in the list is none to go on from.
+@summary Reads recent revocations, one page at a time, starting at a given time.
+@why     Old entries are trimmed between two pages, so an index would not be a reliable position.
 @flag    no-writes
 @key     revoked  {NN}:revoked  ZSET
 @arg     from     int    ms
 @arg     count    int
 @ok      revoked  texts
 @ok      last     int    when the last of them was revoked, ms
-@ok      ties     int    how many of them were revoked in that ms
+@ok      ties     int    how many of them were revoked in that same ms
 ]]
 local found = redis.call('ZRANGE', revoked_key, from, '+inf', 'BYSCORE', 'LIMIT', '0', count, 'WITHSCORES')
 local revoked, last, ties = {}, from, 0

@@ -1,18 +1,18 @@
 --[[
 @summary Updates for bots in other partitions, in the order in which the chat changed. Needs chat.
 ]]
--- The second part of an entry's id is how many bytes were ever put into the outbox before it: the first one tells how many are left.
+-- An entry's id contains how many bytes were added to the outbox before it, so the first entry gives the current size.
 local function outbox_full(meta, outbox)
   local length = redis.call('XLEN', outbox)
   if length >= LIMITS.outbox_length_max then return true end
-  -- So few are within the bound, however large they are.
+  -- This few entries fit the limit in bytes, however large they are.
   if length < LIMITS.outbox_length_small then return false end
   local first = redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1)[1]
   return (redis.call('HGET', meta, 'ow') or 0) - first[1]:match('%d+$') >= LIMITS.outbox_bytes_max
 end
 
--- The bots that receive a message, an edit of it or that it was pinned, by its author or by who pins. In a group another bot's message reaches none but its author: two bots would
--- answer each other for ever.
+-- Returns the bots that receive a message, its edit, or a notice that it was pinned; `author` wrote or pinned it. In a
+-- group only the author receives a bot's message, because two bots could answer each other forever.
 local function receiving_bots(c, author)
   local by_bot = (',' .. c.bots .. ','):find(',' .. author .. ',', 1, true)
   return by_bot and not is_channel(c) and author or c.bots

@@ -1,9 +1,9 @@
 --[[
 @summary Deletes messages from a chat permanently. Needs partition, message, chat, changes, control, pin and post.
 ]]
--- Leaves a tombstone and ends the post (nil for none): record and journal. `header` is that of the record, whose date tells where the
--- message lies in Postgres. `at` names the
--- keys meta and journal and the prefixes of messages, posts and who acted.
+-- Replaces a message by a tombstone and deletes its post (nil for none), with journal entries. `header` is the
+-- record's; its date tells where the message is stored in Postgres. `at` contains the keys meta and journal, and the
+-- prefixes of messages, posts and actors.
 local function write_tombstone(at, chat, message_id, header, post)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id

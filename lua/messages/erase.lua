@@ -25,7 +25,8 @@
 @arg     run      text
 @arg     chat     text
 @arg     age_ms   int     younger messages in Redis are kept; the caller has checked those only in Postgres
-@arg     token    text    fill ticket if the chat is missing in Redis
+@arg     token    text    message ids, at most LIMITS.messages_batch_max, each followed by its post id or empty, and its
+                          date (s)
 @args    items    text    message ids, at most LIMITS.messages_batch_max, each followed by the id of the post that it is, or nothing, and its date (s)
 @ok      erased   int
 @err     stale_run
@@ -40,7 +41,7 @@ local seconds = now()
 local oldest = seconds - tonumber(age_ms) / 1000
 local found = {}
 for i = 1, #items, 3 do
-  -- Of a cold one a tombstone needs nothing but its version and its date.
+  -- A message that is only in Postgres needs a tombstone with nothing but its version and date.
   local header = header_of(message_key(items[i])) or {[3] = tonumber(items[i + 2]), [5] = 0, [6] = KIND_TEXT}
   if tonumber(items[i]) <= c.seq and header[6] ~= KIND_DELETED and header[3] <= oldest then
     found[#found + 1] = {id = items[i], post = tonumber(items[i + 1]), header = header}

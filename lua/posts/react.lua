@@ -114,7 +114,7 @@ set_field(p, 'v', version)
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 if answer then remember(request_key, answer) end
--- If the channel is unknown here, the script that sends the counts checks for bots.
+-- Schedules an update with the new counts, unless the channel has no bots. A channel that is not loaded may have some.
 if not c or c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
 end

@@ -33,7 +33,7 @@ if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if first then
   if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
-  -- A changed mask must be journaled.
+  -- A changed mask is journaled, so the journal must have room.
   if mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
   redis.call('HSET', state_key, 'poll', poll)
   set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[5], mask)

@@ -95,7 +95,7 @@ local retry = next_retry(at)
 local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
 if leave == 'now' or (leave == 'idle' and idle) then
   local due = retry
-  -- No other worker would notice the updates that were not read.
+  -- If updates remain unread, make the bot due now, because no other worker would notice them.
   local unread = leave == 'now' or r.updates == 0
   if unread and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
   local hold = present and r.hold or 0

@@ -26,7 +26,7 @@ export interface DrainContext {
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   /** Whether a drain may keep its lease for a while after the last update. */
   mayStay(): boolean;
-  /** Replaces `Service` in the header names. */
+  /** The word that replaces `Service` in header names such as `X-Service-Signature`. */
   readonly service: string;
   /** Called after every attempt. `dead` is set when the update will not be retried. */
   onOutcome?(

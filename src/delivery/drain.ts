@@ -125,7 +125,7 @@ export function startDrain(
     retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
   }
 
-  /** Sends as many updates as slots, breaker and pauses allow. */
+  /** Sends as many updates as free slots, the circuit breaker and pauses allow. */
   function open(): void {
     const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
     if (!sending() || outdated || !fresh || pauseLeft() > 0) return;
@@ -181,7 +181,7 @@ export function startDrain(
 
   function notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
-    // This process is short of connections.
+    // The fault is a lack of connections in this process, not the receiver.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
     // The webhook changed while the request was in flight, so its outcome says nothing about the present receiver.
     const former = !busy && to !== destination;

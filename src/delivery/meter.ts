@@ -7,7 +7,7 @@ import type { AttemptFacts } from './context.js';
 import { isDelivered, type Outcome } from './outcome.js';
 
 export interface DeliveryMeter {
-  /** Accepts the arguments of `DrainContext.onOutcome` without the bot. */
+  /** Records one attempt. Takes the arguments of `DrainContext.onOutcome` without the bot. */
   note(delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null, attempt: AttemptFacts): void;
   readonly figures: readonly Figure[];
   totals(): DeliveryFigures;

@@ -19,7 +19,7 @@ import { beginningOf, shownAnswer } from './outbound/redact.js';
 import { errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 
 export interface Recorder {
-  /** Accepts the arguments of `DrainContext.onOutcome`. */
+  /** Records one attempt. Takes the arguments of `DrainContext.onOutcome`. */
   note(
     bot: number,
     delivery: Delivery,

@@ -38,7 +38,7 @@ const idleSweepMs = 1_000;
 const sweepBotsMax = 100;
 /** Wake-ups handled at a time, per queue. */
 const checksMax = 64;
-/** Maximum number of bots that a sweep checks at a time in this process, because their wake-ups were not handled. */
+/** How many checks sweeps may run in this process at a time. Sweeps check bots whose wake-ups were not handled. */
 const unservedMax = 64;
 
 export function createDeliveryWorker({
@@ -64,7 +64,7 @@ export function createDeliveryWorker({
   const counting: DrainContext = {
     ...context,
     slots,
-    // The other half is reserved for bots that are woken.
+    // Drains may stay while less than half of the permits are in use. The rest is for bots that are woken.
     mayStay: () => drains.size < drainsMax / 2,
     onOutcome(bot, delivery, outcome, dead, facts) {
       if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
@@ -105,7 +105,8 @@ export function createDeliveryWorker({
     if (by === 'sweep' && permits.full) return;
     if (!drains.has(bot)) await permits.acquire();
     else {
-      // A bot is woken only when nobody holds its lease. Without this note it would wait for the sweep.
+      // The running drain has already released its lease, because only bots without a lease are woken. Remember the
+      // wake-up; otherwise the bot would wait for the sweep.
       wokenAgain.add(bot);
       return;
     }

@@ -119,7 +119,7 @@ export function connectRedis({
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       const found = run && replication ? `${run}.${replication}` : null;
-      // With Sentinels, a server that is not the master means the Sentinels must be asked again.
+      // With Sentinels, disconnect from a server that is not the master. The client then asks the Sentinels again.
       const isUsable = typeof server === 'string' || /^role:master/m.test(info);
       if (isUsable && (await isAdmitted(found))) runId = found;
       else {
@@ -150,11 +150,11 @@ export function connectRedis({
     return may;
   }
 
-  /** Clocks drift apart: it is asked for again at intervals, and soon after a late answer. */
+  /** Reads the server's clock. Repeated at intervals, because clocks drift, and soon after a slow reply. */
   async function readClock(): Promise<void> {
     const sent = performance.now();
     clockReadAt = sent;
-    // A failed reading is made up for by the next one.
+    // Ignore a failed reading: the next one follows soon.
     const time = (await client.time().catch(() => null)) as [string, string] | null;
     if (time !== null && !setClock(time, sent, performance.now()))
       clockReadAt = performance.now() - limits.clock_read_ms + limits.clock_reread_ms;

@@ -1,6 +1,6 @@
-/** Sets of small numbers as people write them: `0-3, 7`. */
+/** Parses lists of small numbers and ranges, such as `0-3, 7`. */
 
-/** Reads `0-3`, `7` and the like, in any order. Null for anything else, and for numbers from `bound` on. */
+/** Parses a list such as `0-3, 7`, in any order. Returns null for malformed text and for numbers of `bound` or more. */
 export function parseRanges(texts: readonly string[], bound: number): number[] | null {
   const found = new Set<number>();
   for (const text of texts.flatMap((each) => each.split(',')).filter(Boolean)) {

@@ -145,7 +145,7 @@ export interface StoreOptions {
   readonly botsPerOwner?: number | undefined;
   /** Settings RATE_PER_…; absent ones are unlimited. */
   readonly rates?: Rates;
-  /** Settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL; no bound if absent. */
+  /** Settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL; unlimited if absent. */
   readonly uploadBounds?: UploadBounds;
   /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; unlimited if absent. */
   readonly guessing?: Guessing;

@@ -87,7 +87,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#fail(fault);
   }
 
-  /** An error status needs no complete body. A success does. */
+  /** An error status counts even if the body is incomplete; a success needs a complete body. */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);
     else this.#end({ kind: 'failed', reason, message, latencyMs: this.#latencyMs() }, false);

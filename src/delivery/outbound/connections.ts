@@ -113,7 +113,7 @@ export class Connections {
   #start(client: Client, request: Request, answer: Answer): void {
     answer.onEnd = (complete) => {
       if (!complete) this.#drop(client);
-      // The client is still processing the end of the answer.
+      // Deferred, because the client is still processing the end of the answer.
       queueMicrotask(() => this.#next(complete ? client : undefined));
     };
     client.dispatch({ method: 'POST', ...request }, answer);

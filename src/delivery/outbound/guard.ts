@@ -14,9 +14,9 @@ export interface Guard {
    */
   addressesOf(target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]>;
   /**
-   * Reads and vets the URL that a bot sets. Errors: `webhook_url_invalid`, `webhook_url_not_https`,
-   * `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour §10). `count` is called before
-   * name servers are asked; what it throws is the answer.
+   * Reads and vets the URL of a new webhook. Errors: `webhook_url_invalid`, `webhook_url_not_https`,
+   * `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour §10), and those of
+   * `count`, which is called before any DNS query.
    */
   vet(
     url: string,

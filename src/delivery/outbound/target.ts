@@ -29,7 +29,7 @@ const withScheme = (url: string): string =>
 export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 
-/** A label that claims to be Punycode must decode. The URL parser of Node.js 24 takes others too. */
+/** A label that starts with `xn--` must be valid Punycode. The URL parser of Node.js 24 also accepts invalid labels. */
 const isName = (host: string) =>
   host.length <= 253 &&
   host.split('.').every((label) => label.length >= 1 && label.length <= 63) &&

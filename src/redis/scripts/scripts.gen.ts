@@ -153,7 +153,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; fields: unknown };
   };
-  /** Reads what was revoked lately, a page at a time: the first from a time on. */
+  /** Reads recent revocations, one page at a time, starting at a given time. */
   'history/read_revoked': {
     keys: { revoked: string };
     args: { from: number | string; count: number | string };

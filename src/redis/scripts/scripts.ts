@@ -181,7 +181,7 @@ export function createRunner({
   ): Promise<unknown> {
     for (const whole of [false, true]) {
       try {
-        // Its own error can be ignored: the script's reply reports the same problem.
+        // Ignore errors of ASKING itself: the script's reply reports the same problem.
         if (asking) node.send(new AskingCommand()).catch(() => undefined);
         return await node.send(
           whole

@@ -103,7 +103,7 @@ export function withOwnAddresses(text: string, entities: readonly Entity[]): rea
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);
-  // In `example.com:8080` the colon precedes a port.
+  // Not a scheme: in `example.com:8080` the colon precedes a port.
   const bare = scheme === null || (!scheme[0].endsWith('//') && /^[^:]*\.[^:.]+:\d/.test(link));
   const web = webLink.exec(bare ? `http://${link}` : link);
   if (web === null) return null;

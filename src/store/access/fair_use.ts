@@ -41,7 +41,7 @@ export interface FairUse {
    * people and bots do not use up each other's calls. Error: `too_many_requests`.
    */
   person(user: number, chat: ChatRef | null, weight: number): Promise<void> | undefined;
-  /** Counts what a call of a bot or a person costs beyond itself as so many more of its calls. Error: `too_many_requests`. */
+  /** Counts additional calls of a bot or person, for a call that costs more than one. Error: `too_many_requests`. */
   more(caller: { readonly id: number; readonly isBot: boolean }, calls: number): Promise<void> | undefined;
   /** Counts a client's request; undefined if addresses are unlimited. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;

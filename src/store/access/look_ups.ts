@@ -1,10 +1,10 @@
-/** How many host names a bot and its owner may have looked up: each asks the name servers of the installation. */
+/** Limits the DNS lookups that a bot and its owner may cause, because they use the installation's name servers. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { StoreContext } from '../core/context.js';
 
 export interface LookUps {
-  /** Counts a look-up for a person, by one of their bots or null by themselves. Error: `too_many_requests`. */
+  /** Counts a lookup of a person's bot, or of the person if `bot` is null. Error: `too_many_requests`. */
   take(owner: number, bot: number | null): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export function createLookUps({ scripts, keys }: StoreContext): LookUps {
 
   return {
     async take(owner, bot) {
-      // What one bot is refused takes nothing from the others.
+      // The bot's own limit comes first, so that its rejected lookups take nothing from the owner's other bots.
       if (bot !== null) await takeOf(bot, limits.host_look_ups_per_bot_max);
       await takeOf(owner, limits.host_look_ups_per_owner_max);
     },

@@ -1,10 +1,10 @@
-/** How many bytes a person and their bots together may upload in a day, and how many may be stored, on all nodes. */
+/** Limits the bytes that a person and their bots together may upload per day and store in total, over all nodes. */
 import { ApiError, fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/stored_files.js';
 import type { StoreContext } from '../core/context.js';
 
-/** What may be uploaded; 0 is no bound. */
+/** Upload limits in bytes; 0 means unlimited. */
 export interface UploadBounds {
   readonly bytesPerDay: number;
   readonly bytesTotal: number;
@@ -14,13 +14,13 @@ export interface Uploads {
   /** Counts an upload. Error: `too_many_requests`. */
   take(owner: number, bytes: number): Promise<void>;
   /**
-   * Counts a file that is about to be stored, as limits.stored_file_bytes_min if it is smaller. Not counted while Postgres is away:
-   * the bound of a day holds. Error: `too_much_stored`.
+   * Counts a file before it is stored, at least as limits.stored_file_bytes_min. While Postgres is unreachable nothing
+   * is counted, and only the daily limit applies. Error: `too_much_stored`.
    */
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
-  /** Says that these files are no longer stored. */
+  /** Removes files that are no longer stored from the count. */
   forgetStored(keys: readonly string[]): Promise<void>;
-  /** Bytes of stored files, and how many there may be at most; 0 for no bound. */
+  /** Bytes of stored files, and the limit; 0 means unlimited. */
   stored(owner: number): Promise<{ readonly bytes: number; readonly max: number }>;
 }
 
@@ -46,7 +46,7 @@ export function createUploads(
     },
     async noteStored(owner, key, bytes) {
       const counted = Math.max(bytes, limits.stored_file_bytes_min);
-      // Without a bound it is counted too: one that is set later holds for what is stored.
+      // Count even without a limit, because a limit set later includes files that are already stored.
       const max = bytesTotal || Number.MAX_SAFE_INTEGER;
       const fits = await rows.noteStored(db, owner, key, counted, max).catch((error: unknown) => {
         if (error instanceof ApiError && error.kind === 'unavailable') return true;

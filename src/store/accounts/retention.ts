@@ -1,8 +1,10 @@
 /**
- * Removing messages and uploaded files past their age (behaviour §14). One process at a time drops the partitions of Postgres in which all
- * is past its age. Posts and pinned messages are erased first by the script that tells Postgres of it, so that reactions and
- * pins go with them. In a partition that holds more days than it should, for instance one from before partitions were, the oldest messages of each
- * chat are erased in that way as well. A walk that dies goes on where its last piece ended.
+ * Removes messages and uploaded files beyond their retention age (behaviour §14). Messages are stored in Postgres
+ * partitions by day. One process at a time drops the partitions in which all messages are too old. Before that, posts
+ * and pinned messages are erased with the script that journals deletions, so that reactions and pins are removed too.
+ * If a partition holds more days than it should, such as one created before messages were partitioned, the oldest
+ * messages of each chat are erased with that script instead. After a crash, the walk continues at its last completed
+ * step.
  */
 import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
@@ -41,20 +43,23 @@ export interface Removed {
 }
 
 export interface Retention {
-  /** Removes messages older than `ageMs` of each shard, for up to limits.retention_piece_ms each; the pins on them and the reactions to posts go with
-   * them. Those in a partition by day go once the whole partition is past that age. Counts those of a dropped partition as Postgres estimates them. Null when another process has that in hand, or the last pass ended within limits.retention_interval_ms. */
+  /**
+   * Removes messages older than `ageMs`, for up to limits.retention_piece_ms per shard, together with their pins and
+   * reactions. A daily partition is dropped once all of it is too old; its messages are counted as Postgres estimates
+   * them. Returns null if another process is doing it, or if the last pass ended within limits.retention_interval_ms.
+   */
   messages(ageMs: number): Promise<Removed | null>;
   /** Removes uploaded files older than `ageMs` in the same way. Pictures of bots are kept. */
   files(ageMs: number, files: AgedFiles): Promise<Removed | null>;
 }
 
-/** In a partition of messages, behind `message` of the chat where that is above 0, else behind the whole chat. */
+/** In a partition of messages: continue after `message` of the chat if it is above 0, else after the whole chat. */
 interface Place {
   readonly table: string;
   readonly chat: number;
   readonly user: number;
   readonly message: number;
-  /** Of a partition that is to be dropped: posts are done, pins are looked at. */
+  /** For a partition that will be dropped: its posts are erased, and pinned messages are next. */
   readonly pins: boolean;
 }
 const beginOf = (table: string): Place => ({
@@ -62,7 +67,7 @@ const beginOf = (table: string): Place => ({
   pins: false,
 });
 
-/** One piece of a pass. */
+/** One step of a pass. */
 interface Walk {
   readonly shard: StoreShard;
   readonly ageMs: number;
@@ -71,7 +76,7 @@ interface Walk {
   removed: number;
 }
 
-/** A partition that something is to be removed of; `span` where all of it is past its age. */
+/** A partition to clean up. `span` is set if all of it is too old, so it can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
@@ -79,10 +84,10 @@ interface Aged {
 
 export function createRetention({ db, shards, keys }: StoreContext, erase: Erase): Retention {
   const isOver = ({ until }: Walk) => performance.now() > until;
-  /** Rows of a partition that was moved are no longer this shard's. */
+  /** Whether the chat belongs to this shard. Rows of a partition that was moved stay behind on the old shard. */
   const isOwn = ({ shard }: Walk, chat: number) => shards.of(keys.partitions.of(chat)).id === shard.id;
 
-  /** False when the chat is no more: it ended with the account of its person. */
+  /** Erases messages of a chat. Returns false if the chat was deleted with its person's account. */
   async function eraseSome(walk: Walk, chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
     try {
       const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));
@@ -115,7 +120,7 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
     }
   }
 
-  /** Erases what is past its age in a partition that has younger messages too. Returns where to go on; null at its end. */
+  /** Erases old messages in a partition that also has younger ones. Returns where to continue; null at the end. */
   async function eraseIn(walk: Walk, place: Place): Promise<Place | null> {
     const { table } = place;
     let at = place;
@@ -140,7 +145,7 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
     }
   }
 
-  /** Erases messages of any chats, those of one chat side by side in one step. */
+  /** Erases messages of several chats, those of one chat together in one step. */
   async function eraseEach(walk: Walk, found: ReadonlyArray<rows.ChatRow & rows.RecordRow>): Promise<void> {
     for (let from = 0; from < found.length; ) {
       const { chat_id: id, user_id: user } = found[from] as rows.ChatRow;
@@ -153,8 +158,8 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
   }
 
   /**
-   * Erases what more than a row hangs on, of a partition that is to be dropped: posts, whose reactions end with them, and pinned
-   * messages. Returns where to go on; null at its end.
+   * Erases the messages of a partition to be dropped that have related data: posts with their reactions, and pinned
+   * messages. Returns where to continue; null at the end.
    */
   async function eraseHung(walk: Walk, place: Place): Promise<Place | null> {
     const { db: sql } = walk.shard;
@@ -189,12 +194,16 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
     const left = await eraseHung(walk, place);
     if (left !== null) return left;
     const count = await rows.estimateRows(walk.shard.db, span.name);
-    // What others hold now is left to the next pass, since to wait for it holds up everybody.
+    // A locked partition is left to the next pass, because waiting for the lock would block all other queries on the
+    // table.
     if (await dropSpan(walk.shard.pool, 'messages', span)) walk.removed += count;
     return null;
   }
 
-  /** By name: what is past its age altogether, and what holds more days than a partition of this age should. */
+  /**
+   * The partitions to clean up, sorted by name: those that are too old as a whole, and those that hold more days than
+   * they should.
+   */
   async function agedIn({ shard, ageMs }: Walk): Promise<Aged[]> {
     const { spans } = await readSpans(shard.pool, { table: 'messages' });
     const { days } = messagesByDay(Math.max(1, ageMs / day_ms));
@@ -226,7 +235,7 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
       limits.retention_interval_ms,
       beginOf(''),
-      // One that a program of before noted names no table.
+      // A position stored by an earlier release names no table.
       (_, place) => walkOn(walk, { ...beginOf(''), ...place }),
     );
     return step && { removed: walk.removed, more: !step.over };
@@ -262,7 +271,7 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
           if (await remove(key)) removed++;
         }
         const over = found.length < limits.retention_batch_max;
-        // What was counted and then never written has no place in the order of keys.
+        // Files that were counted but never written are not in the list of stored keys.
         if (over) await removeNoted(ageMs, remove, until);
         return { place: found.at(-1)?.key ?? after, over };
       });

@@ -14,9 +14,9 @@ export interface ActiveChat {
 
 export interface Activity {
   /**
-   * These chats of a person, the latest date first; of one second the greater id first. Reads the heads of all of them, which
-   * counts as one call of the person more for each `limits.heads_per_call`. With `goingOn` the order of up to
-   * `limits.chat_order_ms` ago holds, if this process still has it: pages behind the first read no heads. Error:
+   * Sorts a person's chats: latest date first, then the greater id first. Reads the heads of all of them, and counts
+   * one additional call of the person per `limits.heads_per_call` chats. With `goingOn`, reuses an order made up to
+   * `limits.chat_order_ms` ago, if this process still has it, so that later pages read no heads. Error:
    * `too_many_requests`.
    */
   order(user: number, chats: readonly ChatRef[], goingOn: boolean): Promise<readonly ActiveChat[]>;
@@ -29,7 +29,7 @@ export interface Activity {
 /** Chats per script call. */
 const chatsPerCall = 500;
 
-/** `count` counts calls of a person. */
+/** `count` counts additional calls of a person. */
 export function createActivity(
   { db, shards, scripts, keys }: StoreContext,
   count: (user: number, calls: number) => Promise<void> | undefined,
@@ -80,7 +80,7 @@ export function createActivity(
     return dates;
   }
 
-  /** By person, the latest made last. */
+  /** Recent orders by person, the newest last. */
   const orders = new Map<number, { readonly made: number; readonly order: readonly ActiveChat[] }>();
   let kept = 0;
 
@@ -129,7 +129,7 @@ export function createActivity(
       const order = chats
         .map((chat) => ({ chat, date: dates.get(chatText(chat)) ?? 0 }))
         .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-      // One page is all that most people have.
+      // Most people's chats fit one page, which needs no stored order.
       if (order.length > limits.page_size_default) keep(user, order);
       return order;
     },

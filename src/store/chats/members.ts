@@ -58,7 +58,7 @@ export interface Members {
    * chat was never opened or already has that state.
    */
   setBlocked(bot: number, user: number, blocked: boolean): Promise<void>;
-  /** If the person is the chat's creator, makes the first administrator who is a person the creator. */
+  /** Transfers a chat from its creator to the first administrator who is a person. Does nothing if `from` is not the creator. */
   passOn(chat: ChatRef, from: number): Promise<void>;
   /** Sends pending member events of a chat to its bots, in order. */
   postEvents(chat: ChatRef): Promise<void>;

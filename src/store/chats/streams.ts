@@ -182,7 +182,7 @@ export function createStreams(
 
   let ticks = 0;
   const timer = setInterval(() => {
-    // The hint that a chat list changed may be lost too.
+    // Reload the chat list regularly, because the hint about its change may be lost.
     const anew = ++ticks % reloadTicks === 0;
     for (const stream of open) stream.look(undefined, anew);
   }, limits.poll_tick_ms);

@@ -155,7 +155,7 @@ export interface MessageRecord extends MessageHeader {
 }
 
 const headerLength = 9;
-/** Place of the kind in the header. */
+/** Index of the kind in the header. */
 const kindField = 5;
 export const recordFormat = 1;
 
@@ -167,7 +167,7 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/** The kind of a message with this content. */
+/** The message kind for a content. */
 export const kindOfContent = ({ media, object }: Content): MessageKind =>
   media !== undefined ? messageKinds.media : object !== undefined ? messageKinds.object : messageKinds.text;
 
@@ -286,7 +286,7 @@ export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
 
-/** Whether a record is what a deleted message leaves behind. */
+/** Whether a record is a tombstone, which replaces a deleted message. */
 export function isTombstone(bytes: Buffer): boolean {
   let at = 1;
   for (let i = 0; i < kindField; i++) at += intSize(bytes, at);
@@ -294,8 +294,8 @@ export function isTombstone(bytes: Buffer): boolean {
 }
 
 /**
- * The day on which a message was sent, of its record: days since 1970 in UTC, below 2^16. 0 where the date is not spelled as every
- * program spells one of this century: such bytes are no record.
+ * The day a message was sent: days since 1970 in UTC, below 2^16. Returns 0 if the date is not encoded as a 32-bit
+ * integer, because such bytes are not a record.
  */
 export function messageDay(bytes: Buffer): number {
   const at = 2 + intSize(bytes, 2);

@@ -139,7 +139,7 @@ const bot: Kind<Bot> = {
   async loadMany(sql, ids) {
     return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
-  // Copies made by releases without localised names lack `names`.
+  // Older releases stored copies without `names`.
   read: ([owner, username, name, token, names = {}, state = ''], id) =>
     ({ id, owner, username, name, token, names, state: state || undefined, prepared: undefined }) as Bot,
 };
@@ -159,7 +159,7 @@ const user: Kind<User> = {
       }
     );
   },
-  // Copies made by releases without this setting lack `addToGroups`.
+  // Older releases stored copies without `addToGroups`.
   read: (
     [externalId, firstName, lastName, username, languageCode, tokens, state = '', addToGroups = 'everyone'],
     id,
@@ -219,7 +219,7 @@ const descriptions: Kind<Descriptions> = {
     const row = await loadDescriptions(sql, id);
     return row && { version: row.version, fields: [row.descriptions, row.short_descriptions, row.pictures] };
   },
-  // Copies made by releases without pictures lack `pictures`.
+  // Older releases stored copies without `pictures`.
   read: ([description, shortDescription, pictures = {}]) =>
     ({ description, shortDescription, pictures }) as Descriptions,
 };

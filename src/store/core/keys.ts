@@ -45,7 +45,10 @@ export interface Keys {
    * JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
    */
   journal(partition: number): string;
-  /** STREAM of `version-bytes before`: updates for bots of other partitions. Bounded by limits.outbox_length_max and outbox_bytes_max. */
+  /**
+   * STREAM of `version-bytes`, where bytes counts what was added before: updates for bots of other partitions. Bounded
+   * by limits.outbox_length_max and outbox_bytes_max.
+   */
   outbox(partition: number): string;
   /** Key prefix, one ZSET per person with open windows: node → expiry (ms). Expires. Bounded by the number of nodes. */
   windowsRoot(partition: number): string;

@@ -160,7 +160,7 @@ export function createForwarder(
     if (!detour) {
       detours.set(source, { owed: new Set(failed.keys()), passed: batch.last, tried: performance.now() });
     } else {
-      // Also correct if the detour ended meanwhile: everything is then read again.
+      // If the detour ended meanwhile, this has no effect, and everything is read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }

@@ -8,7 +8,7 @@ import { readUpdate, type UpdateEntry } from '../updates/queues.js';
 /** An update to be delivered. */
 export interface Delivery {
   readonly id: string;
-  /** The chat whose order the update keeps. */
+  /** The update is delivered in the order of this chat. */
   readonly chat: string;
   /** creation time, ms, Redis time */
   readonly made: number;
