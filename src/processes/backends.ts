@@ -329,7 +329,7 @@ export async function openBackends(
     if (first) await checkPartitions(first.client, keys);
     await openPartitions(connection, recovery, config.PARTITIONS);
   });
-  await memory.look();
+  await memory.check();
   memory.start();
   const ring = createRing({ connection, runner, keys, secrets, onError: onError('redis') });
   await ring.join(log);

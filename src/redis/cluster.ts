@@ -39,9 +39,9 @@ interface View {
   readonly ranges: readonly SlotRange[];
 }
 
-const lookMs = 1_000;
+const refreshMs = 1_000;
 /** Minimum time between two requested refreshes. */
-const lookPauseMs = 50;
+const refreshPauseMs = 50;
 /** A server that answers more slowly is ignored for this refresh. */
 const viewMsMax = 1_000;
 /** How long to keep the connection to a server without slots, because calls may be in flight. */
@@ -80,7 +80,7 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
   const waiting = createWaiting();
   const listeners: Array<() => void> = [];
   let closed = false;
-  let looking = false;
+  let refreshing = false;
   let again = false;
 
   function firstPartitionOf(connection: RedisConnection): number | null {
@@ -95,7 +95,7 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
       const onChange = () => {
         waiting.wake();
         // A disconnected server may have been replaced.
-        if (connections.get(url)?.runId() === null) lookSoon();
+        if (connections.get(url)?.runId() === null) refreshSoon();
       };
       connection = connectRedis({
         ...{ url, name, onChange },
@@ -118,7 +118,7 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
     return moved;
   }
 
-  function tellMoved(): void {
+  function notifyMoved(): void {
     waiting.wake();
     for (const listener of listeners) listener();
   }
@@ -129,7 +129,7 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
     let moved = false;
     for (const { start, end, url } of ours) if (own(start, end, url)) moved = true;
     closeUnowned();
-    if (moved) tellMoved();
+    if (moved) notifyMoved();
   }
 
   function closeUnowned(): void {
@@ -163,30 +163,30 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
     }
   }
 
-  async function look(): Promise<void> {
+  async function refresh(): Promise<void> {
     const usable = [...connections.values()].filter((connection) => connection.runId() !== null);
     const view =
       newest(await Promise.all(usable.map(viewOf))) ?? newest(await Promise.all(seeds.map(viewOfSeed)));
     if (view && !closed) apply(view);
   }
 
-  function lookSoon(): void {
+  function refreshSoon(): void {
     again = true;
-    if (looking || closed) return;
-    looking = true;
+    if (refreshing || closed) return;
+    refreshing = true;
     (async () => {
       while (again && !closed) {
         again = false;
-        await look().catch((error: Error) => onError?.(error));
-        if (again) await sleep(lookPauseMs);
+        await refresh().catch((error: Error) => onError?.(error));
+        if (again) await sleep(refreshPauseMs);
       }
-      looking = false;
+      refreshing = false;
     })();
   }
 
-  const timer = setInterval(lookSoon, lookMs);
+  const timer = setInterval(refreshSoon, refreshMs);
   timer.unref();
-  lookSoon();
+  refreshSoon();
 
   function nodes(): RedisConnection[] {
     return [...new Set(slots.map((slot) => owners[slot] ?? null))].filter((node) => node !== null);
@@ -195,8 +195,8 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
   function learn(refusal: string, from: string): void {
     const redirection = readRedirection(refusal, from);
     if (redirection?.kind !== 'MOVED') return;
-    if (own(redirection.slot, redirection.slot, redirection.url)) tellMoved();
-    lookSoon();
+    if (own(redirection.slot, redirection.slot, redirection.url)) notifyMoved();
+    refreshSoon();
   }
 
   const at = (partition: number) => owners[slots[partition] as number] ?? null;

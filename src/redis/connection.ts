@@ -192,27 +192,27 @@ export function connectRedis({
    * connection is closed. Silence is measured in timer ticks rather than time: if this process itself was blocked,
    * answers may be waiting in the socket, and the late tick counts once.
    */
-  let silence = { bytes: 0, looks: 0 };
+  let silence = { bytes: 0, ticks: 0 };
   let watch: NodeJS.Timeout | undefined;
-  function look(): void {
+  function checkSilence(): void {
     if (client.commandQueue.length === 0) {
       clearInterval(watch);
       watch = undefined;
     }
     const bytes = client.stream?.bytesRead ?? 0;
     const owed = client.commandQueue.length > 0 && bytes === silence.bytes;
-    silence = { bytes, looks: owed ? silence.looks + 1 : 0 };
-    setSilent(silence.looks * watchMs >= limits.redis_silence_ms);
+    silence = { bytes, ticks: owed ? silence.ticks + 1 : 0 };
+    setSilent(silence.ticks * watchMs >= limits.redis_silence_ms);
     if (self.runId() !== null && performance.now() - clockReadAt > limits.clock_read_ms) void readClock();
-    if (silence.looks * watchMs < limits.redis_command_timeout_ms) return;
-    silence.looks = 0;
+    if (silence.ticks * watchMs < limits.redis_command_timeout_ms) return;
+    silence.ticks = 0;
     client.disconnect(true);
   }
 
   /** The timer runs only while answers are owed. */
   const sendCommand = client.sendCommand.bind(client);
   client.sendCommand = (command, stream) => {
-    watch ??= setInterval(look, watchMs).unref();
+    watch ??= setInterval(checkSilence, watchMs).unref();
     return sendCommand(command, stream);
   };
   const self: RedisConnection = {

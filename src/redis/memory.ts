@@ -12,7 +12,7 @@ export interface MemoryWatch {
   /** Whether any server is full. */
   anyFull(): boolean;
   /** Checks every server now. */
-  look(): Promise<void>;
+  check(): Promise<void>;
   start(): void;
   stop(): void;
 }
@@ -31,7 +31,7 @@ const numberIn = (info: string, name: string): number =>
 export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions): MemoryWatch {
   let full: ReadonlySet<RedisConnection> = new Set();
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> | undefined;
+  let checking: Promise<void> | undefined;
   /** Some call has read the flag since the last check. */
   let asked = true;
 
@@ -49,7 +49,7 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
     }
   }
 
-  async function lookNow(): Promise<void> {
+  async function checkNow(): Promise<void> {
     const servers = connection.nodes();
     const found = await Promise.all(servers.map(isFullNow));
     const before = full;
@@ -58,11 +58,11 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
       if (before.has(server) !== full.has(server)) onChange?.(full.has(server), server);
   }
 
-  function look(): Promise<void> {
-    looking ??= lookNow().finally(() => {
-      looking = undefined;
+  function check(): Promise<void> {
+    checking ??= checkNow().finally(() => {
+      checking = undefined;
     });
-    return looking;
+    return checking;
   }
 
   return {
@@ -74,12 +74,12 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
       asked = true;
       return full.size > 0;
     },
-    look,
+    check,
     start() {
       timer ??= setInterval(() => {
         if (!asked && full.size === 0) return;
         asked = false;
-        void look();
+        void check();
       }, limits.redis_memory_look_ms);
       timer.unref();
     },

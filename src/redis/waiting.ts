@@ -16,22 +16,22 @@ export function createWaiting(): Waiting {
   const waiting = new Set<() => void>();
   return {
     wake() {
-      for (const look of [...waiting]) look();
+      for (const recheck of [...waiting]) recheck();
     },
     until(holds, msMax) {
       if (holds()) return Promise.resolve();
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
-          waiting.delete(look);
+          waiting.delete(recheck);
           reject(unavailable(`Redis was unreachable for ${Math.round(msMax)} ms`));
         }, msMax);
-        const look = () => {
+        const recheck = () => {
           if (!holds()) return;
           clearTimeout(timer);
-          waiting.delete(look);
+          waiting.delete(recheck);
           resolve();
         };
-        waiting.add(look);
+        waiting.add(recheck);
       });
     },
   };

@@ -274,7 +274,7 @@ test('a server that is nearly full refuses what grows before Redis does, until i
   const used = Number(/^used_memory:(\d+)/m.exec(await straight.client.info('memory'))?.[1]);
   const setTo = async (percent: number) => {
     await straight.client.config('SET', 'maxmemory', `${Math.round((used * 100) / percent)}`);
-    await memory.look();
+    await memory.check();
   };
   await setTo(limits.redis_full_percent - 5);
   expect(watched.isFull(partition)).toBe(false);
@@ -286,10 +286,10 @@ test('a server that is nearly full refuses what grows before Redis does, until i
   expect(await sendBy(watched, 'r2')).toMatchObject({ status: 'ok', message_id: 2 });
   // Without `maxmemory` a setting says how much is too much.
   await straight.client.config('SET', 'maxmemory', '0');
-  await memory.look();
+  await memory.check();
   expect(watched.isFull(partition)).toBe(false);
   const bounded = createMemoryWatch({ connection: straight, bytesMax: used });
-  await bounded.look();
+  await bounded.check();
   expect(bounded.anyFull()).toBe(true);
 });
 

@@ -6,8 +6,8 @@ import { noteAudit } from './audit.js';
 import { roomForBot, type StoredToken } from './bots.js';
 import { tellPerson } from './notices.js';
 
-/** What a transfer makes anew. */
-export interface Anew {
+/** What a transfer makes credentials. */
+export interface NewCredentials {
   readonly token: StoredToken;
   /** sealed signing secret of the webhook; the former one signs until `overlapMs` later */
   readonly signing: Buffer;
@@ -49,20 +49,26 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
  * The change itself. People are locked before bots, as where a bot is created. What was shown to the former owner dies: the
  * token at once, the signing secret as after a rotation.
  */
-async function handOver(sql: Sql, bot: number, from: number, to: number, anew: Anew): Promise<void> {
-  await roomForBot(sql, to, anew.botsMax);
+async function handOver(
+  sql: Sql,
+  bot: number,
+  from: number,
+  to: number,
+  credentials: NewCredentials,
+): Promise<void> {
+  await roomForBot(sql, to, credentials.botsMax);
   await lockOwned(sql, bot, from);
   await sql.query(
     `update bots set owner_id = $2, owned_since = now(), token_hmac = $3, token_box = $4,
             version = nextval('control_versions'), write_version = nextval('control_versions')
       where id = $1`,
-    [bot, to, anew.token.lookup, anew.token.box],
+    [bot, to, credentials.token.lookup, credentials.token.box],
   );
   await sql.query(
     `update webhooks set former_signing_box = signing_box, signing_box = $2,
             former_until = now() + $3::bigint * interval '1 millisecond', version = nextval('control_versions')
       where bot_id = $1`,
-    [bot, anew.signing, anew.overlapMs],
+    [bot, credentials.signing, credentials.overlapMs],
   );
   await sql.query('delete from bot_transfers where bot_id = $1', [bot]);
   await noteAudit(sql, bot, { type: 'user', id: from }, 'transferred', { from, to });
@@ -119,7 +125,7 @@ export function transferBot(
   bot: number,
   owner: number,
   username: string,
-  anew: Anew,
+  credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
     // Who is no owner learns nothing of the username. People are locked first: the bot is looked at again behind them.
@@ -128,7 +134,7 @@ export function transferBot(
     ]);
     checkOwner(row, owner);
     const to = await findRecipient(sql, owner, username);
-    await handOver(sql, bot, owner, to, anew).catch(ownCountAsRecipients);
+    await handOver(sql, bot, owner, to, credentials).catch(ownCountAsRecipients);
     await tellRecipient(sql, 'transferred_to_you', bot, owner, to);
     return true;
   });
@@ -160,7 +166,12 @@ export function offerBot(
 const offered = 'bot_id = $1 and to_id = $2 and expires_at > now()';
 
 /** Gives a bot to the person to whom it was offered. Errors: `transfer_not_found`, `too_many_bots`. */
-export function acceptBot(db: Database, bot: number, user: number, anew: Anew): Promise<boolean> {
+export function acceptBot(
+  db: Database,
+  bot: number,
+  user: number,
+  credentials: NewCredentials,
+): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [offer] = await sql.query<{ from_id: number }>(
       // Another answer to it waits, and then finds it gone.
@@ -168,7 +179,7 @@ export function acceptBot(db: Database, bot: number, user: number, anew: Anew): 
       [bot, user],
     );
     if (offer === undefined) return fail('transfer_not_found');
-    await handOver(sql, bot, offer.from_id, user, anew);
+    await handOver(sql, bot, offer.from_id, user, credentials);
     await tellOfferer(sql, 'transfer_accepted', bot, offer.from_id, user);
     return true;
   });

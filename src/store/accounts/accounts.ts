@@ -57,7 +57,7 @@ const flush_wait_ms = 1_000;
 /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createAccounts(
   { db, shards, scripts, keys }: StoreContext,
-  anew: Database,
+  rawDb: Database,
   parts: {
     readonly control: ControlCopies;
     readonly auth: Auth;
@@ -257,7 +257,7 @@ export function createAccounts(
     let taken: number | undefined;
     let gone: ChatRef[] = [];
     try {
-      const step = await rows.takeRemoval<Place>(anew, only, (sql, user, place) => {
+      const step = await rows.takeRemoval<Place>(rawDb, only, (sql, user, place) => {
         taken = user;
         // Postgres may roll back and rerun the transaction.
         gone = [];
@@ -266,7 +266,7 @@ export function createAccounts(
       await close(gone);
       return step;
     } catch (error) {
-      if (taken !== undefined) await rows.putOff(anew, taken, put_off_ms);
+      if (taken !== undefined) await rows.putOff(rawDb, taken, put_off_ms);
       throw error;
     }
   }

@@ -39,7 +39,7 @@ export interface Users {
 /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createUsers(
   context: StoreContext,
-  anew: Database,
+  rawDb: Database,
   control: ControlCopies,
   auth: Auth,
   identities: Identities,
@@ -55,7 +55,7 @@ export function createUsers(
     const lookup = secrets.lookup(token);
     const made = (await rows.addUserToken(on, user, name, lookup)) ?? fail('user_not_found');
     const isOwn = made.lookup === lookup.toString('base64');
-    if (!isOwn && !(await rows.replaceUserToken(anew, user, made.id, lookup))) fail('token_not_found');
+    if (!isOwn && !(await rows.replaceUserToken(rawDb, user, made.id, lookup))) fail('token_not_found');
     await control.refresh('user', user);
     return { id: made.id, token };
   }
@@ -75,7 +75,7 @@ export function createUsers(
       const id = await rows.createUser(db, user, lookupFor, linked?.within);
       await linked?.after();
       // An earlier run of this call created the person. Its token is unknown, because only the digest is stored.
-      if (token === '') ({ token } = await issue(id, '', anew));
+      if (token === '') ({ token } = await issue(id, '', rawDb));
       const created = await control.read('user', id);
       return { user: created as User, token };
     },

@@ -85,7 +85,7 @@ const asChange = (texts: Texts = {}): rows.TextsChange =>
 /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createBots(
   context: StoreContext,
-  anew: Database,
+  rawDb: Database,
   parts: {
     readonly control: ControlCopies;
     readonly auth: Auth;
@@ -172,7 +172,7 @@ export function createBots(
     },
     async token(owner, id) {
       await owned(owner, id);
-      return opened(id, await rows.showTokenBox(anew, id, owner));
+      return opened(id, await rows.showTokenBox(rawDb, id, owner));
     },
     async tokensOf(owner, ids) {
       const boxes = await rows.loadTokenBoxes(db, owner, ids);

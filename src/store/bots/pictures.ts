@@ -32,13 +32,13 @@ export interface Pictures {
 /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createPictures(
   context: StoreContext,
-  anew: Database,
+  rawDb: Database,
   control: ControlCopies,
   bots: Bots,
 ): Pictures {
   const { db } = context;
   return {
-    announce: (keys) => rows.noteUnused(anew, keys),
+    announce: (keys) => rows.noteUnused(rawDb, keys),
     async set(owner, bot, kind, picture) {
       const change = await rows.setPicture(db, bot, owner, kind, picture);
       if (change === null) {
@@ -49,12 +49,12 @@ export function createPictures(
       await control.refresh('descriptions', bot);
       return change;
     },
-    removed: (keys) => rows.forgetUnused(anew, keys),
+    removed: (keys) => rows.forgetUnused(rawDb, keys),
     async sweep(remove) {
       let all = 0;
       for (;;) {
         const gone = await rows.takeUnused(
-          anew,
+          rawDb,
           limits.unused_file_age_ms_min,
           limits.unused_files_batch_max,
           remove,

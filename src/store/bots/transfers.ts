@@ -43,7 +43,7 @@ export function createTransfers(
 ): Transfers {
   const { control, auth, webhooks, access } = parts;
 
-  function anew(id: number): rows.Anew {
+  function newCredentials(id: number): rows.NewCredentials {
     const token = makeToken('bot', id, randomBytes(32));
     return {
       token: { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) },
@@ -66,11 +66,11 @@ export function createTransfers(
         await rows.offerBot(db, id, owner, username, limits.transfer_offer_ms);
         return false;
       }
-      await handOver(id, () => rows.transferBot(db, id, owner, username, anew(id)));
+      await handOver(id, () => rows.transferBot(db, id, owner, username, newCredentials(id)));
       return true;
     },
     async acceptTransfer(user, id) {
-      await handOver(id, () => rows.acceptBot(db, id, user, anew(id)));
+      await handOver(id, () => rows.acceptBot(db, id, user, newCredentials(id)));
     },
     async withdrawTransfer(user, id) {
       await rows.withdrawOffer(db, id, user);

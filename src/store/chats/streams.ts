@@ -103,7 +103,7 @@ export function createStreams(
 ): Streams {
   const { scripts, keys } = context;
   const open = new Set<{
-    look: (partitions?: readonly number[], anew?: boolean) => void;
+    check: (partitions?: readonly number[], reloadList?: boolean) => void;
     stop: () => void;
     leave: () => void;
   }>();
@@ -183,8 +183,8 @@ export function createStreams(
   let ticks = 0;
   const timer = setInterval(() => {
     // Reload the chat list regularly, because the hint about its change may be lost.
-    const anew = ++ticks % reloadTicks === 0;
-    for (const stream of open) stream.look(undefined, anew);
+    const reloadList = ++ticks % reloadTicks === 0;
+    for (const stream of open) stream.check(undefined, reloadList);
   }, limits.poll_tick_ms);
   timer.unref();
 
@@ -204,7 +204,7 @@ export function createStreams(
 
     const onHint = (chat: ChatRef, partition: number) => (text: string) => {
       if (text.startsWith(actionHint)) listener.action(chat, text.slice(actionHint.length));
-      else look([partition]);
+      else check([partition]);
     };
 
     /** Adds newly opened or joined chats, and drops those that were left. */
@@ -299,8 +299,8 @@ export function createStreams(
       await Promise.all([...dirty].map(catchUp));
     }
 
-    function look(partitions: readonly number[] = [...byPartition.keys()], anew = false): void {
-      if (anew) stale = true;
+    function check(partitions: readonly number[] = [...byPartition.keys()], reloadList = false): void {
+      if (reloadList) stale = true;
       for (const partition of partitions) dirty.add(partition);
       if (!begun) return;
       // Failures are retried within a second. A slow chat list does not delay changes.
@@ -309,7 +309,7 @@ export function createStreams(
     }
 
     const handle = {
-      look,
+      check,
       stop() {
         if (!ended) count(user, -1, !unseen);
         ended = true;
@@ -327,7 +327,7 @@ export function createStreams(
     try {
       stopUser = await hints.listen(keys.userChannel(user), () => {
         stale = true;
-        look([]);
+        check([]);
       });
       await work();
       begun = true;
@@ -339,7 +339,7 @@ export function createStreams(
     listener.start(cursorText(cursors));
     if (closing) handle.leave();
     // Handle hints that arrived meanwhile.
-    else look([]);
+    else check([]);
     return handle.stop;
   };
 

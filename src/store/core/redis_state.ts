@@ -175,7 +175,7 @@ export function originOf(kind: string, field: string): Origin | undefined {
   return named?.[1];
 }
 
-const told = (origin: Origin): string =>
+const describeOrigin = (origin: Origin): string =>
   'rows' in origin
     ? `read back from ${origin.rows}`
     : 'again' in origin
@@ -187,7 +187,7 @@ export function describeRecords(): string[] {
   return redisRecords.flatMap(({ kind, what, fields }) => {
     const byOrigin = new Map<string, string[]>();
     for (const [name, origin] of Object.entries(fields)) {
-      const text = told(origin);
+      const text = describeOrigin(origin);
       byOrigin.set(text, [...(byOrigin.get(text) ?? []), name]);
     }
     return [...byOrigin].map(([text, names]) => {

@@ -17,7 +17,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   let timer: NodeJS.Timeout | undefined;
 
   /** Checks all watched posts with one script call per partition. */
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const byPartition = new Map<number, string[]>();
     for (const post of watched.keys()) {
       const list = byPartition.get(partitionOfPost(post)) ?? [];
@@ -39,7 +39,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   function add(post: number, listener: PostListener): void {
     watched.set(post, (watched.get(post) ?? new Set()).add(listener));
     // Ignore failures: the next check is a second later.
-    timer ??= setInterval(() => look().catch(() => undefined), limits.poll_tick_ms).unref();
+    timer ??= setInterval(() => check().catch(() => undefined), limits.poll_tick_ms).unref();
   }
 
   function remove(post: number, listener: PostListener): void {

@@ -36,7 +36,7 @@ interface Waiter {
   readonly bot: number;
   readonly name: string;
   /** makes the poll check its queue */
-  readonly rouse: () => void;
+  readonly requestCheck: () => void;
   /** ends the current wait */
   wake: () => void;
 }
@@ -51,7 +51,7 @@ export function createPolls(
   const waiters = new Map<string, Waiter>();
   let closing = false;
 
-  async function look(
+  async function check(
     bot: number,
     name: string,
     first: boolean,
@@ -118,7 +118,7 @@ export function createPolls(
             { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) },
             { polls: some.flatMap(({ bot, name }) => [String(bot), name]) },
           );
-          for (const name of wake) waiters.get(name)?.rouse();
+          for (const name of wake) waiters.get(name)?.requestCheck();
         }
       }),
     );
@@ -138,21 +138,21 @@ export function createPolls(
     const deadline = performance.now() + request.timeout * 1_000;
     let gone = false;
     let woken = false;
-    const rouse = () => {
+    const requestCheck = () => {
       woken = true;
       waiter.wake();
     };
-    const waiter: Waiter = { bot, name, rouse, wake: () => undefined };
+    const waiter: Waiter = { bot, name, requestCheck, wake: () => undefined };
     request.onGone(() => {
       gone = true;
       waiter.wake();
     });
     waiters.set(name, waiter);
-    const forget = auth.onForgotten(`bot:${bot}`, rouse);
+    const forget = auth.onForgotten(`bot:${bot}`, requestCheck);
     // Earlier updates sent no hint, so check the queue once the subscription is active. Do not wait for it, because it
     // may take long while Redis is unreachable.
-    const listening = hints.listen(keys.botChannel(bot), rouse);
-    listening.then(rouse, () => undefined);
+    const listening = hints.listen(keys.botChannel(bot), requestCheck);
+    listening.then(requestCheck, () => undefined);
     try {
       // The token may have been revoked before this poll subscribed to revocations.
       await checkToken(request);
@@ -172,7 +172,7 @@ export function createPolls(
         }
         woken = false;
         await checkToken(request);
-        const entries = await look(bot, name, false, request);
+        const entries = await check(bot, name, false, request);
         if (entries.length > 0) return entries;
       }
     } finally {
@@ -188,7 +188,7 @@ export function createPolls(
   return {
     async poll(bot, request) {
       const name = uniqueText();
-      const entries = await look(bot, name, true, request);
+      const entries = await check(bot, name, true, request);
       if (entries.length > 0 || request.timeout === 0 || closing) return entries;
       return wait(bot, name, request);
     },
@@ -196,7 +196,7 @@ export function createPolls(
     close() {
       closing = true;
       clearInterval(timer);
-      for (const waiter of waiters.values()) waiter.rouse();
+      for (const waiter of waiters.values()) waiter.requestCheck();
     },
   };
 }

@@ -105,7 +105,7 @@ export function createSweep(
   let copiesIntervalMs = intervalMs;
   let copiesAt = 0;
 
-  async function lookForCopies(): Promise<void> {
+  async function checkCopies(): Promise<void> {
     if (performance.now() < copiesAt) return;
     const late = replays.finishOld(intervalMs).catch(onError);
     const [found] = await Promise.all([sweepCopies().catch(onError), late]);
@@ -120,7 +120,7 @@ export function createSweep(
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       // One failed master of a cluster must not delay the next sweep of the others.
-      await Promise.all([lookForCopies(), within(intervalMs, sweepPartitions().catch(onError))]);
+      await Promise.all([checkCopies(), within(intervalMs, sweepPartitions().catch(onError))]);
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }
