@@ -219,7 +219,7 @@ async function begin(
   const sources = new Set(partitions.map((partition) => map.get(partition) ?? 0));
   if (sources.size > 1)
     throw new StartError(
-      `these partitions lie in the shards ${[...sources].join(', ')}: move those of one at a time`,
+      `these partitions are in the shards ${[...sources].join(', ')}: move those of one shard at a time`,
     );
   const source = shardOf(backends, [...sources][0] as number);
   if (source.id === target.id) return null;
@@ -266,7 +266,7 @@ export async function movePartitions(
   }
   if (move.target !== target || rangesText(move.partitions) !== rangesText(partitions))
     throw new StartError(
-      `${partitionsText(move.partitions)} are on their way to ${shardName(move.target)}: finish that by ${again(move)}, or end it by "petrel shards undo"`,
+      `a move of ${partitionsText(move.partitions)} to ${shardName(move.target)} is unfinished: finish it with ${again(move)}, or cancel it with "petrel shards undo"`,
     );
   const runner = runnerOf(backends, move, id, say, from);
   await renewing(pool, id, async () => {
@@ -294,7 +294,7 @@ export async function undoMove(backends: Backends, say: Say): Promise<void> {
   if (move === null) throw new StartError('no partition is being moved');
   if (move.step === 'switch' || move.step === 'clean')
     throw new StartError(
-      `${shardName(move.target)} has these partitions by now: finish that by ${again(move)}, then move them back`,
+      `${shardName(move.target)} already has these partitions: finish the move with ${again(move)}, then move them back`,
     );
   const runner = runnerOf(backends, move, id, say);
   await renewing(pool, id, async () => {
@@ -333,7 +333,7 @@ export async function listShards(backends: Backends, rows: boolean, say: Say): P
     const left = new Set(await copy.leftFrom(shard, own));
     if (left.size > 0 && move === null)
       say(
-        `             a - b))} have left it => its own record says that ${rangesText([...left].sort((a, b) => a - b))} have moved away => a - b))} have left it`,
+        `             its own record says that ${rangesText([...left].sort((a, b) => a - b))} have moved away`,
       );
     if (!rows) continue;
     for (const { partition, count } of await copy.countMessages(shard, keys.partitions.count))

@@ -267,7 +267,7 @@ test.each(moveSteps)(
     const stop = load(`killed at ${step}`);
     await killedAt(step, 0, target);
     const other = await move(1, target);
-    expect(other.log).toMatch(/partition 0 are on their way to DATABASE_SHARDS/);
+    expect(other.log).toMatch(/a move of partition 0 to DATABASE_SHARDS/);
     const ran = await move(0, target);
     expect(await stop()).toEqual([]);
     expect(ran, ran.log).toMatchObject({ code: 0 });
@@ -287,9 +287,9 @@ test.each(['copy', 'fence'])(
     const stop = load(`undone at ${step}`);
     await killedAt(step, 0, target);
     const doctor = await petrel(service.env, 'doctor');
-    expect(doctor.out).toMatch(/partitions 0 are on their way from shard/);
+    expect(doctor.out).toMatch(/partitions 0 are moving from shard/);
     const backup = await petrel(service.env, 'backup', join(folder, step));
-    expect(backup.log).toMatch(/partitions are on their way to another database/);
+    expect(backup.log).toMatch(/partitions are moving to another database/);
     const undone = await petrel(service.env, 'shards', 'undo');
     expect(undone, undone.log).toMatchObject({
       code: 0,
