@@ -29,7 +29,7 @@ beforeAll(async () => {
   // Only the front stays connected.
   await Promise.all([service.deliver.stop(), service.flush.stop()]);
   masters = openMasters(service.redis);
-  monitors = await Promise.all(openMasters(service.redis).map((client) => client.monitor()));
+  monitors = await Promise.all(masters.map((client) => client.monitor()));
   for (const [i, monitor] of monitors.entries()) {
     monitor.on('monitor', (time: string, args: string[], source: string) => {
       if (args.some((arg) => arg.endsWith(':auth_nodes')) && source !== 'lua') renewals.push(Number(time));

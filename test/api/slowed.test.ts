@@ -43,7 +43,7 @@ beforeAll(async () => {
   postgres = new pg.Client(service.databaseUrl);
   await postgres.connect();
   masters = openMasters(service.redis);
-  monitors = await Promise.all(openMasters(service.redis).map((client) => client.monitor()));
+  monitors = await Promise.all(masters.map((client) => client.monitor()));
   for (const monitor of monitors)
     monitor.on('monitor', (_time, args: string[], source: string) => {
       const own = args.some((arg) => /:(auth_nodes|nodes)$/.test(arg));
