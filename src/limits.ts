@@ -9,6 +9,8 @@ export const limits = {
   text_length_max: 4096,
   caption_length_max: 1024,
   markup_length_max: 256 * 1024,
+  /** Marks, escapes, tags and references in one text. The longest text with every character escaped has 4,096. */
+  markup_marks_max: 5_000,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
   /** One stored message: its content, its keyboard and room for the fixed fields. */
@@ -207,14 +209,22 @@ export const limits = {
   notice_kept_ms: 30 * 24 * 3_600_000,
 
   body_bytes_max: 1024 * 1024,
-  /** Calls of one account with at least this large a body run one after the other. Uploads are exempt. */
-  large_body_bytes_min: 16 * 1024,
+  /** Share of a front's event loop that one account gets while others call, and how much of it at once. */
+  ...{ cpu_share: 0.15, cpu_burst_ms: 20 },
+  /** Calls of an account over its share wait for a slice. So does every call with at least this large a body. */
+  ...{ cpu_slice_ms: 1, large_body_bytes_min: 16 * 1024 },
+  /** Waiting calls of one account in one front, and the bytes of their bodies. */
+  ...{ calls_waiting_max: 2_000, calls_waiting_bytes_max: 64 * 1024 * 1024 },
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
+  /** Places in one body that begin like its boundary and continue with other text. */
+  multipart_near_boundaries_max: 1_000,
   /** Parameters of one call, in the query and the body together. */
   parameters_max: 1_000,
-  /** Values in one nested parameter. */
-  json_values_max: 10_000,
+  /** Values in one nested parameter. A schema takes 2 µs for each wrong one. */
+  json_values_max: 2_000,
+  /** Values in one list of entities or update types. */
+  list_values_max: 10_000,
   /** Values in one JSON text, for instance a whole body. */
   json_text_values_max: 11_000,
   /** Bodies of all requests of one front: a quarter of its memory, within these bounds. */
@@ -223,6 +233,8 @@ export const limits = {
   /** Bodies of requests without a valid token: from all addresses together, and from one address. */
   strangers_bodies_bytes_max: 32 * 1024 * 1024,
   stranger_bodies_bytes_max: 8 * 1024 * 1024,
+  /** Large bodies of one front that are read into reused memory, `body_bytes_max` each. */
+  reused_bodies_max: 32,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
@@ -473,6 +485,10 @@ assert(
   'the listed reactors must be among those kept',
 );
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
+assert(
+  limits.upload_bytes_max + limits.body_bytes_max <= limits.calls_waiting_bytes_max,
+  'an upload must be able to wait',
+);
 assert(limits.picture_bytes_max <= limits.upload_bytes_max, 'a picture is an upload');
 assert(
   limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,

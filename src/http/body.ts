@@ -20,6 +20,9 @@ export class BodyRoom {
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
+  /** Idle memory for large bodies, and how many bodies have such memory. */
+  private readonly idle: Buffer[] = [];
+  private lent = 0;
   private readonly addresses = new Map<string, number>();
   private readonly strangers = new Map<string, number>();
 
@@ -67,6 +70,22 @@ export class BodyRoom {
     this.strangersBytes -= bytes;
     lower(this.strangers, address, bytes);
   }
+
+  /**
+   * Returns `limits.body_bytes_max` bytes that were used before. Undefined while `limits.reused_bodies_max` bodies have such memory.
+   * New memory for each large body would make V8 collect all garbage every 64 MiB, which blocks the loop for 10 to 20 ms.
+   */
+  borrow(): Buffer | undefined {
+    if (this.lent >= limits.reused_bodies_max) return undefined;
+    this.lent++;
+    return this.idle.pop() ?? Buffer.allocUnsafeSlow(limits.body_bytes_max);
+  }
+
+  /** Takes borrowed memory back. With `isReusable` false it is left to the garbage collector. */
+  takeBack(memory: Buffer, isReusable: boolean): void {
+    this.lent--;
+    if (isReusable) this.idle.push(memory);
+  }
 }
 
 function lower(counts: Map<string, number>, address: string, bytes: number): void {
@@ -84,13 +103,17 @@ export class BodyBuffer {
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
+  /** Borrowed memory that holds the body instead of `parts`. */
+  private whole: Buffer | undefined;
   /** Bytes received so far, including those beyond the limit. */
   receivedBytes = 0;
 
-  constructor(bytesMax: number, room: BodyRoom, addressOf: () => string) {
+  /** With `reuses`, a body of at most `limits.body_bytes_max` is read into memory that later bodies use too. */
+  constructor(bytesMax: number, room: BodyRoom, addressOf: () => string, reuses = false) {
     this.bytesMax = bytesMax;
     this.room = room;
     this.addressOf = addressOf;
+    if (reuses) this.whole = room.borrow();
   }
 
   /** Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room' nothing is kept. */
@@ -109,7 +132,8 @@ export class BodyBuffer {
       return tooLarge ? 'too_large' : 'no_room';
     }
     this.heldBytes += bytes;
-    if (bytes > 0) this.parts.push(Buffer.from(Buffer.from(chunk)));
+    if (this.whole !== undefined) Buffer.from(chunk).copy(this.whole, this.receivedBytes - bytes);
+    else if (bytes > 0) this.parts.push(Buffer.from(Buffer.from(chunk)));
     return 'kept';
   }
 
@@ -120,15 +144,20 @@ export class BodyBuffer {
     if (this.address !== undefined) this.room.recognise(this.heldBytes, this.address);
   }
 
-  /** Releases the reserved bytes. Must be called when the request ends, however it ends. */
-  release(): void {
+  /**
+   * Releases the reserved bytes. Must be called when the request ends, however it ends. `isRead`: nothing reads the body from now on.
+   */
+  release(isRead = true): void {
     this.parts = [];
+    if (this.whole !== undefined) this.room.takeBack(this.whole, isRead);
+    this.whole = undefined;
     if (this.heldBytes > 0) this.room.give(this.heldBytes, this.address, this.isStranger);
     this.heldBytes = 0;
   }
 
-  /** Returns the whole body and empties this buffer. */
+  /** Returns the whole body. It is valid until `release`. */
   take(): Buffer {
+    if (this.whole !== undefined) return this.whole.subarray(0, this.receivedBytes);
     const { parts } = this;
     this.parts = [];
     if (parts.length === 1) return parts[0]!;

@@ -54,7 +54,6 @@ export class Exchange extends Head implements ApiRequest {
   body: Buffer = noBody;
   called = 'unknown';
   calledBy = 0;
-  account = 0;
 
   private readonly context: ExchangeContext;
   private readonly handler: RequestHandler;
@@ -180,7 +179,7 @@ export class Exchange extends Head implements ApiRequest {
     const declaredBytes = Number(this.contentLength);
     if (chunked) this.closes = true;
     else if (declaredBytes === 0) {
-      void this.run();
+      this.run();
       return;
     }
     const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
@@ -189,7 +188,12 @@ export class Exchange extends Head implements ApiRequest {
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
       const { bodies, clientAddress } = this.context;
-      const incoming = new BodyBuffer(bytesMax, bodies, () => clientAddress(this));
+      const incoming = new BodyBuffer(
+        bytesMax,
+        bodies,
+        () => clientAddress(this),
+        this.isCopied(declaredBytes),
+      );
       this.incoming = incoming;
       if (this.admit(incoming))
         this.response.onData((chunk, isLast) => this.receive(incoming, chunk, isLast));
@@ -210,7 +214,10 @@ export class Exchange extends Head implements ApiRequest {
       this.admitting = true;
       known.then(
         (found) => this.admitted(incoming, found),
-        (error: unknown) => this.fail(error),
+        (error: unknown) => {
+          // A body that found no room was refused meanwhile.
+          if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
+        },
       );
       return true;
     } catch (error) {
@@ -219,22 +226,23 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
+  /** Whether the handler keeps no reference to the body: large parameters, neither an upload nor a picture. */
+  private isCopied(bytes: number): boolean {
+    const { body_bytes_max: usual, large_body_bytes_min: large } = limits;
+    if (!(bytes >= large && bytes <= usual) || isUpload(this.contentType)) return false;
+    return (
+      this.context.signed?.path !== this.path &&
+      this.context.bodyBound(this.method, this.path, usual) === usual
+    );
+  }
+
   private admitted(incoming: BodyBuffer, known: boolean): void {
     this.admitting = false;
     if (this.stage !== 'owed') return;
     if (known) incoming.recognise();
     if (!this.complete) return;
     this.body = incoming.take();
-    this.take();
-  }
-
-  /** Runs the call. Large calls of one caller run one after the other. */
-  private take(): void {
-    if (this.body.length < limits.large_body_bytes_min || isUpload(this.contentType)) void this.run();
-    else
-      this.context.turns.take(this.account || this.remoteAddress, () =>
-        this.stage === 'owed' ? this.run() : undefined,
-      );
+    this.run();
   }
 
   private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {
@@ -249,25 +257,23 @@ export class Exchange extends Head implements ApiRequest {
     else if (isLast) {
       this.body = incoming.take();
       this.corked = true;
-      this.take();
+      this.run();
       this.corked = false;
     }
   }
 
-  /** Resolves when the handler has ended; undefined when it already has. Never rejects. */
-  private run(): Promise<void> | undefined {
+  private run(): void {
     try {
       const ending = this.handler(this);
-      if (ending !== undefined)
-        return ending.then(
+      if (ending === undefined) this.settle();
+      else
+        ending.then(
           () => this.settle(),
           (error: unknown) => this.fail(error),
         );
-      this.settle();
     } catch (error) {
       this.fail(error);
     }
-    return undefined;
   }
 
   private settle(): void {
@@ -404,7 +410,8 @@ export class Exchange extends Head implements ApiRequest {
 
   private leave(): void {
     const { context } = this;
-    this.incoming?.release();
+    // After an abort the handler may still read the body.
+    this.incoming?.release(this.stage === 'out');
     const { access, meter } = context;
     const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
     const ms = this.beganAt > 0 ? performance.now() - this.beganAt : 0;

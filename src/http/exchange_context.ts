@@ -4,7 +4,6 @@ import { limits } from '../limits.js';
 import type { ApiRequest } from '../server/request.js';
 import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
-import type { Turns } from './turns.js';
 
 /** Receives every finished request, for the access log. */
 export interface AccessListener {
@@ -30,7 +29,6 @@ export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
-  readonly turns: Turns;
   /** See `ListenOptions.admit`. */
   readonly admit: Admit | undefined;
   /** The client address that the body budget is counted by. */

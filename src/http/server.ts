@@ -8,7 +8,6 @@ import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.
 import { Exchange } from './exchange.js';
 import type { AccessListener, Admit, ExchangeContext, RequestListener } from './exchange_context.js';
 import type { SignedBodies } from './head.js';
-import { Turns } from './turns.js';
 
 export interface ListenOptions {
   readonly engine: Engine;
@@ -203,7 +202,6 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {
     bodies: new BodyRoom(options.bodiesBytesMax ?? bodyRoomBytes()),
-    turns: new Turns(),
     admit: options.admit,
     clientAddress: options.clientAddress ?? (({ remoteAddress }) => remoteAddress),
     bodyBound: options.bodyBound ?? ((_verb, _path, usual) => usual),

@@ -31,6 +31,17 @@ function opensMoreThan(text: string, max: number): boolean {
   return false;
 }
 
+/** Index of the quote that ends the string which begins at `begin`; the length of the text where none does. Most strings hold no
+ * other quote, and looking for one takes a tenth of the time of looking at each character. */
+function stringEnd(text: string, begin: number): number {
+  for (let end = text.indexOf('"', begin + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  return text.length;
+}
+
 /**
  * Whether JSON text contains more values than `max`. Each value follows a comma, except the first of an array or
  * object, which follows a bracket. So the number of commas and brackets outside of strings bounds the number of values.
@@ -41,15 +52,8 @@ function holdsMoreValuesThan(text: string, max: number): boolean {
   let values = 1;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
-    if (code === quote) {
-      i++;
-      for (
-        let inside = text.charCodeAt(i);
-        inside !== quote && i < text.length;
-        inside = text.charCodeAt(++i)
-      )
-        if (inside === backslash) i++;
-    } else if ((code === comma || code === bracket || code === brace) && ++values > max) return true;
+    if (code === quote) i = stringEnd(text, i);
+    else if ((code === comma || code === bracket || code === brace) && ++values > max) return true;
   }
   return false;
 }

@@ -23,6 +23,7 @@ import { changesState, Described, type Method, Prepared, parseWith, type Receive
 import { noFiles, parseParams, parseQuery, type UploadedFile } from './params.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
+import { createShares } from './shares.js';
 import { createTurns } from './turns.js';
 
 export interface DispatchOptions {
@@ -124,11 +125,7 @@ function countPerson(
 /** Concurrent changes by one person wait for the same rows and would hold every connection to Postgres. */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** Records the account of the call and admits it. */
-function isOf(request: ApiRequest, account: number): true {
-  request.account = account;
-  return true;
-}
+const unknownPath = () => fail('not_found');
 
 const bytesOf = (uploads: ReadonlyMap<string, UploadedFile>): number =>
   [...uploads.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
@@ -163,6 +160,7 @@ export function createDispatch({
 }: DispatchOptions): Dispatch {
   const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
+  const shares = createShares();
   const downloads = createDownloads(files);
 
   /** Rejects with 401, or with 429 when the address tried many tokens that never existed. */
@@ -235,8 +233,22 @@ export function createDispatch({
     const { token, name } = splitBotPath(request.path);
     const bot = botOf(request, token);
     return bot instanceof Promise
-      ? bot.then((found) => callKnown(request, found, name))
-      : callKnown(request, bot, name);
+      ? bot.then((found) => callInTurn(request, found, name))
+      : callInTurn(request, bot, name);
+  }
+
+  function callInTurn(request: ApiRequest, bot: KnownBot, name: string): void | Promise<void> {
+    return inTurn(request, bot.owner, () => callKnown(request, bot, name));
+  }
+
+  /** Runs a call within the share of its account, unless its client goes while it waits. */
+  function inTurn(
+    request: ApiRequest,
+    account: number | string,
+    call: () => void | Promise<void>,
+  ): void | Promise<void> {
+    const { body, query } = request;
+    return shares.run(account, body.length + query.length, () => (request.aborted ? undefined : call()));
   }
 
   function callKnown(request: ApiRequest, bot: KnownBot, name: string): void | Promise<void> {
@@ -249,7 +261,7 @@ export function createDispatch({
       const result = run(request, method, bot, store);
       if (!(result instanceof Promise)) return finish(request, result);
       return result.then(
-        (value) => finish(request, value),
+        (value) => shares.charge(bot.owner, () => finish(request, value)),
         (error) => refuse(request, error),
       );
     } catch (error) {
@@ -309,9 +321,15 @@ export function createDispatch({
     // Partners are not accounts. The signature of the body identifies them.
     const user = endpoint.caller === 'user' ? callers.person(request) : null;
     return user instanceof Promise
-      ? user.then((found) => callAs(request, { endpoint, segments, user: found }))
-      : callAs(request, { endpoint, segments, user });
+      ? user.then((found) => callAsInTurn(request, { endpoint, segments, user: found }))
+      : callAsInTurn(request, { endpoint, segments, user });
   }
+
+  function callAsInTurn(request: ApiRequest, call: EndpointCall): void | Promise<void> {
+    return inTurn(request, accountOf(request, call), () => callAs(request, call));
+  }
+
+  const accountOf = (request: ApiRequest, { user }: EndpointCall) => user?.id ?? clientAddress(request);
 
   function callAs(request: ApiRequest, call: EndpointCall): void | Promise<void> {
     const { endpoint, user } = call;
@@ -322,7 +340,7 @@ export function createDispatch({
       const result = runEndpoint(request, call, store);
       if (!(result instanceof Promise)) return finishEndpoint(request, result);
       return result.then(
-        (value) => finishEndpoint(request, value),
+        (value) => shares.charge(accountOf(request, call), () => finishEndpoint(request, value)),
         (error) => {
           throw forPeople(error);
         },
@@ -407,8 +425,10 @@ export function createDispatch({
     const bot = await botOf(request, token);
     request.calledBy = bot.id;
     if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
-    await store.fairUse?.call(bot, null, 1);
-    await downloads.send(request, fileAtPath(files, name), bot.id);
+    await inTurn(request, bot.owner, async () => {
+      await store.fairUse?.call(bot, null, 1);
+      await downloads.send(request, fileAtPath(files, name), bot.id);
+    });
   }
 
   function matchOf(request: ApiRequest): Match {
@@ -436,7 +456,7 @@ export function createDispatch({
       return counted === undefined ? handler(request) : counted.then(() => handler(request));
     }
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
-    if (answer === undefined) return fail('not_found');
+    if (answer === undefined) return inTurn(request, clientAddress(request), unknownPath);
     request.called = path;
     return answer(request);
   }
@@ -452,14 +472,14 @@ export function createDispatch({
         return operator instanceof Promise ? operator.then(() => true) : true;
       }
       const user = callers.person(request);
-      return user instanceof Promise ? user.then((found) => isOf(request, found.id)) : isOf(request, user.id);
+      return user instanceof Promise ? user.then(() => true) : true;
     }
     if (path.startsWith('/bot')) checkVerb(request);
     const bot = botOf(
       request,
       splitBotPath(path.startsWith('/file') ? path.slice('/file'.length) : path).token,
     );
-    return bot instanceof Promise ? bot.then(({ owner }) => isOf(request, owner)) : isOf(request, bot.owner);
+    return bot instanceof Promise ? bot.then(() => true) : true;
   }
 
   function admit(request: ApiRequest): boolean | Promise<boolean> {

@@ -77,11 +77,11 @@ function lineEnd(body: Buffer, at: number): number {
 
 /**
  * Returns where the next delimiter starts and where its line ends. A delimiter followed by other text is content and is
- * skipped.
+ * skipped, up to `limits.multipart_near_boundaries_max` of them: senders choose boundaries that their content does not hold.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);
-  while (start >= 0) {
+  for (let near = 0; start >= 0 && near <= limits.multipart_near_boundaries_max; near++) {
     const next = start + delimiter.length;
     if (isClosing(body, next) || lineEnd(body, next) >= 0) return { start, next };
     start = body.indexOf(delimiter, next);

@@ -63,12 +63,20 @@ function readEscape(bytes: Buffer, at: number): number {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+let memory = Buffer.alloc(0);
+
+/** Returns memory for `bytes` that is overwritten by the next call. Large forms would otherwise fill V8 with garbage. */
+function scratch(bytes: number): Buffer {
+  if (memory.length < bytes) memory = Buffer.allocUnsafeSlow(bytes);
+  return memory;
+}
+
 /**
  * Parses a url-encoded form in one pass. As in browsers, a percent sign without two digits stands for itself, and empty
  * pairs are ignored. Errors: `bad_unicode`, `too_many_parameters`.
  */
 function readForm(form: Buffer, into: Params): void {
-  const decoded = Buffer.allocUnsafe(form.length);
+  const decoded = scratch(form.length);
   let [start, length, pairs] = [0, 0, 0];
   let name: string | undefined;
   const takeText = () => {

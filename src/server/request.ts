@@ -36,8 +36,6 @@ export interface ApiRequest {
   called: string;
   /** Id of the calling bot or person, for the access log; 0 while unknown. */
   calledBy: number;
-  /** Id of the person, or of the bot's owner; 0 if unknown before the body is read. */
-  account: number;
   /** Complete, and within `limits`; empty when the request had none. */
   readonly body: Buffer;
   /** Address of the peer, for instance '127.0.0.1'. */

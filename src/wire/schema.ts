@@ -95,11 +95,28 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
 /** Replaces a value that is too large. Every schema of a nested value refuses it with its own error. */
 const tooMuch = true;
 
-/** A nested value with at most `valuesMax` values. The bound limits how many errors a schema can collect. */
-export const json = <T extends z.ZodType>(schema: T, valuesMax: number = limits.json_values_max) =>
+/** Cuts a list behind its first wrong item: the answer names only that one, and wrong items cost much more than valid ones. */
+function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown[] {
+  const wrong = list.findIndex((item) => !items.safeParse(item).success);
+  return wrong < 0 ? list : list.slice(0, wrong + 1);
+}
+
+/**
+ * A nested value with at most `valuesMax` values. The bound limits how many errors a schema can collect. A long list with `items`
+ * is checked up to its first wrong item.
+ */
+export const json = <T extends z.ZodType>(
+  schema: T,
+  {
+    valuesMax = limits.json_values_max,
+    items,
+  }: { readonly valuesMax?: number; readonly items?: z.ZodType } = {},
+) =>
   z.preprocess((given) => {
     const value = asJson(given);
-    return holdsTooMuch(value, valuesMax) ? tooMuch : value;
+    if (holdsTooMuch(value, valuesMax)) return tooMuch;
+    const isLong = items !== undefined && Array.isArray(value) && value.length > limits.entities_max;
+    return isLong ? upToWrong(value, items) : value;
   }, schema);
 
 /**
@@ -122,7 +139,7 @@ const optionalList = <T extends z.ZodType>(items: T, error: string) =>
     const value = asJson(given);
     const list = Array.isArray(value) || (typeof value === 'string' && value.trimStart().startsWith('['));
     return list ? value : undefined;
-  }, json(z.array(items, { error })).optional());
+  }, json(z.array(items, { error }), { valuesMax: limits.list_values_max, items }).optional());
 
 const idMax = limits.id_max - 1;
 

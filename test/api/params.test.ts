@@ -131,6 +131,26 @@ describe('the number of parameters', () => {
     expect(refusal(() => parse(json, list(2 * limits.json_text_values_max)))).toBe('bad_json');
     expect(refusal(() => parse(json, text))).toBe('accepted');
   });
+
+  test('counts no value in a string, whatever is escaped in it', () => {
+    const most = limits.json_text_values_max;
+    for (const inside of ['\\"', '\\\\', '\\\\\\"', '[', '\\",[']) {
+      const text = `{"a":"${`${inside},`.repeat(2 * most)}","b":[1,2]}`;
+      expect(
+        refusal(() => parse(json, text)),
+        inside,
+      ).toBe('accepted');
+    }
+    expect(refusal(() => parse(json, `{"a":"\\\\",${'"b":[],'.repeat(most)}"c":1}`))).toBe('bad_json');
+  });
+});
+
+test('a multipart body may hold texts like its boundary, but not very many', () => {
+  const most = limits.multipart_near_boundaries_max;
+  const body = (count: number) =>
+    `--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n${'\r\n--bx'.repeat(count)}\r\n--b--`;
+  expect(refusal(() => parse('multipart/form-data; boundary=b', body(most)))).toBe('accepted');
+  expect(refusal(() => parse('multipart/form-data; boundary=b', body(most + 1)))).toBe('bad_request');
 });
 
 test.each(['', 'text/plain', 'application/octet-stream'])(

@@ -54,6 +54,19 @@ test.each([
   }
 });
 
+test.each([
+  ['entities', { text: 'a', entities: Array.from({ length: 9_900 }, () => 1) }],
+  ['a keyboard', { text: 'a', reply_markup: { inline_keyboard: Array.from({ length: 9_900 }, () => 1) } }],
+])('%s of as many wrong values as a body may hold take a few ms', (_, given) => {
+  const { params } = methods.find(({ name }) => name === 'sendMessage') ?? {};
+  const times = Array.from({ length: 7 }, () => {
+    const since = performance.now();
+    expect(() => parseWith(params as z.ZodType, { chat_id: 1, ...given })).toThrow();
+    return performance.now() - since;
+  });
+  expect(Math.min(...times)).toBeLessThan(8);
+});
+
 test('as many values as calls have need of are taken', () => {
   const many = Array.from({ length: 2_400 }, () => ({ type: 'bold', offset: 0, length: 1 }));
   expect(parseWith(z.object({ value: entities }), { value: many })).toEqual({ value: many });

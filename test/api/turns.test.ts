@@ -39,7 +39,7 @@ test('calls of one account run so many at a time, in the order that they came; o
 test('a bot that sets its commands hundreds of times at once does not stop the settings of others', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const [hasty, calm] = [await service.newBot(eve, 'hasty'), await service.newBot(ann, 'calm')];
-  // Below 16 KiB: larger calls of one account run one at a time already.
+  // Below 16 KiB: larger calls of one account wait for slices already.
   const commands = Array.from({ length: 100 }, (_, n) => ({
     command: `c${n}`,
     description: 'd'.repeat(100),

@@ -63,6 +63,10 @@ describe('callers', () => {
   const waiting = new Promise<boolean>((resolve) => {
     found = resolve;
   });
+  let refuseSlowly: () => void = () => undefined;
+  const slowly = new Promise<boolean>((_, reject) => {
+    refuseSlowly = () => reject(new ApiError('unauthorized'));
+  });
   beforeAll(async () => {
     admitting = await start((request) => request.reply(200, String(request.body.length)), {
       bodiesBytesMax: 128 * mebibyte,
@@ -71,12 +75,28 @@ describe('callers', () => {
       admit: ({ path }) => {
         if (path === '/stranger') return false;
         if (path === '/waiting') return waiting;
+        if (path === '/refused_slowly') return slowly;
         if (path === '/refused') throw new ApiError('unauthorized');
         return path === '/refused_later' ? Promise.reject(new ApiError('unauthorized')) : true;
       },
     });
   });
   afterAll(() => admitting.server.close());
+
+  test('a body without room whose caller is refused later is answered once, and is no fault', async () => {
+    const sent: RawClient[] = [];
+    for (let n = 0; n < 5; n++)
+      sent.push(
+        await beginAt(admitting.port, '/refused_slowly', 3 * mebibyte, 4 * mebibyte, upload, from('e')),
+      );
+    const statuses = () => sent.map(({ statuses: [first] }) => first);
+    await sent[0]?.until(() => statuses().includes(429));
+    refuseSlowly();
+    await sent[0]?.until(() => !statuses().includes(undefined));
+    expect(new Set(statuses())).toEqual(new Set([401, 429]));
+    expect(admitting.faults).toEqual([]);
+    admitting.seen.length = 0;
+  });
 
   const from = (address: string) => `X-Forwarded-For: ${address}`;
   const refusedOf = async (sent: readonly RawClient[], left: number) => {
@@ -144,4 +164,58 @@ test('addresses whose bodies were empty are forgotten', () => {
   }
   const held = [...Object.values(room)].filter((value) => value instanceof Map);
   expect(held.map(({ size }) => size)).toEqual([0, 0]);
+});
+
+describe('memory of large bodies', () => {
+  const bytes = limits.body_bytes_max;
+
+  test('is used again by later bodies, up to a number of them', () => {
+    const room = new BodyRoom(128 * mebibyte);
+    const bodies = Array.from(
+      { length: limits.reused_bodies_max },
+      () => new BodyBuffer(bytes, room, () => 'a', true),
+    );
+    const memory = (body: BodyBuffer, text: string) => {
+      expect(body.add(new Uint8Array(Buffer.from(text)).buffer, true)).toBe('kept');
+      const whole = body.take();
+      expect(whole.toString()).toBe(text);
+      return whole.buffer;
+    };
+    const first = memory(bodies[0] as BodyBuffer, 'first');
+    expect(room.borrow()).toBeUndefined();
+    const further = memory(new BodyBuffer(bytes, room, () => 'a', true), 'further');
+    bodies[0]?.release();
+    expect(memory(new BodyBuffer(bytes, room, () => 'a', true), 'no')).toBe(first);
+    expect(further).not.toBe(first);
+  });
+
+  test('is not used again while a handler may still read it', () => {
+    const room = new BodyRoom(128 * mebibyte);
+    const aborted = new BodyBuffer(bytes, room, () => 'a', true);
+    aborted.add(new Uint8Array(Buffer.from('secret')).buffer, true);
+    const body = aborted.take();
+    aborted.release(false);
+    const next = new BodyBuffer(bytes, room, () => 'b', true);
+    next.add(new Uint8Array(Buffer.from('other!')).buffer, true);
+    expect(body.toString()).toBe('secret');
+    expect(next.take().buffer).not.toBe(body.buffer);
+  });
+
+  test('never shows one call the body of another', async () => {
+    const echo = await start(
+      async (request) => {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        request.reply(200, request.body);
+      },
+      { bodiesBytesMax: 256 * mebibyte },
+    );
+    const call = async (n: number) => {
+      const sent = Buffer.alloc(limits.large_body_bytes_min + n * 7_001, `${n} `);
+      const answer = await fetch(`http://127.0.0.1:${echo.port}/x`, { method: 'POST', body: sent });
+      expect(Buffer.from(await answer.arrayBuffer()).equals(sent), `body ${n}`).toBe(true);
+    };
+    for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 60 }, (_, n) => call(n)));
+    await echo.server.close();
+    expect(echo.faults).toEqual([]);
+  });
 });

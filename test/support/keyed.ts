@@ -62,7 +62,7 @@ export function call(
         lastEventId: '',
         idempotencyKey: key,
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
-        ...{ called: '', calledBy: 0, account: 0, host: 'localhost', acceptEncoding: '' },
+        ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '' },
         remoteAddress: '127.0.0.1',
         requestId: '',
         handover: false,

@@ -12,7 +12,7 @@ const listError = `a list of up to ${limits.writers_per_bot_max} usernames`;
 const usernames = json(
   z.array(usernameOfPerson, { error: listError }).max(limits.writers_per_bot_max, { error: listError }),
   // Counts the list itself as one value.
-  limits.writers_per_bot_max + 1,
+  { valuesMax: limits.writers_per_bot_max + 1 },
 );
 
 /** Who may write to a bot (interface §5.8). */

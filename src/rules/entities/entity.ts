@@ -55,6 +55,16 @@ export function unparsable(reason: string): never {
   fail('entities_unparsable', { reason });
 }
 
+/** Counts the marks of one source. Each mark takes time, also in a text that is too long in the end. */
+export class Marks {
+  private left = limits.markup_marks_max;
+
+  /** Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
+  count(): void {
+    if (--this.left < 0) unparsable(`Text has more than ${limits.markup_marks_max} marks`);
+  }
+}
+
 /** Converts a UTF-16 index to a UTF-8 byte offset. Slow, so only errors use it. */
 export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));

@@ -4,6 +4,7 @@ import {
   type Entity,
   type FormattedText,
   linkEntity,
+  Marks,
   ownLink,
   type StyleType,
   unparsable,
@@ -38,6 +39,7 @@ interface State {
   /** The text read so far, without tags. */
   text: string;
   readonly open: OpenTag[];
+  readonly marks: Marks;
   readonly entities: Entity[];
 }
 
@@ -46,11 +48,12 @@ interface State {
  * otherwise it is literal. `</>` closes the innermost tag.
  */
 export function parseHtml(source: string): FormattedText {
-  const state: State = { source, at: 0, text: '', open: [], entities: [] };
+  const state: State = { source, at: 0, text: '', open: [], entities: [], marks: new Marks() };
   for (;;) {
     const tag = source.indexOf('<', state.at);
-    state.text += decodeReferences(source.slice(state.at, tag < 0 ? source.length : tag));
+    state.text += decodeReferences(source.slice(state.at, tag < 0 ? source.length : tag), state.marks);
     if (tag < 0) break;
+    state.marks.count();
     state.at = tag;
     if (source[tag + 1] === '/') readEndTag(state);
     else readStartTag(state);
@@ -69,7 +72,7 @@ function readStartTag(state: State): void {
   if (!styleOfTag.has(name) && !otherTags.has(name)) {
     unparsable(`Unsupported start tag "${name}" at byte offset ${byteOffset(source, begin)}`);
   }
-  const { attributes, end } = readAttributes(source, begin, nameEnd, name);
+  const { attributes, end } = readAttributes(source, begin, nameEnd, name, state.marks);
   if (name === 'span' && attributes.get('class') !== 'tg-spoiler') {
     unparsable(`Tag "span" must have class "tg-spoiler" at byte offset ${byteOffset(source, begin)}`);
   }

@@ -1,12 +1,15 @@
 /** Parses attributes of start tags and character references for parse mode `HTML`. */
-import { byteOffset, unparsable } from './entity.js';
+import { byteOffset, type Marks, unparsable } from './entity.js';
 
 const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"' };
 const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 
 /** Decodes known character references. A number that is not a storable character stays unchanged. */
-export function decodeReferences(text: string): string {
-  if (!text.includes('&')) return text;
+export function decodeReferences(text: string, marks: Marks): string {
+  let at = text.indexOf('&');
+  if (at < 0) return text;
+  // Counted first, because `replace` finds all of them before it decodes one.
+  for (; at >= 0; at = text.indexOf('&', at + 1)) marks.count();
   return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return Object.hasOwn(named, name) ? named[name]! : whole;
     const code = decimal === undefined ? Number.parseInt(hex!, 16) : Number(decimal);
@@ -29,6 +32,7 @@ export function readAttributes(
   begin: number,
   from: number,
   tag: string,
+  marks: Marks,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
   // Fast path: a text may contain tens of thousands of tags, most without attributes.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
@@ -48,7 +52,7 @@ export function readAttributes(
       at = skip(space, source, at + 1);
       const end = valueEnd(source, at, begin, tag);
       const quoted = source[at] === '"' || source[at] === "'";
-      value = quoted ? decodeReferences(source.slice(at + 1, end - 1)) : source.slice(at, end);
+      value = quoted ? decodeReferences(source.slice(at + 1, end - 1), marks) : source.slice(at, end);
       at = skip(space, source, end);
     }
     if (!attributes.has(name)) attributes.set(name, value);

@@ -1,5 +1,5 @@
 /** Legacy parse mode `Markdown`: no nesting, and no escapes inside an entity. */
-import { byteOffset, type Entity, type FormattedText, linkEntity, unparsable } from './entity.js';
+import { byteOffset, type Entity, type FormattedText, linkEntity, Marks, unparsable } from './entity.js';
 import { fenceStart } from './fence.js';
 
 const marks = /[\\_*`[]/g;
@@ -13,12 +13,14 @@ interface State {
 /** Parses `*bold*`, `_italic_`, `` `code` ``, fenced blocks and `[text](url)`; `\` escapes `_`, `*`, `` ` `` and `[`. */
 export function parseMarkdown(source: string): FormattedText {
   const state: State = { source, text: '', entities: [] };
+  const counted = new Marks();
   let at = 0;
   for (;;) {
     marks.lastIndex = at;
     const begin = marks.exec(source)?.index ?? source.length;
     state.text += source.slice(at, begin);
     if (begin === source.length) break;
+    counted.count();
     if (source[begin] === '\\') {
       const next = source[begin + 1];
       const escapes = next !== undefined && '_*`['.includes(next);

@@ -6,6 +6,7 @@ import {
   emojiOfLink,
   type FormattedText,
   linkEntity,
+  Marks,
   ownLink,
   unparsable,
 } from './entity.js';
@@ -70,6 +71,7 @@ interface State {
  */
 export function parseMarkdownV2(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [], inQuote: false, lineStart: 0 };
+  const counted = new Marks();
   for (;;) {
     const top = state.open.at(-1);
     const marks = top?.type === 'code' || top?.type === 'pre' ? reservedInCode : reserved;
@@ -78,6 +80,7 @@ export function parseMarkdownV2(source: string): FormattedText {
     state.text += source.slice(state.at, mark);
     state.at = mark;
     if (mark === source.length) break;
+    counted.count();
     if (source[mark] === '\\') readEscape(state);
     else if (source[mark] === '\n') readLineBreak(state);
     else if (top && endsEntity(state, top)) readEnd(state, top);

@@ -1,6 +1,7 @@
 /** The three parse modes, rule by rule. */
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.js';
+import { limits } from '../../../src/limits.js';
 import { formatText } from '../../../src/rules/entities/format.js';
 
 /** Entities in a short form: `type offset length extra`. */
@@ -255,5 +256,42 @@ describe('the name of a mode', () => {
   it.each(['', 'none'])("'%s' is no mode", (mode) => expect(brief('*a*', mode)).toEqual(['*a*']));
   it.each(['markdownv3', 'toString', 'HTML '])("'%s' is refused", (mode) => {
     expect(() => formatText('a', mode)).toThrow('Bad Request: unsupported parse_mode');
+  });
+});
+
+describe('a source of very many marks', () => {
+  const most = limits.markup_marks_max;
+  const tooMany = `Text has more than ${most} marks`;
+  it.each([
+    ['HTML', '<b>a</b>'],
+    ['HTML', '&amp;'],
+    ['HTML', '<a href="&#1;&#1;&#1;">a</a>'],
+    ['MarkdownV2', '[a]'],
+    ['MarkdownV2', '\\*'],
+    ['MarkdownV2', '>a\n'],
+    ['Markdown', '*a*'],
+    ['Markdown', '[a](http://a.b/)'],
+  ])('is refused in %s: %s', (mode, unit) => {
+    expect(refusal(unit.repeat(most + 1), mode)).toBe(tooMany);
+    expect(refusal('x'.repeat(10 * most), mode)).toBe('no refusal');
+  });
+
+  it('does not stop a text of the greatest length that is all escapes', () => {
+    const { text } = formatText('\\!'.repeat(limits.text_length_max), 'MarkdownV2');
+    expect(text).toBe('!'.repeat(limits.text_length_max));
+    expect(formatText('&lt;'.repeat(limits.text_length_max), 'HTML').text).toHaveLength(
+      limits.text_length_max,
+    );
+  });
+
+  it('is read no further than it is refused', () => {
+    const source = '*_~'.repeat(limits.markup_length_max / 3);
+    const times = [1, 2, 3, 4, 5].map(() => {
+      const began = performance.now();
+      refusal(source, 'MarkdownV2');
+      return performance.now() - began;
+    });
+    // Without the bound it is 80 ms.
+    expect(Math.min(...times)).toBeLessThan(20);
   });
 });

@@ -1,0 +1,164 @@
+/** How a front divides its event loop among accounts. The test controls the clock. */
+import { expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { createShares } from '../../src/server/shares.js';
+
+/** Bytes with which each call is charged, instead of a sample. */
+const measured = 2_000;
+const large = limits.large_body_bytes_min;
+
+function world() {
+  let now = 1_000_000;
+  const planned: Array<{ at: number; slice: () => void }> = [];
+  const done: string[] = [];
+  const shares = createShares({
+    now: () => now,
+    later: (slice, ms) => planned.push({ at: now + ms, slice }),
+  });
+  return {
+    shares,
+    done,
+    planned,
+    now: () => now,
+    pass: (ms: number) => {
+      now += ms;
+    },
+    /** A call that takes `ms`. */
+    call: (account: number, name: string, ms: number, bytes = measured) =>
+      shares.run(account, bytes, () => {
+        now += ms;
+        done.push(name);
+      }),
+    /** Runs the planned slice at its time; returns how long it took. */
+    slice() {
+      const next = planned.shift();
+      if (next === undefined) throw new Error('no slice is planned');
+      now = Math.max(now, next.at);
+      const began = now;
+      next.slice();
+      return now - began;
+    },
+  };
+}
+
+/** Account 1 is over its share, and account 2 calls. */
+function spent() {
+  const all = world();
+  all.call(1, 'much', 100);
+  all.call(2, 'other', 0.1);
+  all.done.length = 0;
+  return all;
+}
+
+test('calls of an account within its share run on arrival', () => {
+  const { call, done, planned, pass } = world();
+  for (let i = 0; i < 200; i++) {
+    call(1, `a${i}`, 1);
+    call(2, `b${i}`, 0.1);
+    pass(10);
+  }
+  expect(done).toHaveLength(400);
+  expect(planned).toEqual([]);
+});
+
+test('calls of an account over its share wait for a slice, others do not', async () => {
+  const { call, done, slice } = spent();
+  const waits = [call(1, 'a', 0.5), call(1, 'b', 0.6), call(1, 'c', 0.5)];
+  call(2, 'other', 0.1);
+  expect(done).toEqual(['other']);
+  slice();
+  expect(done).toEqual(['other', 'a', 'b']);
+  slice();
+  expect(done).toEqual(['other', 'a', 'b', 'c']);
+  await Promise.all(waits);
+});
+
+test('an account over its share does not wait while no other account calls', () => {
+  const { call, done, planned, pass } = spent();
+  pass(1_001);
+  for (let i = 0; i < 100; i++) call(1, `a${i}`, 5);
+  expect(done).toHaveLength(100);
+  expect(planned).toEqual([]);
+});
+
+test('an account regains its share with time', () => {
+  const { call, done, pass } = spent();
+  pass(100 / limits.cpu_share);
+  call(2, 'other', 0.1);
+  call(1, 'a', 0.1);
+  expect(done).toEqual(['other', 'a']);
+});
+
+test('large calls of an account within its share run in slices, in order', () => {
+  const { call, done, slice } = world();
+  for (const name of ['a', 'b', 'c']) call(1, name, 3, large);
+  expect(done).toEqual([]);
+  const took = [slice(), slice(), slice()];
+  expect(done).toEqual(['a', 'b', 'c']);
+  expect(took).toEqual([3, 3, 3]);
+});
+
+test('slices take half of the time while calls of others run on arrival, otherwise all of it', () => {
+  const { call, slice, planned, now } = spent();
+  for (let i = 0; i < 4; i++) call(1, `a${i}`, 4);
+  call(2, 'other', 0.1);
+  slice();
+  expect(planned[0]?.at).toBeCloseTo(now() + 4);
+  const quiet = world();
+  for (let i = 0; i < 4; i++) quiet.call(1, `a${i}`, 4, large);
+  quiet.slice();
+  expect(quiet.planned[0]?.at).toBe(quiet.now());
+});
+
+test('waiting accounts take turns', () => {
+  const { call, done, slice } = world();
+  for (const name of ['a', 'b', 'c']) call(1, name, 2, large);
+  for (const name of ['d', 'e', 'f']) call(2, name, 2, large);
+  for (let i = 0; i < 6; i++) slice();
+  expect(done).toEqual(['a', 'd', 'b', 'e', 'c', 'f']);
+});
+
+test('refused calls are charged, and their errors reach the caller', async () => {
+  const { shares, call, done, pass, slice } = world();
+  const fails = () => {
+    pass(100);
+    throw new Error('refused');
+  };
+  expect(() => shares.run(1, measured, fails)).toThrow('refused');
+  call(2, 'other', 0.1);
+  const later = shares.run(1, measured, fails);
+  slice();
+  await expect(later).rejects.toThrow('refused');
+  const rejects = shares.run(1, measured, () => Promise.reject(new Error('rejected')));
+  slice();
+  await expect(rejects).rejects.toThrow('rejected');
+  expect(done).toEqual(['other']);
+});
+
+test('small calls are charged by sample', () => {
+  const { call, planned, pass } = world();
+  for (let i = 0; i < 2_000 && planned.length === 0; i++) {
+    call(1, 'a', 0.5, 0);
+    call(2, 'other', 0);
+    pass(0.5);
+  }
+  expect(planned).toHaveLength(1);
+});
+
+test('later parts of a call are charged', () => {
+  const { shares, call, done, pass } = world();
+  shares.charge(1, () => pass(100));
+  call(2, 'other', 0.1);
+  call(1, 'a', 0.1);
+  expect(done).toEqual(['other']);
+});
+
+test('refuses calls of an account with too many waiting calls or bytes, not of others', () => {
+  const { call } = spent();
+  const refused = expect.objectContaining({ kind: 'too_many_requests', retryAfter: 1 });
+  for (let i = 0; i < limits.calls_waiting_max; i++) call(1, 'a', 1);
+  expect(() => call(1, 'a', 1)).toThrow(refused);
+  call(3, 'upload', 1, limits.upload_bytes_max);
+  expect(() => call(3, 'upload', 1, limits.upload_bytes_max)).toThrow(refused);
+  call(4, 'one that is larger', 1, limits.calls_waiting_bytes_max + 1);
+});
