@@ -183,7 +183,7 @@ test('a move that cannot be made says why, and changes nothing', async () => {
     /DATABASE_SHARDS 1 has wal_level = replica: run ..?alter system set wal_level = 'logical'/,
   );
   expect((await move(0, 7)).log).toMatch(/DATABASE_SHARDS does not name 7/);
-  expect((await move(0, 1, 2)).log).toMatch(/lie in the shards 1, 2: move those of one at a time/);
+  expect((await move(0, 1, 2)).log).toMatch(/are in the shards 1, 2: move those of one shard/);
   expect((await move(9, 1)).log).toMatch(/name partitions from 0 to 7/);
   expect((await petrel(service.env, 'shards', 'undo')).log).toMatch(/no partition is being moved/);
   expect((await move(1, 2)).out).toMatch(/^there {8}partition 1 in DATABASE_SHARDS 2/);
