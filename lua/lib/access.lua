@@ -1,5 +1,5 @@
 --[[
-@summary Checks whether a person may write to a bot in their direct chat. Needs queue.
+@summary Checks whether a person may write to a bot in their direct chat. Requires the includes queue.
 ]]
 -- The bot's queue state stores its write policy: wi is the incarnation of the copy, wv its version, wp the policy. The
 -- chat's field w stores the policy version for which its person was checked, followed by + or -. So a policy change is

@@ -1,5 +1,5 @@
 --[[
-@summary Appends messages to a chat. Needs partition, message, chat and changes.
+@summary Appends messages to a chat. Requires the includes partition, message, chat and changes.
 ]]
 -- Returns the number of the partition's next post. After the incarnation was raised, it skips numbers that may have
 -- been lost.

@@ -1,5 +1,5 @@
 --[[
-@summary Checks inline buttons and opens callback queries. Needs message.
+@summary Checks inline buttons and opens callback queries. Requires the includes message.
 ]]
 local function has_button(markup, data)
   if markup == '' then return false end

@@ -1,5 +1,5 @@
 --[[
-@summary A chat's record in Redis: its message sequence and the copies that messages need. Needs partition.
+@summary A chat's record in Redis: its message sequence and the copies that messages need. Requires the includes partition.
 ]]
 -- Fields: s last message id, i incarnation of s, v version of the last journaled change, c version of the last logged
 -- change, pin id of the pinned message, p profile of the user or chat, pv its version, t kind of chat, b bots of a

@@ -1,5 +1,5 @@
 --[[
-@summary Pending work of a webhook's worker: parked chats that wait for a retry, and new queue entries after its cursor. Needs stream and queue.
+@summary Pending work of a webhook's worker: parked chats that wait for a retry, and new queue entries after its cursor. Requires the includes stream and queue.
 ]]
 -- `at` contains the keys queue, parked, retries and attempts. A parked update stays in the queue; its id is listed
 -- under its chat, in order. A parked chat has its due time in `retries`.

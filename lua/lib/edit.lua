@@ -1,5 +1,5 @@
 --[[
-@summary Validates an edit and builds the new record. The checks run in the order that clients rely on. Needs message.
+@summary Validates an edit and builds the new record. The checks run in the order that clients rely on. Requires the includes message.
 ]]
 -- The message kind that each edit requires, and the error for other kinds.
 local EDITED_KINDS = {

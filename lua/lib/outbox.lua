@@ -1,5 +1,5 @@
 --[[
-@summary Updates for bots in other partitions, in the order in which the chat changed. Needs chat.
+@summary Updates for bots in other partitions, in the order in which the chat changed. Requires the includes chat.
 ]]
 -- An entry's id contains how many bytes were added to the outbox before it, so the first entry gives the current size.
 local function outbox_full(meta, outbox)

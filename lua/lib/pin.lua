@@ -1,5 +1,5 @@
 --[[
-@summary The pinned message of a chat; there is at most one. Needs partition, message, chat, changes and control.
+@summary The pinned message of a chat; there is at most one. Requires the includes partition, message, chat, changes and control.
 ]]
 -- Returns the error if a record cannot be pinned, or nil.
 local function unpinnable(record)

@@ -1,5 +1,5 @@
 --[[
-@summary A post's record in Redis: exact reaction counts, latest reactors, and recent actors. Needs partition, message, chat and control.
+@summary A post's record in Redis: exact reaction counts, latest reactors, and recent actors. Requires the includes partition, message, chat and control.
 ]]
 -- Fields: c channel, m message id, v version of the last journaled change, u number of users with a reaction, x set
 -- once deleted. Per emoji: n: count, f: version of the first use, l: latest reactors, o: earlier ones, newest first, 16

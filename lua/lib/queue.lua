@@ -1,5 +1,5 @@
 --[[
-@summary A bot's update queue: its sequence, limits, dead letters, and worker wake-ups. Needs partition and stream.
+@summary A bot's update queue: its sequence, limits, dead letters, and worker wake-ups. Requires the includes partition and stream.
 ]]
 -- Returns the queue's state, or nil if the queue must be opened first.
 local function read_queue(state)

@@ -1,5 +1,5 @@
 --[[
-@summary Deletes messages from a chat permanently. Needs partition, message, chat, changes, control, pin and post.
+@summary Deletes messages from a chat permanently. Requires the includes partition, message, chat, changes, control, pin and post.
 ]]
 -- Replaces a message by a tombstone and deletes its post (nil for none), with journal entries. `header` is the
 -- record's; its date tells where the message is stored in Postgres. `at` contains the keys meta and journal, and the

@@ -1,5 +1,5 @@
 --[[
-@summary Finds the message that a new message replies to. Needs message.
+@summary Finds the message that a new message replies to. Requires the includes message.
 ]]
 -- Returns the record of the message `reply_to`, or false if there is none. A second value is the script's error reply.
 local function read_reply(c, message_prefix, reply_to, token)
