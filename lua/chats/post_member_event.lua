@@ -34,7 +34,7 @@ if why then return refuse('journal_full') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 
 local _, ms = now()
-local told = own ~= '' and post_update(meta_key, outbox_key, next_version(meta_key), ms, own, '', 'my_chat_member', chat, event,
+local own_sent = own ~= '' and post_update(meta_key, outbox_key, next_version(meta_key), ms, own, '', 'my_chat_member', chat, event,
   record, from, c.profile, '', '')
 local others = post_update(meta_key, outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
   c.profile, '', '')

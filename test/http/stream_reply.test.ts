@@ -208,7 +208,7 @@ test('a source that ends short closes the connection rather than leave the clien
   );
   const client = await ask('GET /');
   await client.untilClosed();
-  expect(fixture.faults.map(String)).toEqual(['Error: a file is shorter than it was']);
+  expect(fixture.faults.map(String)).toEqual(['Error: the file is shorter than announced']);
 });
 
 test('many at once, each its own bytes', async () => {
