@@ -202,9 +202,9 @@ test('after Redis lost everything, what Postgres has is served, and the loss is 
   await of.flush.start();
   const ran = await petrel(of.env, 'redis', 'rebuild');
   expect(ran, ran.log).toMatchObject({ code: 0 });
-  expect(ran.out).toMatch(/partitions {3}8 on 1 of Redis, all open/);
+  expect(ran.out).toMatch(/partitions {3}8 on 1 Redis servers, all open/);
   expect(ran.out).toMatch(
-    /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write before was 2[\s\S]*updates that waited/,
+    /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write to Postgres before was 2[\s\S]*pending updates/,
   );
   expect(ran.out).toContain(describeRecords().join('\n'));
   // That of the management bot is one.

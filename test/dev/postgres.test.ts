@@ -122,7 +122,7 @@ test('data of another major version is refused and left as it is', async () => {
   const path = join(dir, 'data', 'PG_VERSION');
   const ours = readFileSync(path, 'utf8');
   writeFileSync(path, '15\n');
-  await expect(start()).rejects.toThrow(/is of PostgreSQL 15, this installation brings \d+/);
+  await expect(start()).rejects.toThrow(/was written by PostgreSQL 15, but this program contains \d+/);
   expect(readFileSync(path, 'utf8')).toBe('15\n');
   writeFileSync(path, ours);
   await start();

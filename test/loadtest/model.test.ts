@@ -140,7 +140,7 @@ test('a budget is broken by what costs more than it may, and only shown figures 
       .filter((change) => change.broken)
       .map(({ what }) => what);
   expect(broken(run(12, 2.5, 1))).toEqual([]);
-  expect(broken(run(12.2, 2.5, 1))).toEqual(['getMe: CPU time of the server a call']);
-  expect(broken(run(11, 2.7, 1))).toEqual(["getMe: p99 at half of the rate, by the floor's"]);
+  expect(broken(run(12.2, 2.5, 1))).toEqual(['getMe: CPU time of the server per call']);
+  expect(broken(run(11, 2.7, 1))).toEqual(['getMe: p99 at half of the rate, relative to the floor']);
   expect(broken(run(11, 2, 1.03))).toEqual(['trips of getMe']);
 });
