@@ -1,4 +1,4 @@
-/** What happens when a worker dies, loses its lease, or the doorbell loses everything. */
+/** What happens when a worker dies, loses its lease, or the wake queue loses all its keys. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Delivery, Step } from '../../src/store/webhooks/deliveries.js';
@@ -76,7 +76,7 @@ test('a worker that was left behind by its lease changes nothing', async ({ onTe
   expect((await queues.info(bot.id)).pending).toBe(0);
 });
 
-test('when the doorbell loses every key, updates come within three seconds', { timeout: 20_000 }, async ({
+test('updates arrive within three seconds after the wake queue lost every key', { timeout: 20_000 }, async ({
   onTestFinished,
 }) => {
   await world.worker();

@@ -1,4 +1,4 @@
-/** Receivers that misbehave, a doorbell that loses everything, and very many updates: what others are pushed comes all the same. */
+/** Receivers that misbehave, a wake queue that loses all its keys, and very many updates: what others are pushed comes all the same. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -191,7 +191,7 @@ test(
 );
 
 test(
-  'R12: when every key of the doorbell is deleted in mid-run, updates come all the same',
+  'R12: updates arrive although every key of the wake queue is deleted during the run',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     const masters = openMasters(service.redis);

@@ -55,7 +55,7 @@ const accepts: Case[] = [
     answer: ['journal_full'],
   }),
   accept('no queue', update(base + 1), { seeds: [open()], answer: ['queue_missing'] }),
-  accept('a webhook is set: its doorbell is to be rung', update(base + 1), {
+  accept('a webhook is set: wakes a worker', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7 })],
     answer: ['ok', 1, 1],
     changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],

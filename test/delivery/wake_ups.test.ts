@@ -1,4 +1,4 @@
-/** A bot that is rung while its worker is just leaving it is looked at again at once. */
+/** A bot that is woken while its drain is ending is checked again at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
@@ -13,7 +13,7 @@ test('an update that comes while the lease is given back does not wait for the s
   onTestFinished,
 }) => {
   const { node } = await world.worker();
-  // Longer than the doorbell waits for a drain: what is rung from then on is not kept for its end.
+  // Longer than a check waits for its drain: a later wake-up is not kept for the end of the drain.
   const books = await keepBooks(({ text }) => sleep(text.endsWith('again') ? 0 : 1_300, 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
@@ -41,7 +41,7 @@ test('an update that comes while the lease is given back does not wait for the s
     took.push(performance.now() - began);
     await sleep(400);
   }
-  // The doorbell is not rung twice in this time, so a ring that is lost costs at least as much.
+  // A bot is not woken twice in this time, so a lost wake-up costs at least as much.
   expect(Math.min(...took)).toBeLessThan(700);
 }, 40_000);
 
