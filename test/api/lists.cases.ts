@@ -479,6 +479,7 @@ export const rows: Readonly<Record<string, Row>> = {
   ...all(
     [
       ...['sendPhoto', 'sendAnimation', 'sendVideo', 'sendAudio', 'sendVoice', 'sendDocument'],
+      ...['sendLocation', 'sendVenue', 'sendContact'],
       ...[
         'forwardMessage',
         'editMessageText',

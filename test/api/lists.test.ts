@@ -44,8 +44,8 @@ test('every endpoint that answers with nothing but a list pages through it', () 
   });
   // Forwards answer with a reference for each message, and ranks of bots have no more than 50.
   expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
-    'POST /api/chats/{chat_id}/forward',
     'GET /api/admin/bots',
+    'POST /api/chats/{chat_id}/forward',
   ]);
 });
 
