@@ -93,7 +93,7 @@ function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
 
-/** Parts of a copy that replace the original's. */
+/** Content, keyboard and reply that a copy has instead of those of the original message. */
 export interface Overrides {
   readonly content?: Content;
   readonly markup?: InlineKeyboard | null;

@@ -132,7 +132,7 @@ export const sendingOf = (p: SendingParams) => ({
 });
 
 /**
- * Runs `make`, which takes the described media and caption when it builds the content. Errors: those of `takeMedia`.
+ * Passes media and caption to `make`, which builds the message. Uploads are stored only when `make` asks for the content. Errors: those of `takeMedia`.
  */
 export function withDescribed<T>(
   context: MethodContext,

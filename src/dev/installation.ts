@@ -41,7 +41,7 @@ export class Installation {
   readonly #say: (line: string) => void;
   readonly #main: string;
   readonly #signal: AbortSignal;
-  /** Settings given in the environment and its files. */
+  /** Settings from the environment and from the files that it names. */
   readonly #given: Readonly<Record<string, string | undefined>>;
   readonly #host: string;
   /** Rate limits are off unless set, so that load tests work without configuration. */

@@ -295,7 +295,7 @@ const fixedComponents: Json = {
   },
 };
 
-/** The whole document. Throws when two schemas have the same name. */
+/** Builds the OpenAPI document. Throws when two schemas have the same name. */
 export function openApiDocument({ methods, endpoints, version, baseUrl, rates }: DocumentOptions): Json {
   const components: Components = { Error: errorSchema };
   const paths: Record<string, Json> = {};

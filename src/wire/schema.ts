@@ -143,7 +143,7 @@ const optionalList = <T extends z.ZodType>(items: T, error: string) =>
 
 const idMax = limits.id_max - 1;
 
-/** Repeated on each branch, because only the matching branch of a union reports its error. */
+/** Every branch of the union has this error, because zod reports only the error of the matching branch. */
 const noChat = {
   error: ({ input }: { readonly input?: unknown }) =>
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),

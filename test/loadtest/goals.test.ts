@@ -32,7 +32,7 @@ test('a share is the worse of rate and CPU time, and Redis has a goal of its own
   ]);
   const [share, redis] = goals([scenario(0.8, 0.85, 25.1)], []);
   expect(share?.row).toEqual(['P2', true]);
-  expect(share?.figure).toMatch(/^0\.800 .*its core was used to 50 %/);
+  expect(share?.figure).toMatch(/^0\.800 .*its core was only 50 % busy/);
   expect(redis?.row).toEqual(['P2', false]);
 });
 

@@ -129,7 +129,7 @@ export const uz: ManageTexts = {
   notice_webhook_failing:
     '@{username} botining vebhuki {since} dan beri ishlamayapti. Oxirgi xato: {error}\n\nYangilanishlar 24 soatgacha kutadi.',
   notice_webhook_removed:
-    '@{username} botining vebhuki olib tashlandi, chunki uning serveri 23 soat davomida 410 Gone deb javob berdi. Endi bot yangilanishlarni soʻrov orqali olishi mumkin.',
+    '@{username} botining vebhuki olib tashlandi, chunki uning serveri 23 soat davomida 410 kodi bilan javob berdi. Endi bot yangilanishlarni soʻrov orqali olishi mumkin.',
   notice_transferred_to_you:
     '{from} sizga @{username} botini topshirdi. U /mybots roʻyxatida, tokeni ham yangi.',
   notice_transfer_offered:
