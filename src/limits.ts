@@ -114,7 +114,7 @@ export const limits = {
   declined_invitations_max: 1_000,
   page_size_max: 100,
   page_size_default: 50,
-  /** JSON of all items of one page, without the envelope. */
+  /** Size of the items of one page as JSON, without the envelope. */
   page_bytes_max: 63 * 1024,
   preview_text_length_max: 128,
   message_head_bytes_max: 96,
@@ -352,7 +352,7 @@ export const limits = {
   forget_batch_keys_max: 500,
   /** Rows of the table control_marks. */
   control_mark_shards: 64,
-  /** How often an open connection is checked against Redis. */
+  /** How often an open Postgres connection is compared with the state known to Redis. */
   postgres_check_ms: 2_000,
   /** A node that reported nothing for this long no longer counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
@@ -362,7 +362,7 @@ export const limits = {
   identity_check_ms: 4_000,
   /** How long Redis remembers revoked tokens, in case Postgres is restored to an earlier state. */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
-  /** About 150 bytes each. */
+  /** Revocations that Redis keeps, about 150 bytes each. */
   revocations_kept_max: 200_000,
   /** A page that lists this many chats counts as one additional call. */
   heads_per_call: 500,
@@ -414,7 +414,7 @@ export const limits = {
   redis_command_timeout_ms: 5_000,
   /** Above this share of its memory, Redis accepts only deletions, revocations, acknowledgements and deliveries. */
   redis_full_percent: 85,
-  /** Below this share, Redis accepts all writes again. */
+  /** Below this share of its memory, Redis accepts all writes again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /** TTL in a full Redis of values read back from Postgres, and of messages whose bot used up its share of memory. */

@@ -41,7 +41,7 @@ function giveUp(log: Logger, error: unknown): never {
   const { message, code } = error as Error & { code?: string };
   // A failed start is logged even with LOG_LEVEL silent.
   if (log.level === 'silent') log.level = 'fatal';
-  // A terminal gets a sentence; otherwise the log gets a line.
+  // On a terminal, print a sentence for people; otherwise write a log line for the supervisor.
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
   else log.fatal(known ? {} : { err: error }, message || code || 'the start failed');
   process.exit(1);

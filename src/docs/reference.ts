@@ -13,7 +13,7 @@ import { openApiDocument } from './openapi.js';
 
 type Pages = Readonly<Record<string, (request: ApiRequest) => void>>;
 
-/** Path, file beside this module, content type. */
+/** Files of the viewer: path, file name beside this module, content type. */
 const files = [
   ['/docs', 'page.html', 'text/html; charset=utf-8'],
   ['/docs/start_viewer.js', 'start_viewer.js', 'text/javascript; charset=utf-8'],

@@ -87,7 +87,7 @@ export function createMeasurer(program: URL = thread): Measurer {
     const fresh = worker === undefined;
     worker ??= start();
     allow(fresh ? start_ms_max : limits.measure_ms_max);
-    // Copies this part only and transfers the copy. A view would transfer the whole body.
+    // Copies the file out of the request body, because transferring a view to the thread would transfer the whole body.
     const bytes = new Uint8Array(current.bytes);
     worker.postMessage({ id: current.id, bytes }, [bytes.buffer]);
   }

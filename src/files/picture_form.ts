@@ -4,7 +4,7 @@ import { fail } from '../errors.js';
 export type PictureForm = 'png' | 'jpeg' | 'webp';
 
 const png_head_bytes = 8;
-/** Length, type and checksum. */
+/** Bytes of a PNG chunk besides its data: length, type and checksum. */
 const png_chunk_frame_bytes = 12;
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
 

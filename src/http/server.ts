@@ -13,7 +13,7 @@ export interface ListenOptions {
   readonly engine: Engine;
   /** Address to listen on, for instance '127.0.0.1'. */
   readonly host: string;
-  /** 0 for a free port. */
+  /** Port to listen on; 0 for a free port. */
   readonly port: number;
   /** Other processes of this machine may listen on the same port if they set this too. */
   readonly shared: boolean;

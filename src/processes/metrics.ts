@@ -93,7 +93,7 @@ export function tellFigures(
   for (const figure of figures) metrics.tell(figure);
 }
 
-/** Serves the status pages on METRICS_PORT, if set. Stops after the roles that were started before it. */
+/** Serves the status pages on METRICS_PORT, if set, until the other roles of the process have stopped. */
 export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
   const { config, log, connection } = backends;
   if (config.METRICS_PORT === undefined) return { stop: async () => undefined };

@@ -245,5 +245,5 @@ test('a backup that was changed is refused', async () => {
   appendFileSync(join(at('one'), 'users.copy.gz'), 'x');
   const { code, log } = await petrel(service.env, 'restore', at('one'));
   expect(code).toBe(1);
-  expect(log).toMatch(/users\.copy\.gz is not what was saved/);
+  expect(log).toMatch(/users\.copy\.gz is damaged/);
 });
