@@ -192,7 +192,7 @@ test('behaviour §4: an upload is stored once, and an album is answered as it wa
   const kept: string[] = [];
   const files = {
     ...createFileIds('pepper of this test'),
-    keep: async (type: MediaType) => {
+    keep: async (_owner: number, type: MediaType) => {
       kept.push(type);
       return { type, key: newKey(), size: 3 };
     },
