@@ -211,6 +211,7 @@ test('people, their bots and their chats', async () => {
     resultOf(service.app(who, verb, path, params));
   await call('POST', `/api/admin/users/${eve.id}/tokens`, {}, admin);
   await call('GET', '/api/me');
+  await call('GET', '/api/me/uploads');
   const bot = await service.newBot(eve, 'owned');
   await call('GET', '/api/me/bots');
   await call('GET', `/api/me/bots/${bot.id}`);
