@@ -29,8 +29,8 @@ function eventOf(
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
     case 'p': {
-      // An unpinned chat shows no message. The pinned message is also missing if a newer pin replaced it; a later event
-      // shows that one.
+      // An unpin has no `pinned_message`. A pin that a newer one replaced meanwhile has only the message id; a later
+      // event shows the newer pin.
       const shown = change.message && viewMessage(change.message, { isBot: false, bot });
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
