@@ -139,7 +139,7 @@ describe('a direct chat', () => {
 describe('a group', () => {
   const right = 'Bad Request: not enough rights to manage pinned messages in the chat';
 
-  test('interface §5.11: only with can_pin_messages; every bot hears it, who pinned too', async () => {
+  test('interface §5.11: only with can_pin_messages; the bot that pins hears it, and every bot hears a person', async () => {
     const a = await send(group, 'in the group');
     const pin = () => call('pinChatMessage', { chat_id: group, message_id: a });
     await refused(pin(), 400, right);
@@ -150,10 +150,14 @@ describe('a group', () => {
     await grant({ can_pin_messages: true });
     await Promise.all([drop(bot), drop(other)]);
     expect(await resultOf(pin())).toBe(true);
-    for (const listener of [bot, other])
-      expect(await pinsHeard(listener)).toMatchObject([
-        { from: { id: bot.id }, chat: { id: group, type: 'group' }, pinned_message: { message_id: a } },
-      ]);
+    const chat = { id: group, type: 'group' };
+    const byBot = { from: { id: bot.id }, chat, pinned_message: { message_id: a } };
+    expect(await pinsHeard(bot)).toMatchObject([byBot]);
+    const b = await send(group, 'for a person to pin');
+    expect(await resultOf(service.app(user, 'POST', `/api/chats/${group}/pin`, { message_id: b }))).toBe(true);
+    const byPerson = { from: { id: user.id }, chat, pinned_message: { message_id: b } };
+    for (const listener of [bot, other]) expect(await pinsHeard(listener)).toMatchObject([byPerson]);
+    expect(await resultOf(pin())).toBe(true);
     const member = await service.newUser('bob');
     const path = `/api/chats/${group}/pin`;
     await refused(

@@ -22,8 +22,16 @@ async function handed(c: Case): Promise<Handed> {
 
 const transfer = (c: Case, by: Person, { bot, heir }: Handed, confirm: unknown = true) =>
   c.app(by, 'POST', path(bot, '/transfer'), { username: heir.username, confirm });
-const listed = async (c: Case, by: Person) =>
-  (await c.appResult(by, 'GET', '/api/me/bots')).items.map(({ id }: { id: number }) => id);
+/** Ids of all bots of a person, over all pages. */
+async function listed(c: Case, by: Person): Promise<number[]> {
+  const found: number[] = [];
+  for (let cursor = ''; ; ) {
+    const page = await c.appResult(by, 'GET', `/api/me/bots?limit=100${cursor}`);
+    found.push(...page.items.map(({ id }: { id: number }) => id));
+    if (page.next_cursor === undefined) return found;
+    cursor = `&cursor=${encodeURIComponent(page.next_cursor)}`;
+  }
+}
 
 async function stays(c: Case, { bot, heir }: Handed): Promise<void> {
   expect((await c.get(bot, 'getMe')).body).toEqual(ok({ ...botUser(bot), ...abilities }));

@@ -12,8 +12,8 @@ export const sendLocation = defineMethod({
   summary: 'Sends a point on the map.',
   params: z.object({
     ...objectParams,
-    latitude: decimal(-90, 90),
-    longitude: decimal(-180, 180),
+    latitude: decimal(-90, 90).describe('Degrees'),
+    longitude: decimal(-180, 180).describe('Degrees'),
     horizontal_accuracy: optional(decimal(0, 1500)).describe('Radius of uncertainty in metres'),
     live_period: unsupported('locations are not live'),
   }),

@@ -7,7 +7,7 @@ import { message } from '../../wire/results.js';
 import { decimal, optional, shortText } from '../../wire/schema.js';
 
 const words = shortText(limits.object_text_length_max);
-const id = optional(words);
+const id = optional(words).describe('Id or type of the place at a provider of maps');
 
 /** Sends a place with a name and an address. */
 export const sendVenue = defineMethod({
@@ -16,10 +16,10 @@ export const sendVenue = defineMethod({
   summary: 'Sends a place with a name and an address.',
   params: z.object({
     ...objectParams,
-    latitude: decimal(-90, 90),
-    longitude: decimal(-180, 180),
-    title: words,
-    address: words,
+    latitude: decimal(-90, 90).describe('Degrees'),
+    longitude: decimal(-180, 180).describe('Degrees'),
+    title: words.describe('Name of the place'),
+    address: words.describe('Address of the place'),
     foursquare_id: id,
     foursquare_type: id,
     google_place_id: id,
