@@ -224,7 +224,7 @@ test('operators suspend from the command line, by id and by username', async () 
       petrel('bots', 'unsuspend', String(bot.id)),
       petrel('users', 'suspend', owner.username),
     ]),
-  ).toEqual([`bot ${bot.id} goes on\n`, `user ${owner.id} is suspended\n`]);
+  ).toEqual([`bot ${bot.id} is active again\n`, `user ${owner.id} is suspended\n`]);
   expect((await service.bot(bot, 'getMe')).status).toBe(200);
   expect((await service.app(owner, 'GET', '/api/me')).status).toBe(401);
 }, 60_000);
