@@ -1,4 +1,4 @@
-/** Accounts whose end is cut off somewhere: whoever comes next removes the rest, and nothing that was on its way stays. */
+/** Account removal that is interrupted: another process completes it, and changes in flight to Postgres are removed too. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { directChat } from '../../src/store/core/keys.js';
 import {
@@ -45,7 +45,7 @@ async function furnish() {
   return { ann, own, chat, group, user };
 }
 
-/** Goes on at once with what another node put off, to the end. */
+/** Completes on node `b` the removals that another node postponed, without waiting for their next attempt. */
 async function finish(): Promise<void> {
   await b.db.query('update account_removals set next_at = now()');
   for (let step = await b.store.accounts.goOn(); step?.more; ) step = await b.store.accounts.goOn();
@@ -54,7 +54,7 @@ const left = async () => (await b.db.query('select 1 from account_removals')).le
 const shown = async ({ group }: Awaited<ReturnType<typeof furnish>>) =>
   (await b.store.history.list(group, 0, 10))?.map(({ record }) => record.content.text);
 
-test('a node that dies while it removes messages is followed by another', async () => {
+test('when a node dies while it removes messages, another node completes the removal', async () => {
   const made = await furnish();
   a.hooks.call = (name, run) =>
     name === 'messages/erase' ? Promise.reject(new Error('the process dies')) : run();
@@ -65,7 +65,7 @@ test('a node that dies while it removes messages is followed by another', async 
     kind: 'bot_blocked',
   });
   expect(await left()).toBe(1);
-  // It was put off, so that it is in nobody's way.
+  // The removal was postponed, so that it does not block others.
   expect(await b.store.accounts.goOn()).toBe(null);
   await cluster.flush();
   await finish();
@@ -76,7 +76,7 @@ test('a node that dies while it removes messages is followed by another', async 
   });
 });
 
-test('a node that dies right behind the commit leaves no token to anybody, once the sweep has looked', async () => {
+test('after a node dies right after the commit, the sweep revokes all tokens of the account', async () => {
   const made = await furnish();
   expect((await b.store.auth.user(made.ann.token))?.id).toBe(made.ann.id);
   a.hooks.call = () => Promise.reject(new Error('the process dies'));
@@ -92,7 +92,7 @@ test('a node that dies right behind the commit leaves no token to anybody, once 
   await expect(a.store.accounts.end(made.ann.id)).rejects.toMatchObject({ kind: 'user_not_found' });
 });
 
-test('a reaction that was on its way to Postgres goes too, of a channel that the person cannot see any more', async () => {
+test('account removal also removes a reaction not yet in Postgres, on a channel the person has left', async () => {
   const { ann, user } = await furnish();
   const channel = await b.store.chats.create('channel', 'News', olga.id, { private: true });
   await b.store.chats.putMember(channel, { id: ann.id, is_bot: false }, 'member', {});
@@ -109,7 +109,7 @@ test('a reaction that was on its way to Postgres goes too, of a channel that the
   expect([await left(), (await seen()).reactions]).toEqual([0, []]);
 });
 
-test('a group passes to its first administrator, and its bots hear who has left', async () => {
+test('a group passes to its first administrator, and its bots are notified that the owner left', async () => {
   const ann = await makeUser(b);
   const ida = await makeUser(b);
   const group = await b.store.chats.create('group', 'Team', ann.id);
@@ -128,7 +128,7 @@ test('a group passes to its first administrator, and its bots hear who has left'
   expect((await b.store.chats.find(group))?.profile.m).toBe(2);
 });
 
-test('nothing begins anew for one whose account has ended in the meantime', async () => {
+test('an account that was removed meanwhile gets no new bots, chats, memberships or tokens', async () => {
   const { ann, group } = await furnish();
   await a.store.accounts.end(ann.id);
   for (const late of [

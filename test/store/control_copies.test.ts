@@ -1,10 +1,10 @@
-/** Copies of many control records at once. */
+/** Deletes the copies of many control records at once. */
 import { expect, test } from 'vitest';
 import type { StoreContext } from '../../src/store/core/context.js';
 import { createControlCopies } from '../../src/store/core/control.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 
-test('takes the copies of many records away in time that grows with their number', async () => {
+test('the time to delete the copies of many records grows linearly with their number', async () => {
   const taken: string[] = [];
   const scripts = {
     call: async (_: string, __: number, { entries }: { entries: string[] }) => {
@@ -24,6 +24,6 @@ test('takes the copies of many records away in time that grows with their number
   };
   await timeOf(2_000);
   const few = await timeOf(2_000);
-  // Sixteen times as many; a copy of the list for each would take 256 times as long.
+  // Sixteen times as many records. Copying the list for each record would take 256 times as long.
   expect((await timeOf(32_000)) / few).toBeLessThan(80);
 });

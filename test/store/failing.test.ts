@@ -1,4 +1,4 @@
-/** Owners are told of a webhook that has failed for an hour, once (behaviour §10). */
+/** An owner is notified once of a webhook that has failed for an hour (behaviour §10). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { NewAttempt } from '../../src/store/webhooks/attempts.js';
 import {
@@ -30,13 +30,13 @@ beforeEach(async () => {
   await hook();
 });
 
-/** Sets the webhook, as of two hours ago. */
+/** Sets the webhook, and backdates it by two hours. */
 async function hook(): Promise<void> {
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
 }
 
-/** Keeps an attempt that was made so many minutes ago. */
+/** Records an attempt made that many minutes ago. */
 async function tried(minutes: number, error: string | null, on = node): Promise<void> {
   const attempt: NewAttempt = {
     ...{ bot: bot.id, updateId: 7, at: Date.now() - minutes * minute, delivered: error === null },
@@ -54,7 +54,7 @@ const notices = async () =>
     ])
   ).map(({ notice }) => notice);
 
-test('once it has been an hour, with the last error, and not before', async () => {
+test('the owner is notified once a webhook has failed for an hour, with the last error, and not before', async () => {
   await tried(59, 'Connection timed out');
   await tried(0, 'Connection timed out');
   expect(await notices()).toEqual([]);
@@ -75,7 +75,7 @@ test('once it has been an hour, with the last error, and not before', async () =
   expect(Math.abs(Date.now() / 1_000 - since - 3_600)).toBeLessThan(30);
 });
 
-test('a delivery between begins the hour anew, and a failure that lasts is told again', async () => {
+test('a successful delivery restarts the hour, and the owner is notified again of a later lasting failure', async () => {
   await tried(70, 'a');
   await tried(65, null);
   await tried(50, 'b');
@@ -86,12 +86,12 @@ test('a delivery between begins the hour anew, and a failure that lasts is told 
   expect(await notices()).toMatchObject([{ error: 'a' }, { error: 'c' }]);
 });
 
-test('a webhook that was set again has not failed yet, whatever is told late of the former one', async () => {
+test('a webhook that was set again counts as not failing, even if old failures of the former one are recorded late', async () => {
   await tried(59, 'a');
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await tried(90, 'a');
   expect(await notices()).toEqual([]);
-  // Another signing secret changes nothing of it.
+  // Rotating the signing secret does not restart the hour.
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
   await node.db.query("update webhooks set failing_since = now() - interval '61 minutes' where bot_id = $1", [
     bot.id,
@@ -101,7 +101,7 @@ test('a webhook that was set again has not failed yet, whatever is told late of 
   expect(await notices()).toMatchObject([{ error: 'b' }]);
 });
 
-test('a bot that polls, or whose webhook was deleted, has none that fails', async () => {
+test('owners of bots that poll or whose webhook was deleted get no notice of failures', async () => {
   await node.store.webhooks.remove(bot.id, false);
   await tried(90, 'a');
   await tried(0, 'a');

@@ -1,4 +1,4 @@
-/** Updates for bots of other partitions: each enters each queue once and in order, whoever forwards and whoever dies. */
+/** Updates for bots in other partitions enter each queue once and in order, whichever process forwards and whichever dies. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { ChatRef } from '../../src/store/core/keys.js';
@@ -38,16 +38,16 @@ beforeEach(async () => {
   while (partitionOf(group.id) !== 0);
   source = partitionOf(group.id);
   bots = [];
-  // Two bots in two partitions, neither of which is the group's.
+  // Two bots in two partitions, neither of which is the group’s.
   while (bots.length < 2) {
     const bot = await makeBot(writer, user);
     if ([source, ...bots.map((other) => partitionOf(other.id))].includes(partitionOf(bot.id))) continue;
     await writer.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {});
-    // It has heard that it was added.
+    // The bot has received the update about being added.
     await writer.store.webhooks.remove(bot.id, true);
     bots.push(bot);
   }
-  // The node that sends never forwards: as if it died after each message.
+  // The sending node never forwards, as if it died after each message.
   writer.hooks.call = (name, run) =>
     name === 'updates/read_outbox' ? Promise.reject(new Error('died')) : run();
 });
@@ -75,7 +75,7 @@ const waitsOn = (node: TestNode, script: string) => {
   return held;
 };
 
-test('a forwarder that dies before it handed anything over', async () => {
+test('if a forwarder dies before any bot got its updates, the next one delivers them once and in order', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' ? Promise.reject(new Error('died')) : run();
@@ -85,7 +85,7 @@ test('a forwarder that dies before it handed anything over', async () => {
   await expectQueues('1', '2', '3');
 });
 
-test('a forwarder that dies after one of two bots had its updates', async () => {
+test('if a forwarder dies after one of two bots got its updates, both get each update once and in order', async () => {
   await send('1', '2', '3');
   let handed = 0;
   a.hooks.call = (name, run) =>
@@ -101,7 +101,7 @@ test('a forwarder that dies after one of two bots had its updates', async () => 
   await expectQueues('1', '2', '3', '4');
 });
 
-test('a forwarder that dies before it trims the outbox', async () => {
+test('if a forwarder dies before it trims the outbox, no update is queued twice', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) => (name === 'updates/trim_outbox' ? Promise.reject(new Error('died')) : run());
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('died');
@@ -111,7 +111,7 @@ test('a forwarder that dies before it trims the outbox', async () => {
   await expectQueues('1', '2', '3');
 });
 
-test('a forwarder that stops between read and hand-over while another empties the outbox', async () => {
+test('if a forwarder pauses between read and hand-over while another empties the outbox, no update is lost or queued twice', async () => {
   await send('1', '2');
   const held = waitsOn(a, 'updates/accept_forwarded');
   const slow = a.store.forwarder.forwardAll(source);
@@ -122,12 +122,12 @@ test('a forwarder that stops between read and hand-over while another empties th
   await send('4', '5');
   held.open();
   await slow;
-  // Its trim takes away nothing that it had not read: it read 4 and 5 only if it looked again.
+  // The late trim must not remove 4 and 5 unless this forwarder has read them.
   await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4', '5');
 });
 
-test('a trim that comes late takes away nothing newer', async () => {
+test('a late trim removes no newer entries', async () => {
   await send('1');
   const held = waitsOn(a, 'updates/trim_outbox');
   const slow = a.store.forwarder.forwardAll(source);
@@ -141,7 +141,7 @@ test('a trim that comes late takes away nothing newer', async () => {
   await expectQueues('1', '2');
 });
 
-test('the sweep forwards what a process that died left', async () => {
+test('the sweep forwards updates left behind by a process that died', async () => {
   await send('1', '2');
   expect(await outboxLength()).toBe(2);
   a.store.sweep.start();
@@ -150,7 +150,7 @@ test('the sweep forwards what a process that died left', async () => {
   await expectQueues('1', '2');
 });
 
-test('more than one batch goes over in order', async () => {
+test('several batches are forwarded in order', async () => {
   const values = Array.from({ length: 230 }, (_, i) => `${i}`);
   await send(...values);
   await Promise.all([a.store.forwarder.forwardAll(source), b.store.forwarder.forwardAll(source)]);
@@ -162,7 +162,7 @@ test('more than one batch goes over in order', async () => {
   }
 });
 
-test('a bot whose server is away holds nobody up, and gets all it is owed, in order, once it is back', async () => {
+test('a bot whose server is unavailable delays no other bot, and gets all its updates in order once the server is back', async () => {
   const [away, there] = bots as [Person, Person];
   const awayAt = cluster.keys.partitions.of(away.id);
   const values = Array.from({ length: limits.outbox_batch_entries_max + 5 }, (_, i) => `${i}`);
@@ -175,7 +175,7 @@ test('a bot whose server is away holds nobody up, and gets all it is owed, in or
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('away');
   await send(...values.slice(3));
   expect(await outboxLength()).toBe(values.length);
-  // It is back: what is behind must not overtake what it is owed.
+  // The server is back. Newer updates must not overtake those still owed.
   gone = false;
   a.store.forwarder.forward(source);
   const heard: string[] = [];

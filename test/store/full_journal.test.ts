@@ -1,4 +1,4 @@
-/** A journal at its high-water mark refuses what grows; deletions and deliveries have a reserve. */
+/** A journal at its high-water mark refuses calls that add data. Deletions and deliveries have a reserve. */
 
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-test('messages are deleted, unpinned and polled while the journal is full', async () => {
+test('messages can be deleted and unpinned and updates polled while the journal is full', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { messages, pins } = node.store;
   const [first, second] = await Promise.all([
@@ -43,7 +43,7 @@ const entriesOf = (client: Redis) => client.xrange(cluster.keys.journal(0), '-',
 const sizeOf = (fields: readonly string[]) =>
   fields.reduce((sum, field, i) => sum + (i % 2 === 1 ? Buffer.byteLength(field, 'latin1') : 0), 0);
 
-/** Bytes of the entries that the journal holds, counted one by one. */
+/** Bytes of the entries in the journal, counted one by one. */
 async function bytesHeld(client: Redis): Promise<number> {
   const raw = (await client.callBuffer('XRANGE', cluster.keys.journal(0), '-', '+')) as [Buffer, Buffer[]][];
   return raw.reduce((sum, [, fields]) => sum + sizeOf(fields.map((field) => field.toString('latin1'))), 0);
@@ -58,7 +58,7 @@ const settle = (after: string) =>
     { after, hot_ms: 3_600_000, records: 0, brief: 0, versions: [] },
   );
 
-test('a journal at its bound in bytes refuses what grows; deletions have twice as much', async () => {
+test('a journal at its limit in bytes refuses new messages, and deletions up to twice that limit', async () => {
   const { bot, chat } = await makeDirect(node);
   const { messages } = node.store;
   const { client } = node.connection;
@@ -72,13 +72,13 @@ test('a journal at its bound in bytes refuses what grows; deletions have twice a
   await client.hset(cluster.keys.meta(0), 'hwb', Math.floor((await bytesHeld(client)) / 2));
   const over = messages.removeMany(chat, bot.sender, [first.id]);
   await expect(over).rejects.toMatchObject({ kind: 'too_many_requests' });
-  // What is flushed makes room.
+  // Flushed entries make room.
   await settle(`${(await entriesOf(client)).at(-1)?.[0]}`);
   await messages.send(chat, bot.sender, text('yes'));
   await client.hset(cluster.keys.meta(0), 'hwb', 64 * 1024 ** 2);
 });
 
-test('the count of bytes never drifts, however often and in whatever order prefixes are settled', async () => {
+test('the byte count of the journal stays exact, however often and in whatever order prefixes are settled', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { messages, pins } = node.store;
   const { client } = node.connection;
@@ -100,7 +100,7 @@ test('the count of bytes never drifts, however often and in whatever order prefi
       expect(await bytesTold()).toBe(await bytesHeld(client));
     }
   }
-  // A count that is wrong for whatever reason is right again once what it counted is settled.
+  // A wrong count becomes exact again once the entries that it counted are settled.
   await client.hincrby(meta, 'jw', 1_000_000);
   await client.hset(meta, 'jt', 3);
   await messages.send(chat, bot.sender, text('after'));

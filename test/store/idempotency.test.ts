@@ -1,4 +1,4 @@
-/** Runs of one call under an idempotency key, stopped and taken over at each step between nodes. */
+/** Runs of one call under an idempotency key, stopped at each step and continued on another node. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { dieAt, call as keyedCall, outwait as outwaitOn } from '../support/keyed.js';
@@ -38,7 +38,7 @@ test.each([
   ['sendMessage', 'idempotency/settle', 'before'],
   ['sendMessage', 'idempotency/settle', 'after'],
 ] as const)(
-  '%s of a node that died at %s, %s it ran: the next run sends once',
+  '%s: when a node died at %s, %s the script ran, the next run sends exactly once',
   async (method, script, when) => {
     const key = `${script} ${when}`;
     const params = { chat_id: user.id, text: key };
@@ -60,7 +60,7 @@ test.each([
   },
 );
 
-test('an edit and a deletion that were applied are not applied again, an hour later either', async () => {
+test('an edit and a deletion that were applied are not applied again, not even after an hour', async () => {
   const send = await call(one, 'sendMessage', { chat_id: user.id, text: 'a' }, '');
   const { message_id } = JSON.parse(send.body).result;
   for (const [method, params] of [
@@ -79,7 +79,7 @@ test('an edit and a deletion that were applied are not applied again, an hour la
   }
 });
 
-test('a fault gives the key back', async () => {
+test('a call that fails with an internal error releases its idempotency key', async () => {
   one.hooks.call = async (name, run) => {
     if (name === 'messages/send_direct') throw new Error('broken');
     return run();
@@ -90,7 +90,7 @@ test('a fault gives the key back', async () => {
   expect((await call(two, 'sendMessage', params, 'fault')).status).toBe(200);
 });
 
-test('a call without a key asks for nothing more', async () => {
+test('a call without a key runs no extra scripts', async () => {
   const names: string[] = [];
   one.hooks.call = (name, run) => {
     names.push(name);

@@ -1,4 +1,4 @@
-/** A Redis that was killed and came back with an older append-only file: nothing that was given out comes twice. */
+/** A Redis that was killed and started with an older append-only file: no id or version is given out twice. */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -36,7 +36,7 @@ const files = () => join(cluster.redis.dir, 'appendonlydir');
 const copy = () => join(cluster.redis.dir, 'copy');
 const remember = () => cpSync(files(), copy(), { recursive: true });
 
-/** Kills Redis and starts it with what was remembered. */
+/** Kills Redis and starts it on the append-only file saved by `remember`. */
 async function loseTail(): Promise<void> {
   const before = node.connection.runId();
   await cluster.redis.stop('SIGKILL');
@@ -69,7 +69,7 @@ const partition = () => cluster.keys.partitions.of(made.bot.id);
 const version = async () => Number(await node.connection.client.hget(cluster.keys.meta(partition()), 'ver'));
 const skip = limits.incarnation_sequence_skip + 1;
 
-test('message ids, update ids and versions go on above all that was given out', async () => {
+test('after Redis lost its tail, message ids, update ids and versions continue above all given out before', async () => {
   const ids = [(await send('kept')).id];
   const [kept] = await poll(node, made.bot);
   remember();
@@ -92,7 +92,7 @@ test('message ids, update ids and versions go on above all that was given out', 
   expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
 });
 
-test('ids that had reached Postgres do not come twice either', async () => {
+test('ids that had reached Postgres are not given out again', async () => {
   await send('kept');
   remember();
   await send('flushed and lost');
@@ -107,7 +107,7 @@ test('ids that had reached Postgres do not come twice either', async () => {
   expect(rows.map((row) => row.message_id)).toEqual([1, 2, 2 + skip]);
 });
 
-test('what had reached Postgres is there again: messages, edits, deletions, pins and reactions', async () => {
+test('messages, edits, deletions, pins and reactions that had reached Postgres are restored', async () => {
   const { chat, user } = made;
   const channel = await node.store.chats.create('channel', 'News', user.id);
   const post = (await node.store.messages.send(channel, user.sender, text('post'))).record.post;
@@ -125,7 +125,7 @@ test('what had reached Postgres is there again: messages, edits, deletions, pins
   await cluster.flush();
   await loseTail();
 
-  // A look comes first: no change has raised the incarnation.
+  // A read comes first: no change has raised the incarnation.
   const shownNow = async () =>
     (await node.store.history.list(chat, 0, 10))?.map(({ record }) => record.content.text ?? 'service');
   expect(await shownNow()).toEqual(['service', 'lost', 'service', 'second, edited', 'first']);
@@ -134,7 +134,7 @@ test('what had reached Postgres is there again: messages, edits, deletions, pins
   await expect(node.store.messages.remove(chat, user.sender, third.id)).rejects.toMatchObject({
     kind: 'message_to_delete_not_found',
   });
-  // Who reacted can take it back, and the counts of others stay exact.
+  // A person can remove their own reaction, and the counts of the others stay exact.
   expect((await node.store.posts.find(post, { id: 1, isBot: true })).reactions).toMatchObject([{ count: 2 }]);
   const taken = await node.store.posts.react(post, late, { what: 'remove', emoji: '👍' });
   expect(taken.reactions).toMatchObject([{ count: 1, users: [early.externalId] }]);
@@ -142,7 +142,7 @@ test('what had reached Postgres is there again: messages, edits, deletions, pins
   await expectSameRows(node);
 });
 
-test('what had not reached Postgres stays after a restart that lost nothing', async () => {
+test('changes only in the journal survive a restart that lost nothing', async () => {
   await send('kept');
   await cluster.flush();
   await send('in the journal alone');
@@ -158,7 +158,7 @@ test('what had not reached Postgres stays after a restart that lost nothing', as
   expect((await node.store.chats.find(made.chat))?.pinned).toBe(1);
 });
 
-test('an id that was lost is not given out after an edit under the new incarnation, and a rest in Postgres', async () => {
+test('a lost id is not given out after an edit under the new incarnation and an eviction to Postgres', async () => {
   const { id } = await send('kept');
   await cluster.flush();
   remember();
@@ -173,7 +173,7 @@ test('an id that was lost is not given out after an edit under the new incarnati
   expect((await send('and again')).id).toBe(2 + skip);
 });
 
-test('a chat that is made after a loss skips nothing', async () => {
+test('a chat created after a loss skips no ids', async () => {
   await send('x');
   remember();
   await loseTail();
@@ -184,17 +184,17 @@ test('a chat that is made after a loss skips nothing', async () => {
   expect(id).toBe(1);
 });
 
-test('a token that was replaced stays dead, though Redis brought its record back', async () => {
+test('a replaced token stays invalid although Redis restored its record', async () => {
   expect(await node.store.auth.bot(made.bot.token)).toMatchObject({ id: made.bot.id });
   remember();
   const { token } = await node.store.bots.regenerateToken(made.user.id, made.bot.id);
   await loseTail();
-  // The first thing that happens to the partition is the look-up itself: no change has raised the incarnation.
+  // The first access to the partition is the look-up itself: no change has raised the incarnation.
   expect(await node.store.auth.bot(made.bot.token)).toBeNull();
   expect(await node.store.auth.bot(token)).toMatchObject({ id: made.bot.id });
 });
 
-test('a token that was removed stays dead for people too', async () => {
+test('a token removed by a person stays invalid', async () => {
   const user = await makeUser(node);
   expect(await node.store.auth.user(user.token)).toMatchObject({ id: user.id });
   remember();
@@ -203,7 +203,7 @@ test('a token that was removed stays dead for people too', async () => {
   expect(await node.store.auth.user(user.token)).toBeNull();
 });
 
-test('a member who left stays out, and a bot that was removed hears nothing more', async () => {
+test('a member who left stays out, and a removed bot receives nothing more', async () => {
   const group = await node.store.chats.create('group', 'Talk', made.user.id);
   const bot = await makeBot(node, made.user);
   const person = await makeUser(node);

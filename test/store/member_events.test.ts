@@ -1,4 +1,4 @@
-/** Events of membership whose process died after the commit: each reaches its bots once and in order. */
+/** Membership events whose process died after the commit reach each bot once and in order. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { putMember } from '../../src/postgres/chats/members.js';
 import type { MemberChange } from '../../src/store/chats/members.js';
@@ -35,7 +35,7 @@ const statuses = async () =>
     return `${kind} ${was.status} ${became.status}`;
   });
 
-test('the sweep posts what was committed and not posted, and nodes that post together add nothing', async () => {
+test('the sweep posts events that were committed but not posted, and concurrent posting nodes add no duplicates', async () => {
   const commit = (status: 'member' | 'administrator' | 'left') =>
     putMember(node.db, chat.id, { id: bot.id, is_bot: true }, status, {}, owner.id);
   await commit('member');
@@ -55,7 +55,7 @@ test('the sweep posts what was committed and not posted, and nodes that post tog
   expect(await node.store.chats.member(chat, bot.id)).toMatchObject({ status: 'left' });
 });
 
-test('an event that was posted but not struck off is not heard twice', async () => {
+test('an event that was posted but not deleted from the table is not delivered twice', async () => {
   const before = await statuses();
   await putMember(node.db, chat.id, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
   const [kept] = await node.db.query<{ id: number }>('select * from member_events');

@@ -1,4 +1,4 @@
-/** Names and descriptions of bots under forced orders of events: no node shows what was before a setter returned. */
+/** Names and descriptions of bots under forced orders of events: after a setter returned, no node shows the old value. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -25,7 +25,7 @@ const rename = (node: TestNode, name: string) => node.store.bots.setTexts(bot.id
 const describeAs = (node: TestNode, text: string) =>
   node.store.bots.setTexts(bot.id, { description: { '': text } });
 const nameOn = async (node: TestNode) => (await node.store.bots.profile(bot.id, null))?.n;
-/** What the node shows from memory alone; null when it has to ask. */
+/** The name in the node’s memory alone; null when the node must ask Redis. */
 const fromMemory = (node: TestNode) => {
   const known = node.store.auth.botById(bot.id);
   if (!(known instanceof Promise)) return known?.name;
@@ -38,15 +38,15 @@ beforeEach(async () => {
   [a, b] = await Promise.all([cluster.node(), cluster.node()]);
   await Promise.all([a.store.auth.start(), b.store.auth.start()]);
   bot = await makeBot(b, await makeUser(b));
-  // Nodes that have known Redis for less than a lease wait the lease out.
+  // Nodes that have known Redis for less than a lease wait for one whole lease.
   await sleep(leaseMs);
 });
 afterEach(() => cluster.close());
 
-describe('a name that a node remembers', () => {
-  test('by token and by id, and both follow a change at once', async () => {
+describe('a bot name in the memory of a node', () => {
+  test('is found by token and by id, and both follow a change at once', async () => {
     await a.store.auth.bot(bot.token);
-    // One look-up fills both.
+    // One look-up fills both entries.
     expect(fromMemory(a)).toBe('Bot');
     const began = performance.now();
     await rename(b, 'New');
@@ -57,7 +57,7 @@ describe('a name that a node remembers', () => {
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ name: 'New' });
   });
 
-  test('read before the change and about to be remembered after it', async () => {
+  test('is not kept if it was read before a change and stored after it', async () => {
     const held = gate();
     a.store.auth.beforeRemember = () => held.wait();
     const looked = nameOn(a);
@@ -68,7 +68,7 @@ describe('a name that a node remembers', () => {
     expect(fromMemory(a)).toBeNull();
   });
 
-  test('on a node that cannot renew: the setter waits, and the memory is not trusted afterwards', async () => {
+  test('makes a setter wait while the node cannot renew its lease, and is not trusted afterwards', async () => {
     await nameOn(a);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -85,7 +85,7 @@ describe('a name that a node remembers', () => {
     cut.open();
   });
 
-  test('a node without a lease remembers nothing', async () => {
+  test('is not kept by a node without a lease', async () => {
     const worker = await cluster.node();
     expect(await nameOn(worker)).toBe('Bot');
     await rename(b, 'New');
@@ -96,25 +96,22 @@ describe('a name that a node remembers', () => {
 describe('copies in Redis', () => {
   const copied = async (node: TestNode) => (await node.store.bots.descriptions(bot.id)).description[''];
 
-  test.each([true, false])(
-    'a refresh that comes late does not undo a later one (copy there: %s)',
-    async (there) => {
-      if (there) await copied(a);
-      const late = gate();
-      a.hooks.call = async (name, run) => {
-        if (name === 'control/write') await late.wait();
-        return run();
-      };
-      const first = describeAs(a, 'first');
-      await late.reached;
-      await describeAs(b, 'second');
-      late.open();
-      await first;
-      for (const node of [a, b]) expect(await copied(node)).toBe('second');
-    },
-  );
+  test.each([true, false])('a late refresh does not undo a later one (copy present: %s)', async (there) => {
+    if (there) await copied(a);
+    const late = gate();
+    a.hooks.call = async (name, run) => {
+      if (name === 'control/write') await late.wait();
+      return run();
+    };
+    const first = describeAs(a, 'first');
+    await late.reached;
+    await describeAs(b, 'second');
+    late.open();
+    await first;
+    for (const node of [a, b]) expect(await copied(node)).toBe('second');
+  });
 
-  test('a fill that read before a change does not bring back the past', async () => {
+  test('a fill that read before a change does not restore the old value', async () => {
     await describeAs(b, 'first');
     await evict(b, cluster.keys.descriptions(bot.id));
     const late = gate();
@@ -130,7 +127,7 @@ describe('copies in Redis', () => {
     for (const node of [a, b]) expect(await copied(node)).toBe('second');
   });
 
-  test('descriptions have a version of their own: a change of the name leaves their copy alone', async () => {
+  test('a change of the name leaves the copy of the descriptions alone, which has its own version', async () => {
     await describeAs(b, 'first');
     const bytes = () => b.connection.client.getBuffer(cluster.keys.descriptions(bot.id));
     const before = await bytes();
@@ -139,7 +136,7 @@ describe('copies in Redis', () => {
     expect(await bytes()).toEqual(before);
   });
 
-  test('a process that dies between commit and refresh leaves the rest to the sweep', async () => {
+  test('the sweep refreshes copies after a process died between commit and refresh', async () => {
     await Promise.all([nameOn(a), copied(a)]);
     b.hooks.call = async (name, run) => {
       if (name.startsWith('control/')) throw new Error('the process died');
@@ -154,7 +151,7 @@ describe('copies in Redis', () => {
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ name: 'New' });
   });
 
-  test('a copy that was made before bots had names by language is read on', async () => {
+  test('a copy written before bots had names by language can still be read', async () => {
     const key = cluster.keys.bot(bot.id);
     await nameOn(b);
     const fields = unpack<unknown[]>((await b.connection.client.getBuffer(key)) as Buffer);

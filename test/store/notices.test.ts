@@ -1,4 +1,4 @@
-/** Notices are sent once and only if the change that they are about was committed. */
+/** A notice is sent exactly once, and only if the change that it reports was committed. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -43,7 +43,7 @@ const noted = (user: Person) =>
     [user.id],
   );
 
-test('a notice of a change that was rolled back is not sent, others are, in order and once', async () => {
+test('notices of committed changes are sent in order and once, and a rolled-back change sends none', async () => {
   const user = await makeUser(node);
   const { notices } = node.store;
   await node.db.transaction(async (sql) => {
@@ -62,7 +62,7 @@ test('a notice of a change that was rolled back is not sent, others are, in orde
   expect(await send()).toBe(0);
 });
 
-test('a person who blocked the bot is sent nothing and stays as they are', async () => {
+test('a person who blocked the bot gets no notice and keeps the block', async () => {
   const user = await makeUser(node);
   await node.store.chats.openDirect(bot.id, user.id);
   await node.store.chats.setBlocked(bot.id, user.id, true);
@@ -75,7 +75,7 @@ test('a person who blocked the bot is sent nothing and stays as they are', async
   expect(await told(user)).toEqual([]);
 });
 
-test('what fails for a while is tried again later', async ({ onTestFinished }) => {
+test('a notice that failed temporarily is retried later', async ({ onTestFinished }) => {
   const user = await makeUser(node);
   await node.store.chats.openDirect(bot.id, user.id);
   await node.store.notices.tell(node.db, user.id, removed(5));
@@ -94,7 +94,7 @@ test('what fails for a while is tried again later', async ({ onTestFinished }) =
   expect(await told(user)).toHaveLength(1);
 });
 
-test('a process that is killed between a message and its mark has told once', async () => {
+test('a notice is sent once although its process was killed between sending and recording it', async () => {
   const user = await makeUser(node);
   await node.store.notices.tell(node.db, user.id, removed(6));
   const folder = fileURLToPath(new URL('../..', import.meta.url));
@@ -107,7 +107,7 @@ test('a process that is killed between a message and its mark has told once', as
   expect(signal).toBe('SIGKILL');
   expect(await told(user)).toEqual(['told']);
   expect(await noted(user)).toEqual([{ told: false, refused: null, tries: 0 }]);
-  // Its connection must be seen to be gone before the row is free.
+  // Postgres must notice the end of the killed connection before the row is free.
   await expect.poll(() => send(), { timeout: 8_000 }).toBe(1);
   expect(await told(user)).toEqual(['told']);
   expect(await noted(user)).toEqual([{ told: true, refused: null, tries: 0 }]);

@@ -1,4 +1,4 @@
-// Sends what notices are due and ends between a message and its mark: folder of the program, URLs of Redis and Postgres, bot, URLs of shards.
+// Sends due notices and dies after the message, before recording it. Args: program folder, URLs of Redis and Postgres, bot, shard URLs.
 const [folder, redisUrl, postgresUrl, bot, ...shardUrls] = process.argv.slice(2);
 const load = (path) => import(`${folder}/dist/${path}.js`);
 const { connectRedis } = await load('redis/connection');

@@ -1,4 +1,4 @@
-/** Owners and writers of bots under forced orders of events: one winner, and copies that follow it on every node. */
+/** Owners and allowed writers of bots under forced orders of events: one change wins, and every node follows it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
@@ -52,7 +52,7 @@ const [yes, no] = [
   [false, false],
 ];
 
-/** Both nodes agree on one owner, who alone is shown the token that both accept. */
+/** Checks that both nodes agree on one owner, and that only this owner can read the token that both accept. */
 async function consistent(now: Person): Promise<string> {
   for (const node of [a, b]) expect(await ownerOf(node)).toBe(now.id);
   const token = await b.store.bots.token(now.id, bot.id);
@@ -68,14 +68,14 @@ async function consistent(now: Person): Promise<string> {
   return token;
 }
 
-describe('at once', () => {
-  test('two transfers: one person gets the bot', async () => {
+describe('concurrent changes of the owner', () => {
+  test('of two transfers, one succeeds and one person gets the bot', async () => {
     const ended = await Promise.allSettled([transfer(a, ben), transfer(b, cora)]);
     expect(kinds(ended)).toEqual(['done', 'not_bot_owner']);
     await consistent(ended[0].status === 'fulfilled' ? ben : cora);
   });
 
-  test('a transfer and a new token: the former owner is never told the token of the new one', async () => {
+  test('in a transfer and a token regeneration, the former owner never gets the new owner’s token', async () => {
     for (let round = 0; round < 5; round++) {
       bot = await makeBot(a, owner);
       const [moved, made] = await Promise.allSettled([
@@ -92,7 +92,7 @@ describe('at once', () => {
     }
   });
 
-  test('a transfer and a deletion: one of them', async () => {
+  test('of a transfer and a deletion, only one succeeds', async () => {
     const [moved, gone] = await Promise.allSettled([transfer(a, ben), b.store.bots.remove(owner.id, bot.id)]);
     if (moved.status === 'fulfilled') {
       expect((gone as PromiseRejectedResult).reason).toMatchObject({ kind: 'not_bot_owner' });
@@ -105,12 +105,12 @@ describe('at once', () => {
     }
   });
 
-  test('two deletions: one of them', async () => {
+  test('of two deletions, only one succeeds', async () => {
     const ended = await Promise.allSettled([a, b].map((n) => n.store.bots.remove(owner.id, bot.id)));
     expect(kinds(ended)).toEqual(['bot_not_found', 'done']);
   });
 
-  test('transfers to one who has room for one bot more', async () => {
+  test('of two transfers and a creation for a person with room for one bot, only one succeeds', async () => {
     await a.db.query(
       `insert into bots (owner_id, username, name) select $1, 'filler_' || n, 'x' from generate_series(1, $2::int) n`,
       [ben.id, limits.bots_per_owner_max - 1],
@@ -126,8 +126,8 @@ describe('at once', () => {
   });
 });
 
-test('what a process that died after the commit left undone is done by another', async () => {
-  // Nothing reaches Redis any more from this node.
+test('after a process died right after the commit of a transfer, the sweep of another node completes it', async () => {
+  // This node can no longer write to Redis.
   const dead = await cluster.node();
   dead.hooks.call = async (name, run) => {
     if (/^(control\/write|auth\/revoke|updates\/set_access)$/.test(name)) throw new Error('died');
@@ -140,7 +140,7 @@ test('what a process that died after the commit left undone is done by another',
   await consistent(ben);
 });
 
-test('the audit log tells of pictures', async () => {
+test('the audit log records changed pictures', async () => {
   await a.store.pictures.set(owner.id, bot.id, 'avatar', null);
   const items = await a.store.audit.list(bot.id, limits.id_max, 1);
   expect(items).toMatchObject([
@@ -148,7 +148,7 @@ test('the audit log tells of pictures', async () => {
   ]);
 });
 
-test('the username of a deleted bot is free again when its time is over', async () => {
+test('the username of a deleted bot becomes free once its reservation ends', async () => {
   const username = (await a.store.bots.find(bot.id))?.username as string;
   await a.store.bots.remove(owner.id, bot.id);
   const again = () => b.store.bots.create(ben.id, username, 'Again');
@@ -160,8 +160,8 @@ test('the username of a deleted bot is free again when its time is over', async 
   await expect(again()).rejects.toMatchObject({ kind: 'username_taken' });
 });
 
-describe('a call that comes again', () => {
-  test('is answered as before, though the bot is somebody else’s by then', async () => {
+describe('a repeated control call', () => {
+  test('is answered as before, although the bot has a new owner by then', async () => {
     const run = (again: boolean) =>
       a.store.under(`t${bot.id}`, again).bots.transfer(owner.id, bot.id, names[ben.id] as string);
     expect(await run(false)).toBe(true);
@@ -170,7 +170,7 @@ describe('a call that comes again', () => {
     expect(await consistent(ben)).toBe(token);
   });
 
-  test('shows the former owner no token of the new one', async () => {
+  test('does not show the new owner’s token to the former owner', async () => {
     const regenerate = (again: boolean) =>
       a.store.under(`r${bot.id}`, again).bots.regenerateToken(owner.id, bot.id);
     const create = (again: boolean) =>
@@ -183,7 +183,7 @@ describe('a call that comes again', () => {
     await expect(create(true)).rejects.toMatchObject({ kind: 'not_bot_owner' });
   });
 
-  test('deletes once, and finishes what the first run began', async () => {
+  test('deletes a bot once, and completes the deletion that the first run began', async () => {
     const group = await a.store.chats.create('group', 'g', owner.id);
     await a.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
     a.hooks.call = async (name, run) => {
@@ -199,7 +199,7 @@ describe('a call that comes again', () => {
   });
 });
 
-describe('who may write', () => {
+describe('write access to a bot', () => {
   const chat = () => directChat(bot.id, ben.id);
   const send = (node: TestNode) => node.store.messages.send(chat(), ben.sender, text('x'));
   const set = (node: TestNode, ...people: Person[]) =>
@@ -209,7 +209,7 @@ describe('who may write', () => {
     );
   const refused = { kind: 'cant_write_to_bot' };
 
-  test('what was looked up before a change does not let anybody through after it', async () => {
+  test('a look-up made before a change lets nobody write after it', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, ben);
     const held = gate();
@@ -217,7 +217,7 @@ describe('who may write', () => {
       if (name === 'updates/set_access') await held.wait();
       return run();
     };
-    // It has read that Ben may write, and is about to say so.
+    // This node has read that Ben may write, and is about to store it in Redis.
     const sending = send(b);
     await held.reached;
     await set(a, cora);
@@ -227,7 +227,7 @@ describe('who may write', () => {
     await expect(send(b)).rejects.toMatchObject(refused);
   });
 
-  test('changes that cross end in the one that was committed last', async () => {
+  test('concurrent changes end with the one committed last', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     for (let round = 0; round < 5; round++) {
       await Promise.all([set(a, ben), set(b, cora)]);
@@ -240,7 +240,7 @@ describe('who may write', () => {
     }
   });
 
-  test('a person who is called otherwise now is the same person', async () => {
+  test('a person keeps write access after a change of username', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, ben);
     await a.db.query("update users set username = 'renamed_' || id where id = $1", [ben.id]);
@@ -251,7 +251,7 @@ describe('who may write', () => {
     expect((await a.store.bots.writeAccess(bot.id)).usernames).toEqual([`renamed_${ben.id}`]);
   });
 
-  test('selects as many people as allowed in one call', async () => {
+  test('one call can select the maximum number of people', async () => {
     await a.db.query(
       `with made as (insert into users (username, first_name) select 'many_' || n, 'x' from generate_series(1, $1::int) n
          returning id, username)
@@ -268,7 +268,7 @@ describe('who may write', () => {
       names[ben.id] as string,
     ]);
     await send(a);
-    // What the chat knows now costs no look into Postgres.
+    // The chat now knows the answer, so a send runs no query in Postgres.
     const asked: string[] = [];
     a.hooks.query = (sql, run) => {
       asked.push(sql);
@@ -279,11 +279,11 @@ describe('who may write', () => {
     expect(asked).toEqual([]);
   });
 
-  test('a Redis that lost its tail is told anew', async () => {
+  test('is read from Postgres again after Redis lost its tail', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     await set(a, cora);
     await expect(send(a)).rejects.toMatchObject(refused);
-    // As if the change had been lost with the tail: what is there is of a former incarnation.
+    // As if the change was lost with the tail: the stored policy has a former incarnation.
     const state = a.keys.queueState(bot.id);
     await a.connection.client.hset(state, { wp: 'all', wi: -1 });
     await expect(send(b)).rejects.toMatchObject(refused);

@@ -1,4 +1,4 @@
-/** Pins, edits and what messages are about, when Redis no longer holds them (interface §3, §4.3.5). */
+/** Pins, edits and replies of messages that are no longer in Redis (interface §3, §4.3.5). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Change } from '../../src/store/chats/streams.js';
 import type { Media } from '../../src/store/core/codec.js';
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => cluster.close());
 
 const allIds = Array.from({ length: 20 }, (_, i) => i + 1);
-/** Writes all to Postgres and takes the chat with its messages out of Redis. */
+/** Writes everything to Postgres and evicts the chat and its messages from Redis. */
 async function cool(chat: ChatRef): Promise<void> {
   await cluster.flush();
   await evict(a, ...chatKeys(cluster.keys, chat, ...allIds));
@@ -54,7 +54,7 @@ test('interface §3: a cold message is pinned over a cold pin; the pin is read b
   await b.store.pins.pin(chat, user.sender, second.id, false);
   await cool(chat);
   expect(await pinnedIn(chat)).toMatchObject({ id: second.id, record: { content: { text: 'second' } } });
-  // The service messages know what they tell of, as cold as it is.
+  // The service messages show the pinned message, although it is as cold as they are.
   await cool(chat);
   const listed = (await b.store.history.list(chat, 0, 2)) ?? [];
   expect(listed.map(({ reply }) => reply?.record.content.text)).toEqual(['second', 'first']);
@@ -69,7 +69,7 @@ test('interface §3: a cold message is pinned over a cold pin; the pin is read b
   });
 });
 
-test('interface §3: what was deleted while cold is no longer pinned, and cannot be pinned', async () => {
+test('interface §3: a message deleted while cold is no longer pinned and cannot be pinned', async () => {
   const { chat, bot } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, text('gone'));
   await a.store.pins.pin(chat, bot.sender, id, true);
@@ -109,7 +109,7 @@ test('interface §4.3.5: the caption of a cold photo is edited and leaves the ph
   });
 });
 
-test('interface §5.11, §5.12: in a channel can_edit_messages pins and edits; bots hear edited_channel_post', async () => {
+test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin and edit, and bots receive edited_channel_post', async () => {
   const { user } = await makeDirect(a);
   const [editor, listener] = [await makeBot(a, user), await makeBot(a, user)];
   const channel = await a.store.chats.create('channel', 'News', user.id);
@@ -134,13 +134,13 @@ test('interface §5.11, §5.12: in a channel can_edit_messages pins and edits; b
       'edited_channel_post',
     ]),
   );
-  // Its own pin, and not its own edit; it was promoted twice.
+  // The bot receives its own pin but not its own edit. It was promoted twice.
   expect(await kinds(editor)).toEqual(['my_chat_member', 'channel_post', 'my_chat_member', 'channel_post']);
   const [service] = (await b.store.history.list(channel, 0, 1)) ?? [];
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and stream show what a message answers, hot and cold', async () => {
+test('behaviour §11: history and stream show the message that a reply answers, hot and cold', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));
@@ -152,7 +152,7 @@ test('behaviour §11: history and stream show what a message answers, hot and co
   });
   const answer = { ...text('answer'), replyTo: question.id };
   const { id } = await a.store.messages.send(chat, user.sender, answer);
-  // Cold again before the stream can be sure to have read it hot.
+  // Evicted again before the stream can be sure to have read it hot.
   await evict(a, cluster.keys.message(chat, question.id));
   await eventually(() => expect(changes.map(({ message }) => message?.reply?.id)).toEqual([question.id]));
   await a.store.pins.pin(chat, bot.sender, question.id, true);
@@ -165,7 +165,7 @@ test('behaviour §11: history and stream show what a message answers, hot and co
     ]),
   );
   stop();
-  // One page holds both, the other only the answer.
+  // One page contains both messages, the other one only the reply.
   const page = (await a.store.history.list(chat, id + 1, 3)) ?? [];
   expect(page.map(({ reply }) => reply?.record.content.text)).toEqual(['question', undefined, undefined]);
   const [hot] = (await a.store.history.list(chat, id + 1, 1)) ?? [];

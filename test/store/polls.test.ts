@@ -1,4 +1,4 @@
-/** Long polls across nodes: lost hints, two polls of one bot, and a queue that was confirmed elsewhere. */
+/** Long polls across nodes: lost hints, two polls of one bot, and a queue that was confirmed on another node. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -31,7 +31,7 @@ afterAll(() => cluster.close());
 const send = (value: string) => b.store.messages.send(made.chat, made.user.sender, text(value));
 const terminated = { kind: 'poll_terminated_by_poll' };
 
-/** A poll that waits on a node, once it has looked and sleeps. */
+/** Starts a poll on a node and returns once it has read the queue and waits. */
 async function waiting(node: TestNode, timeout = 20) {
   const answer = poll(node, made.bot, 0, timeout).catch((error: unknown) => error);
   await eventually('waiting', () => node.store.polls.waiting() === 1);
@@ -53,7 +53,7 @@ test('a hint wakes a poll on another node at once', async () => {
   expect(ended - sent).toBeLessThan(limits.poll_tick_ms / 2);
 });
 
-test('an update whose hint was lost is found by the look each second', async () => {
+test('a poll whose hint was lost finds the update by its read each second', async () => {
   a.hooks.hint = () => false;
   const pending = waiting(a);
   await sleep(150);
@@ -76,7 +76,7 @@ test.each([true, false])('the newest of two polls on two nodes wins (hints arriv
   expect(shown(await newer)).toEqual(['for the newer']);
 });
 
-test('a poll about to look again when its queue is read and confirmed elsewhere gets none of it', async () => {
+test('a poll about to read its queue again gets no updates that were read and confirmed on another node', async () => {
   const answer = poll(a, made.bot, 0, 20).catch((error: unknown) => error);
   await eventually('waiting', () => a.store.polls.waiting() === 1);
   await sleep(100);
@@ -96,7 +96,7 @@ test('a poll about to look again when its queue is read and confirmed elsewhere 
   expect(shown(await poll(b, made.bot))).toEqual(['next']);
 });
 
-test('a poll whose newer rival came between its first look and its wait', async () => {
+test('a poll ends when a newer one started between its first read and its wait', async () => {
   const held = gate();
   let looks = 0;
   a.hooks.call = async (name, run) => {
@@ -113,7 +113,7 @@ test('a poll whose newer rival came between its first look and its wait', async 
   expect(shown(await newer)).toEqual(['x']);
 });
 
-test('what arrives between the last look and the subscription is not slept over', async () => {
+test('a poll finds at once an update that arrives between its last read and its subscription', async () => {
   const held = gate();
   let looks = 0;
   a.hooks.call = async (name, run) => {
@@ -128,7 +128,7 @@ test('what arrives between the last look and the subscription is not slept over'
   expect(shown((await within(limits.poll_tick_ms / 2, answer)) as never)).toEqual(['meanwhile']);
 });
 
-test('an offset confirms below it; one past the next update confirms nothing; -N keeps the last N', async () => {
+test('an offset confirms the updates below it, an offset past the next update confirms nothing, and -N keeps the last N', async () => {
   for (const value of ['1', '2', '3', '4']) await send(value);
   const [first] = await poll(a, made.bot);
   const id = first?.updateId ?? 0;
@@ -139,7 +139,7 @@ test('an offset confirms below it; one past the next update confirms nothing; -N
   expect(await b.store.queues.info(made.bot.id)).toMatchObject({ pending: 0 });
 });
 
-test('keeping more than waits does not read what waits', async () => {
+test('an offset that keeps more updates than are pending does not read them', async () => {
   const { bot } = await makeDirect(a);
   await poll(a, bot);
   const { client } = a.connection;
@@ -170,7 +170,7 @@ test('keeping more than waits does not read what waits', async () => {
   const whole = await timed(() => client.eval("return #redis.call('XRANGE', KEYS[1], '-', '+')", 1, queue));
   expect(await timed(() => look('-100000', 1))).toBeLessThan(whole / 5);
   expect(await client.xlen(queue)).toBe(5_000);
-  // Each look takes out some.
+  // Each read removes some.
   for (let looks = 0; looks < 50; looks++) {
     const taken = await look('-2', 1);
     if (taken.status === 'ok' && !taken.more) break;
@@ -178,7 +178,7 @@ test('keeping more than waits does not read what waits', async () => {
   expect(await client.xlen(queue)).toBe(2);
 });
 
-test('a poll that keeps the last update of a long queue takes out all others, some at a time', async () => {
+test('a poll that keeps only the last update of a long queue removes the others in bounded steps', async () => {
   const { client } = a.connection;
   const { id } = made.bot;
   await send('first');
@@ -207,6 +207,6 @@ test('a poll that keeps the last update of a long queue takes out all others, so
   expect(Math.max(...largest)).toBeLessThanOrEqual(limits.script_entries_max);
   const [[, fields]] = (await client.xrange(key, '-', '+')) as [[string, string[]]];
   const size = fields.reduce((sum, value, i) => sum + (i % 2) * Buffer.byteLength(value), 0);
-  // A record is bytes: read as text it may look longer.
+  // A record is binary: its length as text may be greater.
   expect(Math.abs(Number(await client.hget(state, 'bytes')) - size)).toBeLessThan(100);
 });

@@ -1,4 +1,4 @@
-/** Properties of what the store packs, places, seals and names. */
+/** Properties of the store’s encodings: message records, partitions, secrets, cursors and names of chats. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
@@ -69,7 +69,7 @@ describe('message records', () => {
   });
   afterAll(() => redis.disconnect());
 
-  test('come back as they were packed, and tell their version alone', () => {
+  test('are unpacked as they were packed, and their version can be read alone', () => {
     fc.assert(
       fc.property(messages, (message) => {
         const bytes = packMessage(message);
@@ -79,8 +79,8 @@ describe('message records', () => {
     );
   });
 
-  test('are read alike when Lua made or rewrote the header', async () => {
-    // As lib/message.lua does: a new record around the caller's tail, and one whose header was unpacked and packed again.
+  test('are read alike when Lua wrote the header', async () => {
+    // As lib/message.lua does: a new record around the caller’s tail, and a record whose header was unpacked and packed again.
     const source = `
       local tail, version, date = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
       local made = '\\153' .. cmsgpack.pack(1, version, date) .. tail
@@ -107,7 +107,7 @@ describe('message records', () => {
     );
   });
 
-  test('numbers of every size that Lua packs come back as exact numbers', async () => {
+  test('contain exact numbers of every size that Lua packs', async () => {
     await fc.assert(
       fc.asyncProperty(versions, async (version) => {
         const bytes = await redis.callBuffer('EVAL', 'return cmsgpack.pack(tonumber(ARGV[1]))', 0, version);
@@ -122,7 +122,7 @@ describe('message records', () => {
 describe('partitions', () => {
   const counts = fc.integer({ min: 1, max: limits.partitions_max });
 
-  test('every tag lies in its own share of the slots, and no two are alike', () => {
+  test('every tag is in its own share of the slots, and all tags differ', () => {
     fc.assert(
       fc.property(counts, (count) => {
         const { tag } = layPartitions(count);
@@ -137,12 +137,12 @@ describe('partitions', () => {
     );
   });
 
-  test('slots are those of the cluster specification', () => {
+  test('slots match the cluster specification', () => {
     expect(clusterSlot('123456789')).toBe(0x31c3);
     expect(clusterSlot('foo')).toBe(12_182);
   });
 
-  test('every id has one, the same on every node', () => {
+  test('every id has one partition, the same on every node', () => {
     fc.assert(
       fc.property(counts, fc.array(id, { minLength: 20, maxLength: 20 }), (count, ids) => {
         const [here, there] = [layPartitions(count), layPartitions(count)];
@@ -179,7 +179,7 @@ describe('secrets', () => {
   const ring = (...names: string[]) => names.map((name) => ({ id: name, key: randomBytes(32) }));
   const pepper = 'p'.repeat(32);
 
-  test('what was sealed opens for its owner alone, and never shows', () => {
+  test('a sealed secret opens only for its owner, and never appears in plain text', () => {
     const secrets = createSecrets([pepper], ring('a'));
     fc.assert(
       fc.property(words, id, id, (text, owner, other) => {
@@ -192,7 +192,7 @@ describe('secrets', () => {
     );
   });
 
-  test('any changed byte is noticed', () => {
+  test('any changed byte is detected', () => {
     const secrets = createSecrets([pepper], ring('a'));
     const box = secrets.seal('a token', 'bot:1');
     for (let at = 0; at < box.length; at++) {
@@ -202,7 +202,7 @@ describe('secrets', () => {
     }
   });
 
-  test('keys rotate: the first seals, all open, a dropped or different one does not', () => {
+  test('keys rotate: the first one seals, all open, and a removed or different one does not', () => {
     const [older, newer] = ring('old', 'new') as [{ id: string; key: Buffer }, { id: string; key: Buffer }];
     const box = createSecrets([pepper], [older]).seal('x', 'bot:1');
     const both = createSecrets([pepper], [newer, older]);
@@ -212,7 +212,7 @@ describe('secrets', () => {
     expect(createSecrets([pepper], [newer]).open(both.seal('y', 'bot:1'), 'bot:1')).toBe('y');
   });
 
-  test('look-ups depend on the pepper, checks tell rings apart and give nothing away', () => {
+  test('look-ups depend on the pepper, and key ring checks differ between rings and reveal no key', () => {
     const one = createSecrets([pepper], ring('a'));
     const two = createSecrets(['q'.repeat(32)], ring('a'));
     expect(one.lookup('t').equals(two.lookup('t'))).toBe(false);
@@ -224,7 +224,7 @@ describe('secrets', () => {
 });
 
 describe('cursors and chat names', () => {
-  test('a cursor comes back as it was written', () => {
+  test('a cursor is read as it was written', () => {
     const cursors = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 63 }), versions), {
       selector: ([p]) => p,
     });
@@ -237,7 +237,7 @@ describe('cursors and chat names', () => {
     );
   });
 
-  test('any text is taken for a cursor without harm', () => {
+  test('any text given as a cursor is handled without a fault', () => {
     fc.assert(
       fc.property(fc.oneof(words, fc.stringMatching(/^[0-9a-z.,]{0,40}$/)), (text) => {
         for (const [partition, version] of parseCursor(text, 64)) {
@@ -247,7 +247,7 @@ describe('cursors and chat names', () => {
     );
   });
 
-  test('a chat comes back from its name', () => {
+  test('a chat is found from its name', () => {
     fc.assert(
       fc.property(id, id, (one, other) => {
         expect(parseChat(chatText(directChat(one, other)))).toEqual(directChat(one, other));

@@ -1,4 +1,4 @@
-/** Counts of reactions told to bots: once a second a post at most, the last state always, once however many nodes tell. */
+/** Bots get reaction counts at most once per second and post, and always the last state, however many nodes send them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -80,7 +80,7 @@ beforeEach(async () => {
   [post, message] = [sent.record.post, sent.id];
 });
 
-test('bots that ask are told the counts by use, as Telegram names them, and others nothing', async () => {
+test('bots that asked for them get the counts ordered by use, named as Telegram does, and other bots get none', async () => {
   for (const [n, emoji] of [
     [1, '🔥'],
     [1, '👍'],
@@ -90,7 +90,7 @@ test('bots that ask are told the counts by use, as Telegram names them, and othe
   await tell(a);
   expect(await countsHeard()).toEqual([]);
   await untilDue();
-  // Nodes that tell together tell once.
+  // Nodes that send at the same time send one update.
   await Promise.all([tell(a), tell(b), tell(a), tell(b)]);
   const [update, ...more] = await heard(asking, kindBit(kind));
   expect(more).toEqual([]);
@@ -109,13 +109,13 @@ test('bots that ask are told the counts by use, as Telegram names them, and othe
   expect(await heard(silent, updateMask([]))).toEqual([]);
 });
 
-test('under a stream of changes a post is told once a second at most, and its last state in the end', async () => {
+test('while reactions keep changing, bots get at most one count update per post per second, and finally the last count', async () => {
   const begun = performance.now();
   let n = 0;
   while (performance.now() - begun < 3_300) {
     await set(++n);
     await tell(n % 2 === 0 ? a : b);
-    // Nothing empties the journal here, and it is bounded.
+    // Nothing empties the journal here, and its size is bounded.
     await sleep(10);
   }
   const during = await countsHeard();
@@ -135,7 +135,7 @@ test('under a stream of changes a post is told once a second at most, and its la
   expect(await countsHeard()).toEqual(all);
 });
 
-test('a node that dies before, amid or behind telling loses nothing and tells nothing twice', async () => {
+test('a node that dies before, during or after sending counts loses no update and causes no duplicates', async () => {
   const dying = await cluster.node();
   for (const [n, moment] of (['before', 'amid', 'behind'] as const).entries()) {
     await set(n + 1);
@@ -154,7 +154,7 @@ test('a node that dies before, amid or behind telling loses nothing and tells no
   }
 });
 
-test('the sweep of any node tells, also of a post and a channel that are cold', async () => {
+test('the sweep of any node sends the counts, also when the post and the channel are cold', async () => {
   await set(1);
   await cluster.flush();
   const acted = await a.connection.client.keys(`${cluster.keys.acted(post)}*`.replaceAll(/[{}]/g, '?'));
@@ -167,7 +167,7 @@ test('the sweep of any node tells, also of a post and a channel that are cold', 
   expect(await dueIn()).toBeNull();
 });
 
-test('a post that was deleted is told no more, hot or cold', async () => {
+test('no counts are sent for a deleted post, hot or cold', async () => {
   await set(1);
   await a.store.messages.remove(chat, owner.sender, message);
   await cluster.flush();
@@ -178,7 +178,7 @@ test('a post that was deleted is told no more, hot or cold', async () => {
   expect(await countsHeard()).toEqual([]);
 });
 
-test('a channel without bots makes nothing due', async () => {
+test('a reaction in a channel without bots schedules no counts', async () => {
   const lonely = await a.store.chats.create('channel', 'C', owner.id);
   const other = (await a.store.messages.send(lonely, owner.sender, text('post'))).record.post;
   await set(1, '👍', other);

@@ -1,4 +1,4 @@
-/** Read-backs that come too late: what was newer in Postgres must not be undone in Redis. */
+/** Late read-backs from Postgres must not undo newer changes in Redis. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { gate } from '../journal/support.js';
 import {
@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterAll(() => cluster.close());
 
-/** Holds a node's next statement that holds `part`, after Postgres answered it. */
+/** Pauses a node’s next statement that contains `part`, after Postgres answered it. */
 function holdAnswer(node: TestNode, part: string) {
   const held = gate();
   let done = false;
@@ -37,7 +37,7 @@ function holdAnswer(node: TestNode, part: string) {
   return held;
 }
 
-/** Collects what scripts of this name answered. */
+/** Collects the answers of scripts with this name. */
 function answersOf(node: TestNode, script: string): unknown[] {
   const answers: unknown[] = [];
   node.hooks.call = async (name, run) => {
@@ -48,7 +48,7 @@ function answersOf(node: TestNode, script: string): unknown[] {
   return answers;
 }
 
-/** A chat with one message that has a button, in Postgres only. */
+/** A chat with one message that has a button, stored in Postgres only. */
 async function coldMessage() {
   const made = await makeDirect(b);
   const { id } = await b.store.messages.send(made.chat, made.bot.sender, text('first', 'go'));
@@ -59,7 +59,7 @@ async function coldMessage() {
 
 const edited = { what: 'text', content: { text: 'second' }, markup: null } as const;
 
-test('a message read before it was edited, flushed and evicted is not put back', async () => {
+test('a message read before it was edited, flushed and evicted is not restored to Redis', async () => {
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
@@ -69,7 +69,7 @@ test('a message read before it was edited, flushed and evicted is not put back',
   await cluster.flush();
   await evict(b, key);
   held.open();
-  // The button that the press saw in the old record has gone with the edit.
+  // The edit removed the button that the press saw in the old record.
   expect(await pressed).toMatchObject({ kind: 'button_not_found' });
   expect(fills).toEqual([
     { status: 'ok', filled: false },
@@ -95,7 +95,7 @@ test('a message read before it was deleted, flushed and evicted stays deleted', 
   expect(await a.store.history.list(chat, 0, 10)).toEqual([]);
 });
 
-test('a chat read before another message came, was flushed and evicted gives no id twice', async () => {
+test('no id is given out twice when a chat was read before another message was sent, flushed and evicted', async () => {
   const { chat, bot, id } = await coldMessage();
   const fills = answersOf(a, 'chats/fill');
   const held = holdAnswer(a, 'from chat_sequences');
@@ -113,7 +113,7 @@ test('a chat read before another message came, was flushed and evicted gives no 
   ]);
 });
 
-test('a control record read before it was changed and evicted is not put back', async () => {
+test('a control record read before it was changed and evicted is not restored to Redis', async () => {
   const { bot, user } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   await evict(b, key);
@@ -131,7 +131,7 @@ test('a control record read before it was changed and evicted is not put back', 
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('a refresh that was overtaken by another and its eviction does not bring the past back', async () => {
+test('a refresh overtaken by a later one and its eviction does not restore the old value', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();
@@ -148,7 +148,7 @@ test('a refresh that was overtaken by another and its eviction does not bring th
   for (const node of [a, b]) expect(await node.store.auth.botById(bot.id)).toMatchObject({ name: 'later' });
 });
 
-test('nodes that miss together share the ticket: one fills, all go on', async () => {
+test('nodes that miss the same record share a ticket: one fills it, and all calls succeed', async () => {
   const { chat, bot, id } = await coldMessage();
   const tickets: unknown[] = [];
   const held = [a, b].map((node) => holdAnswer(node, 'from chat_sequences'));
@@ -171,7 +171,7 @@ test('nodes that miss together share the ticket: one fills, all go on', async ()
   expect(fills.sort()).toEqual([false, true]);
 });
 
-test('messages that a deletion misses are read with one statement, those that Postgres lacks too', async () => {
+test('messages that a deletion misses are read with one statement, including those absent from Postgres', async () => {
   const { chat, bot } = await makeDirect(b);
   const ids: number[] = [];
   for (const words of ['one', 'two', 'three'])

@@ -1,6 +1,6 @@
 /**
- * Calls that run again under their idempotency key, because the node of the first run died before it noted the answer, and
- * after what they are about has changed: they change nothing and answer as the first run would have.
+ * Calls repeated under their idempotency key: the node of the first run died before it recorded the answer, and the subject of
+ * the call has changed since. The repeat changes nothing and answers as the first run would have.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -48,7 +48,7 @@ interface Shown {
 
 let keys = 0;
 
-/** Runs a call whose node dies, then `meanwhile`, then the call again on another node; returns that answer's result. */
+/** Runs a call whose node dies, then `meanwhile`, then the call again on another node. Returns the result of the repeat. */
 async function again(
   method: string,
   params: object,
@@ -79,7 +79,7 @@ async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promi
   return made;
 }
 
-test('behaviour §5: a pin of what was pinned does not pin it again over what was pinned since', async () => {
+test('behaviour §5: a repeated pin of an already pinned message does not replace a later pin', async () => {
   const [a, b] = [await send(), await send()];
   await one.store.pins.pin(chat, bot.sender, a, true);
   const result = await again('pinChatMessage', { chat_id: user.id, message_id: a }, () =>
@@ -88,7 +88,7 @@ test('behaviour §5: a pin of what was pinned does not pin it again over what wa
   expect([result, await pinned()]).toEqual([true, b]);
 });
 
-test('behaviour §5: unpinning all where none was leaves what was pinned since', async () => {
+test('behaviour §5: a repeated unpinAll that had found no pins keeps a later pin', async () => {
   const message = await send();
   await one.store.pins.unpinAll(chat, bot.sender);
   const result = await again('unpinAllChatMessages', { chat_id: user.id }, () =>
@@ -97,7 +97,7 @@ test('behaviour §5: unpinning all where none was leaves what was pinned since',
   expect([result, await pinned()]).toEqual([true, message]);
 });
 
-test('behaviour §1: what a sent message answers was deleted, and the bot blocked', async () => {
+test('behaviour §1: a repeated send succeeds although the replied-to message was deleted and the bot blocked', async () => {
   const target = await send();
   const params = { chat_id: user.id, text: 'an answer', reply_to_message_id: target };
   const before = await newest();
@@ -111,7 +111,7 @@ test('behaviour §1: what a sent message answers was deleted, and the bot blocke
   expect(await newest()).toBe(before + 1);
 });
 
-test('behaviour §1: a message to a group that the bot was removed from', async () => {
+test('behaviour §1: a repeated send to a group succeeds although the bot was removed from it', async () => {
   const group = await newGroup();
   const result = await again('sendMessage', { chat_id: group.id, text: 'hello' }, () =>
     one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'kicked', {}, user.id),
@@ -120,7 +120,7 @@ test('behaviour §1: a message to a group that the bot was removed from', async 
 });
 
 test.each(['direct', 'group'])(
-  'behaviour §7: a message of a %s that was edited, then deleted',
+  'behaviour §7: a repeated edit in a %s succeeds although the message was deleted',
   async (kind) => {
     const at = kind === 'direct' ? chat : await newGroup();
     const id = (await one.store.messages.send(at, bot.sender, text('first'))).id;
@@ -134,7 +134,7 @@ test.each(['direct', 'group'])(
   },
 );
 
-test('behaviour §7: a message that was edited again since answers as the first edit left it', async () => {
+test('behaviour §7: a repeated edit answers with the first edit although the message was edited again', async () => {
   const id = await send('first');
   const edit = { chat_id: user.id, message_id: id, text: 'second' };
   const result = await again('editMessageText', edit, async () => {
@@ -151,7 +151,7 @@ const otherGroup = async () => {
 };
 
 test.each(['forwardMessage', 'copyMessage', 'forwardMessages', 'copyMessages'])(
-  'behaviour §6: %s of what was deleted since, from a chat that the bot was removed from',
+  'behaviour §6: a repeated %s succeeds although its source was deleted and the bot removed from the source chat',
   async (method) => {
     const { group, id } = await otherGroup();
     const ids = method.endsWith('s') ? { message_ids: [id] } : { message_id: id };
@@ -167,7 +167,7 @@ test.each(['forwardMessage', 'copyMessage', 'forwardMessages', 'copyMessages'])(
   },
 );
 
-test('behaviour §6: a forward whose source and which itself were deleted', async () => {
+test('behaviour §6: a repeated forward succeeds although its source and the forwarded message were deleted', async () => {
   const { group, id } = await otherGroup();
   const before = await newest();
   const params = { chat_id: user.id, from_chat_id: group.id, message_id: id };
@@ -178,7 +178,7 @@ test('behaviour §6: a forward whose source and which itself were deleted', asyn
   expect(result).toMatchObject({ message_id: before + 1, text: 'original' });
 });
 
-test('behaviour §8: a post that was edited, then deleted', async () => {
+test('behaviour §8: a repeated edit of a post succeeds although the post was deleted', async () => {
   const channel = await newGroup('channel', { can_post_messages: true });
   const sent = await one.store.messages.send(channel, bot.sender, text('post'));
   const params = { post_id: sent.record.post, text: 'edited' };
@@ -188,7 +188,7 @@ test('behaviour §8: a post that was edited, then deleted', async () => {
   expect(result).toMatchObject({ id: sent.record.post, text: 'edited', reactions: [] });
 });
 
-test('behaviour §4: an upload is stored once, and an album is answered as it was sent', async () => {
+test('behaviour §4: a repeated upload is stored once, and a repeated album is answered as it was sent', async () => {
   const kept: string[] = [];
   const files = {
     ...createFileIds('pepper of this test'),
@@ -226,17 +226,17 @@ test('behaviour §4: an upload is stored once, and an album is answered as it wa
 
 const member = async (group: ChatRef, who: Person) => (await one.store.chats.member(group, who.id)).status;
 
-test('behaviour §4: a bot that left and was let in again stays', async () => {
+test('behaviour §4: a repeated leaveChat does not remove a bot that was added again', async () => {
   const group = await newGroup();
   const stay = () => one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, user.id);
   expect(await again('leaveChat', { chat_id: group.id }, stay)).toBe(true);
   expect(await member(group, bot)).toBe('member');
-  // Without a change in between it is no refusal either.
+  // A repeat without a change in between is not refused either.
   expect(await again('leaveChat', { chat_id: group.id }, async () => undefined)).toBe(true);
   expect(await member(group, bot)).toBe('left');
 });
 
-test('behaviour §11: members that were put, removed or left, and what became of them since', async () => {
+test('behaviour §11: repeated calls that add, remove or leave answer as before and keep later changes of members', async () => {
   const group = await newGroup();
   const ann = await makeUser(one);
   const path = `/api/chats/${group.id}`;
@@ -251,7 +251,7 @@ test('behaviour §11: members that were put, removed or left, and what became of
   expect(await member(group, ann)).toBe('kicked');
 });
 
-test('behaviour §11: chats, bots and tokens are made once', async () => {
+test('behaviour §11: repeated calls create a chat, a bot or a token only once', async () => {
   const title = uniqueName();
   const made = await again('POST /api/chats', { type: 'group', title }, async () => undefined, user);
   const titled = await one.db.query('select id from chats where title = $1', [title]);
@@ -273,7 +273,7 @@ test('behaviour §11: chats, bots and tokens are made once', async () => {
   expect([renewed.token, await one.store.bots.token(user.id, created.id)]).toEqual([since, since]);
 });
 
-test('behaviour §2, §4: a name and commands that were changed since stay', async () => {
+test('behaviour §2, §4: repeated setters do not undo a later name or later commands', async () => {
   await again('setMyName', { name: 'first' }, () =>
     one.store.bots.setTexts(bot.id, { name: { '': 'second' } }),
   );
@@ -285,7 +285,7 @@ test('behaviour §2, §4: a name and commands that were changed since stay', asy
   expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
 });
 
-test('behaviour §8: a reaction that was taken back since, or whose post is gone', async () => {
+test('behaviour §8: a repeated reaction answers without reactions when it was removed since or its post is gone', async () => {
   const channel = await newGroup('channel', { can_post_messages: true });
   const sent = await one.store.messages.send(channel, bot.sender, text('post'));
   const { post } = sent.record;
@@ -303,7 +303,7 @@ test('behaviour §8: a reaction that was taken back since, or whose post is gone
   expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
-test('a start that was made is made once, and what is noted of requests ends with their keys', async () => {
+test('a repeated start sends one message, and records of requests are purged once their keys expire', async () => {
   const eve = await makeUser(one);
   const { username } = (await one.store.bots.find(bot.id)) as { username: string };
   const start = `POST /api/bots/${username}/start`;
@@ -313,14 +313,14 @@ test('a start that was made is made once, and what is noted of requests ends wit
 
   await one.db.query("update control_requests set created_at = now() - interval '25 hours'");
   await one.db.query("insert into control_requests (request) values ('fresh')");
-  // Another test may have purged within the minute.
+  // Another test may have purged within the last minute.
   await one.db.query("delete from installation where name = 'tombstones_purged_at'");
   const sharded = one.shards.all.length === 1;
   await purgeTombstones(one.pool, undefined, undefined, { control: true, sharded });
   expect(await one.db.query('select request from control_requests')).toEqual([{ request: 'fresh' }]);
 });
 
-test('a token that was issued and not told is issued once, with a secret that works', async () => {
+test('a token whose answer was lost is issued once, and the repeat returns a secret that works', async () => {
   const gil = await makeUser(one);
   const before = (await one.store.users.tokens(gil.id, 0, 100)).length;
   const nothing = async () => {};

@@ -1,4 +1,4 @@
-/** Replays through processes that die, and what is kept of attempts while Postgres is away. */
+/** Replays of dead letters through processes that die, and records of delivery attempts while Postgres is unavailable. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { beginningOf, shownAnswer } from '../../src/delivery/outbound/redact.js';
 import type { Outcome } from '../../src/delivery/outcome.js';
@@ -31,7 +31,7 @@ const settings = {
   ...{ maxConnections: 40, address: '203.0.113.9' },
 };
 
-/** A bot whose updates with these texts are dead letters, and their queue empty. */
+/** A bot whose updates with these texts are dead letters, and whose queue is empty. */
 async function bury(...texts: string[]) {
   const { user, bot, chat } = await makeDirect(node);
   const { store } = node;
@@ -50,13 +50,13 @@ async function bury(...texts: string[]) {
 const waiting = async (bot: number) => (await node.store.queues.info(bot)).pending;
 const inQueue = async (bot: Parameters<typeof poll>[1]) => shown(await poll(node, bot));
 
-test('a node that dies before the queue has them leaves them to the sweep, which queues them once', async () => {
+test('when a node dies before a replay reaches the queue, the sweep queues the updates once', async () => {
   const { bot } = await bury('one', 'two');
   const { replays, sweep } = node.store;
   const { call } = node.hooks;
   node.hooks.call = (name, run) => (name === 'webhooks/replay' ? Promise.reject(new Error('dead')) : run());
   await expect(replays.replay(bot.id, allDead)).rejects.toThrow('dead');
-  // One that dies behind it leaves the same note.
+  // A node that dies after queueing leaves the same row in webhook_replays.
   node.hooks.call = call;
   expect(await replays.countDead(bot.id)).toBe(0);
   expect(await waiting(bot.id)).toBe(0);
@@ -77,7 +77,7 @@ test('a node that dies before the queue has them leaves them to the sweep, which
   expect(await inQueue(bot)).toEqual(['one', 'two']);
 });
 
-test('two replays at one instant queue each dead letter once', async () => {
+test('two concurrent replays queue each dead letter once', async () => {
   const { bot } = await bury(...Array.from({ length: 7 }, (_, n) => `${n}`));
   const other = await cluster.node();
   const counts = await Promise.all([
@@ -88,7 +88,7 @@ test('two replays at one instant queue each dead letter once', async () => {
   expect(await inQueue(bot)).toEqual(['0', '1', '2', '3', '4', '5', '6']);
 });
 
-test('a batch of the journal that is written again brings back neither what was replayed nor what was discarded', async () => {
+test('a journal batch that is written again restores neither replayed nor discarded dead letters', async () => {
   for (const take of ['replay', 'discard'] as const) {
     const { bot } = await bury('one');
     const [row] = await node.written.query<{ version: number; record: Buffer; update_id: number }>(
@@ -110,7 +110,7 @@ test('a batch of the journal that is written again brings back neither what was 
   }
 });
 
-test('the record of an update comes back byte for byte', () => {
+test('the record of an update is unpacked byte for byte as it was packed', () => {
   const fields = [0, 5, 31, 32, 255, 256, 65_535, 65_536].flatMap((length, i) => [
     Buffer.from(`n${i}`),
     Buffer.alloc(length, 0xfe),
@@ -130,7 +130,7 @@ const answered = (status: number): Outcome => ({
 });
 const facts = { tries: 1, nextAtMs: null, secrets: [] };
 
-test('of many successes the last ones are kept, and all are counted, also while Postgres is away', async () => {
+test('of many successes only the last are kept, and all are counted, also while Postgres is unavailable', async () => {
   const { bot, deliveries } = await bury('one');
   let away = true;
   const told: unknown[] = [];
@@ -171,7 +171,7 @@ test('of many successes the last ones are kept, and all are counted, also while 
   );
 });
 
-test('durations are rounded, and an attempt that Postgres refuses is counted and holds up no other', async () => {
+test('durations are rounded, and an attempt that Postgres refuses is counted and does not block others', async () => {
   const { bot, deliveries } = await bury('one');
   const { bot: other } = await bury('two');
   const refused: unknown[] = [];
@@ -185,7 +185,7 @@ test('durations are rounded, and an attempt that Postgres refuses is counted and
     const one = { ...delivery, entry: { ...delivery.entry, shownId: n } };
     recorder.note(to, one, outcome, null, facts);
   };
-  // The management bot's deliveries are handled inside, and timed to fractions of a millisecond.
+  // The management bot’s deliveries are made in the process and measured in fractions of a millisecond.
   note(bot.id, 1, { ...answered(200), latencyMs: 1.5 });
   const failed = (message: string): Outcome => ({
     ...{ kind: 'failed', reason: 'closed', message, latencyMs: 0.4 },
@@ -209,7 +209,7 @@ test('durations are rounded, and an attempt that Postgres refuses is counted and
 });
 const all = { ofOwner: false, updateId: null, delivered: null, status: null };
 
-test('what is kept past its age or number is purged', async () => {
+test('attempts and dead letters past their age or number are purged', async () => {
   const { bot } = await bury('one', 'two');
   const { db, pool } = node.shards.of(node.keys.partitions.of(bot.id));
   const add = (count: number, days: number, delivered: boolean) =>
@@ -240,7 +240,7 @@ test('what is kept past its age or number is purged', async () => {
   expect(await node.store.replays.countDead(bot.id)).toBe(1);
 });
 
-test('a secret that the bound of an answer cuts is masked all the same', () => {
+test('a secret that crosses the limit of a recorded answer is masked', () => {
   const secrets = ['https://example.com/hook/abcdefghij?key=1', 's3cret'];
   for (let before = 900; before < 1_030; before++) {
     for (const leak of [

@@ -1,4 +1,4 @@
-/** What is past its age goes, hot or cold, with its pins and reactions, once and for good; what is younger stays. */
+/** Messages and files past their age are removed once and for good, hot or cold, with their pins and reactions; younger ones stay. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -32,10 +32,10 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** So that the next pass may begin. */
+/** Clears the wait between passes, so that the next pass may begin. */
 const rested = () => node.db.query("update retention set ended_at = 'epoch'");
 
-/** A pass to its end; returns how many it removed. */
+/** Runs a pass to its end; returns how many messages it removed. */
 async function pass(ageMs: number, on: TestNode = node): Promise<number> {
   let removed = 0;
   for (;;) {
@@ -47,7 +47,7 @@ async function pass(ageMs: number, on: TestNode = node): Promise<number> {
 
 const idsOf = (messages: readonly StoredMessage[] | null) => messages?.map(({ id }) => id);
 
-/** Past this age is all that was sent so far. */
+/** An age that every message sent so far has passed. */
 const any = -1_000;
 
 /** A chat with a cold and a hot message. */
@@ -61,9 +61,9 @@ async function aged() {
   return { chat, cold, hot, send };
 }
 
-test('old messages are gone from history, forwards and pins, and a read-back finds none', async () => {
+test('old messages disappear from history, forwards and pins, and a read-back finds none', async () => {
   const { chat, cold, hot, send } = await aged();
-  // Dates of messages are whole seconds.
+  // Messages have dates in whole seconds.
   await sleep(2_100);
   const border = Date.now() - 1_000;
   const age = () => Date.now() - border;
@@ -93,31 +93,28 @@ test('old messages are gone from history, forwards and pins, and a read-back fin
 test.each([
   ['ahead', 1],
   ['behind', -1],
-])(
-  'a machine whose clock is an hour %s removes what Redis says is old, and nothing younger',
-  async (_, hours) => {
-    const hour = 3_600_000;
-    const present = Date.now();
-    const removed: string[] = [];
-    const files = {
-      list: async () => [
-        { key: 'old', at: present - 24.5 * hour },
-        { key: 'young', at: present - 23.5 * hour },
-      ],
-      remove: async (key: string) => removed.push(key) > 0,
-    };
-    await rested();
-    vi.useFakeTimers({ toFake: ['Date'], now: present + hours * hour });
-    try {
-      expect(await node.store.retention.files(24 * hour, files)).toEqual({ removed: 1, more: false });
-    } finally {
-      vi.useRealTimers();
-    }
-    expect(removed).toEqual(['old']);
-  },
-);
+])('on a machine whose clock is an hour %s, files are removed by the time of Redis', async (_, hours) => {
+  const hour = 3_600_000;
+  const present = Date.now();
+  const removed: string[] = [];
+  const files = {
+    list: async () => [
+      { key: 'old', at: present - 24.5 * hour },
+      { key: 'young', at: present - 23.5 * hour },
+    ],
+    remove: async (key: string) => removed.push(key) > 0,
+  };
+  await rested();
+  vi.useFakeTimers({ toFake: ['Date'], now: present + hours * hour });
+  try {
+    expect(await node.store.retention.files(24 * hour, files)).toEqual({ removed: 1, more: false });
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(removed).toEqual(['old']);
+});
 
-test('a read-back that was under way does not bring a message back', async () => {
+test('a read-back in flight does not restore a removed message', async () => {
   const { chat, cold } = await aged();
   const other = await cluster.node();
   let held: (() => void) | undefined;
@@ -142,7 +139,7 @@ test('a read-back that was under way does not bring a message back', async () =>
   expect((await node.store.messages.readMany(chat, bot.sender, [cold]))[0]).toBe(null);
 });
 
-test('a post goes with its message and takes the reactions along', async () => {
+test('a post is removed with its message and its reactions', async () => {
   const owner = await makeUser(node);
   const channel = await node.store.chats.create('channel', 'News', owner.id, { private: false });
   const { record } = await node.store.messages.send(channel, owner.sender, text('post'));
@@ -162,7 +159,7 @@ test('a post goes with its message and takes the reactions along', async () => {
   await expect(look()).rejects.toMatchObject({ kind: 'post_not_found' });
 });
 
-test('one process at a time walks, one that dies is followed, and the next pass waits', async () => {
+test('one process at a time removes messages, another one takes over when it dies, and the next pass waits', async () => {
   const { chat } = await aged();
   const other = await cluster.node();
   await rested();
@@ -180,7 +177,7 @@ test('one process at a time walks, one that dies is followed, and the next pass 
   expect(await node.store.retention.messages(any)).toBe(null);
 });
 
-test('a chat of more than one batch is walked to its end', async () => {
+test('a chat with more than one batch of messages is cleared completely', async () => {
   const group = await node.store.chats.create('group', 'Long', ann.id);
   const all = 2 * limits.messages_batch_max + 30;
   for (let n = 0; n < all; n += limits.messages_batch_max) {
@@ -199,7 +196,7 @@ test('a chat of more than one batch is walked to its end', async () => {
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files go, but not the pictures of bots; the walk goes on behind what it has seen', async () => {
+test('old files are removed except pictures of bots, and each call continues after the last file seen', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -223,7 +220,7 @@ test('old files go, but not the pictures of bots; the walk goes on behind what i
   expect(await node.store.retention.files(hour, files)).toBe(null);
 });
 
-/** With partitions for each day from ten days ago on; what lay in others is no more. */
+/** Makes one partition per day for the last ten days, and drops the former ones with their rows. */
 async function divide(): Promise<void> {
   const spans = (await readSpans(node.pool, { table: 'messages' })).spans;
   for (const { name } of spans) await node.db.query(`drop table ${name}`);
@@ -239,7 +236,7 @@ async function divide(): Promise<void> {
   await keepDays(node.pool, Number.POSITIVE_INFINITY, messagesByDay(3));
 }
 
-/** Makes cold messages so many days older. */
+/** Makes cold messages that many days older. */
 async function backdate(chat: ChatRef, days: number, ...ids: number[]): Promise<void> {
   await cluster.flush();
   for (const id of ids) {
@@ -260,7 +257,7 @@ async function backdate(chat: ChatRef, days: number, ...ids: number[]): Promise<
 const spanNames = async () =>
   (await readSpans(node.pool, { table: 'messages' })).spans.map(({ name }) => name);
 
-test('a partition is dropped once all in it is past its age, with the pins and posts in it, and no row is deleted', async () => {
+test('a partition is dropped with its pins and posts, without deleting rows, once all of it is past its age', async () => {
   await divide();
   const owner = await makeUser(node);
   const chat = directChat(bot.id, (await makeUser(node)).id);
@@ -294,7 +291,7 @@ test('a partition is dropped once all in it is past its age, with the pins and p
     'create trigger noted after delete on messages for each row execute function note_deletion()',
   );
   await rested();
-  // The day of `edge` is not past altogether: its day ended less than three days ago.
+  // The day of `edge` is not wholly past its age: it ended less than three days ago.
   await pass(3 * day_ms);
   const after = await spanNames();
   expect(before.filter((name) => !after.includes(name))).toEqual(before.slice(0, 7));
@@ -322,7 +319,7 @@ test('a partition is dropped once all in it is past its age, with the pins and p
   expect(await pass(3 * day_ms)).toBe(0);
 });
 
-test('a message that came late for a partition that is no more ends by itself', async () => {
+test('a message written late for a dropped partition is removed on its own', async () => {
   await divide();
   const { chat, cold, hot } = await aged();
   await backdate(chat, 40, cold);
@@ -334,7 +331,7 @@ test('a message that came late for a partition that is no more ends by itself', 
   expect(idsOf(await node.store.history.list(chat, 0, 10))).toEqual([hot]);
 });
 
-test('what somebody holds is dropped by a later pass, and sends go on meanwhile', async () => {
+test('a partition locked by another session is dropped by a later pass, and sends continue meanwhile', async () => {
   await divide();
   const { chat, cold, send } = await aged();
   await backdate(chat, 8, cold);
@@ -347,7 +344,7 @@ test('what somebody holds is dropped by a later pass, and sends go on meanwhile'
   const reading = new Promise<void>((resolve) => {
     begun = resolve;
   });
-  // As a backup reads.
+  // A backup reads this way.
   const reader = other.db.transaction(async (sql) => {
     await sql.query('select from messages');
     begun();

@@ -1,4 +1,4 @@
-/** Law 7 under forced orders of events: after the call that revoked a token returned, no node accepts it. */
+/** Law 7 under forced orders of events: once the call that revoked a token returned, no node accepts that token. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
@@ -22,7 +22,7 @@ let bot: Person;
 
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 const regenerate = (node: TestNode) => node.store.bots.regenerateToken(owner.id, bot.id);
-/** What the node answers from memory alone; null when it has to ask. */
+/** The node’s answer from memory alone; null when the node must ask Redis. */
 const fromMemory = (node: TestNode, token: string) => {
   const answer = node.store.auth.bot(token);
   if (!(answer instanceof Promise)) return answer;
@@ -30,7 +30,7 @@ const fromMemory = (node: TestNode, token: string) => {
   return null;
 };
 
-/** Before the commit a revocation asks whether Redis takes it. */
+/** Before its commit, a revocation checks whether Redis accepts it. */
 const beforeCommit = ['auth/pending', 'control/forget'];
 const dyingAfterCommit: TestNode['hooks']['call'] = (name, run) =>
   beforeCommit.includes(name) ? run() : Promise.reject(new Error('the process died'));
@@ -44,11 +44,11 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.close());
 
-describe('while Redis is well', () => {
-  // Nodes that have known Redis for less than a lease wait the lease out.
+describe('while Redis works', () => {
+  // Nodes that have known Redis for less than a lease wait for one whole lease.
   beforeEach(() => sleep(leaseMs));
 
-  test('revoking answers as soon as every node has forgotten, long before a lease ends', async () => {
+  test('a revocation returns as soon as every node has forgotten the token, long before a lease ends', async () => {
     await a.store.auth.bot(bot.token);
     expect(fromMemory(a, bot.token)).toMatchObject({ id: bot.id });
     const began = performance.now();
@@ -59,7 +59,7 @@ describe('while Redis is well', () => {
     expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
   });
 
-  test('a token that was looked up before its revocation and would be remembered after it', async () => {
+  test('a token that was looked up before its revocation and stored after it is not accepted', async () => {
     const held = gate();
     a.store.auth.beforeRemember = () => held.wait();
     const looked = a.store.auth.bot(bot.token);
@@ -71,7 +71,7 @@ describe('while Redis is well', () => {
     expect(await a.store.auth.bot(bot.token)).toBeNull();
   });
 
-  test('a node that cannot renew is waited for, and does not trust its memory when the wait is over', async () => {
+  test('a revocation waits for a node that cannot renew its lease, and that node stops trusting its memory', async () => {
     await a.store.auth.bot(bot.token);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -81,7 +81,7 @@ describe('while Redis is well', () => {
     await cut.reached;
     const began = performance.now();
     const revoked = regenerate(b);
-    // Until its lease ends the node knows no better, and the caller has no answer.
+    // Until its lease ends, the node still accepts the token, and the caller has no answer.
     expect(await within(limits.auth_lease_ms / 4, revoked)).toBe('late');
     expect(fromMemory(a, bot.token)).toMatchObject({ id: bot.id });
     await revoked;
@@ -92,7 +92,7 @@ describe('while Redis is well', () => {
     cut.open();
   });
 
-  test('a lease counts from when its renewal was sent, not from when the answer came', async () => {
+  test('a lease counts from when its renewal was sent, not from when the answer arrived', async () => {
     await a.store.auth.bot(bot.token);
     const slow = gate();
     a.hooks.call = async (name, run) => {
@@ -108,7 +108,7 @@ describe('while Redis is well', () => {
     expect(fromMemory(a, bot.token)).toBeNull();
   });
 
-  test('losing every hint delays a revocation by a renewal at most', async () => {
+  test('when all hints are lost, a revocation is delayed by at most one renewal', async () => {
     a.hooks.hint = () => false;
     await a.store.auth.bot(bot.token);
     const began = performance.now();
@@ -117,7 +117,7 @@ describe('while Redis is well', () => {
     expect(fromMemory(a, bot.token)).toBeNull();
   });
 
-  test('a node that nobody asks stops renewing its lease, and accepts nothing that was revoked meanwhile', async () => {
+  test('an idle node stops renewing its lease, and accepts no token that was revoked meanwhile', async () => {
     await a.store.auth.bot(bot.token);
     await sleep(limits.auth_idle_ms + 2 * limits.auth_lease_renew_ms);
     let renewals = 0;
@@ -137,7 +137,7 @@ describe('while Redis is well', () => {
     expect(fromMemory(a, token)).toMatchObject({ id: bot.id });
   }, 30_000);
 
-  test('a log that does not reach back makes a node forget everything', async () => {
+  test('a node whose acknowledged epoch is older than the log forgets all tokens', async () => {
     const other = await makeBot(b, owner);
     await a.store.auth.bot(bot.token);
     await a.store.auth.bot(other.token);
@@ -146,7 +146,7 @@ describe('while Redis is well', () => {
     await eventually('forgotten', () => a.store.auth.stats.remembered === 0);
   });
 
-  test('a process that dies between commit and refresh leaves its revocation to the sweep', async () => {
+  test('the sweep completes a revocation whose process died between commit and refresh', async () => {
     await a.store.auth.bot(bot.token);
     b.hooks.call = dyingAfterCommit;
     await expect(regenerate(b)).rejects.toThrow('died');
@@ -159,7 +159,7 @@ describe('while Redis is well', () => {
     await eventually('struck off', async () => (await left()).length === 0);
   });
 
-  test('a sweep that dies over its work leaves the row for another', async () => {
+  test('when a sweep dies while it works, another one processes the row', async () => {
     b.hooks.call = dyingAfterCommit;
     await expect(regenerate(b)).rejects.toThrow('died');
     await sleep(1_000);
@@ -171,17 +171,17 @@ describe('while Redis is well', () => {
   });
 });
 
-describe('while Redis takes no revocation', () => {
+describe('while Redis refuses revocations', () => {
   const away = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
 
-  test.each(beforeCommit)('a failing %s leaves the token as it was', async (script) => {
+  test.each(beforeCommit)('a failure of %s before the commit leaves the token valid', async (script) => {
     b.hooks.call = (name, run) => (name === script ? away() : run());
     await expect(regenerate(b)).rejects.toMatchObject({ kind: 'unavailable' });
     expect(await a.store.bots.token(owner.id, bot.id)).toBe(bot.token);
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ id: bot.id });
   });
 
-  test('a failure after the commit is answered once every lease has run out', async () => {
+  test('a revocation that fails after the commit returns once every lease has expired', async () => {
     b.hooks.call = (name, run) => (name === 'auth/revoke' ? away() : run());
     const began = performance.now();
     await expect(regenerate(b)).rejects.toMatchObject({ kind: 'unavailable' });
@@ -190,12 +190,12 @@ describe('while Redis takes no revocation', () => {
   });
 });
 
-describe('when Redis comes back without its data', () => {
+describe('when Redis starts again without its data', () => {
   async function emptied(): Promise<void> {
     await b.connection.client.flushall();
   }
 
-  test('nodes forget, though the new epochs reach the number they had acknowledged', async () => {
+  test('nodes forget their tokens although the new epochs reach the number that they had acknowledged', async () => {
     await a.store.auth.revoke('bot:1');
     await eventually('acknowledged', () => a.store.auth.stats.epoch === 1);
     await a.store.auth.bot(bot.token);
@@ -213,7 +213,7 @@ describe('when Redis comes back without its data', () => {
     expect(a.store.auth.stats.epoch).toBe(1);
   });
 
-  test('revoking waits for nodes that Redis no longer lists', async () => {
+  test('a revocation waits for nodes that Redis no longer lists', async () => {
     await sleep(leaseMs);
     await a.store.auth.bot(bot.token);
     const cut = gate();
@@ -229,7 +229,7 @@ describe('when Redis comes back without its data', () => {
     cut.open();
   });
 
-  test('a restarted, empty Redis serves no token from an older memory for longer than a lease', async () => {
+  test('after Redis restarted empty, no token is accepted from older memory for longer than a lease', async () => {
     await a.store.auth.bot(bot.token);
     await cluster.redis.stop();
     await a.db.query('update bots set token_hmac = $2 where id = $1', [bot.id, Buffer.alloc(32)]);

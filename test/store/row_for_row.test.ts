@@ -1,6 +1,6 @@
 /**
- * After a random workload of all calls that change something, with flushes and evictions in between, a drained Postgres
- * holds row for row what Redis holds; what was acknowledged; and what is read back once Redis has forgotten all of it.
+ * A random workload of all changing calls, with flushes and evictions in between. Afterwards the drained Postgres holds row for
+ * row what Redis holds, and both hold all acknowledged changes, also when Redis has lost all data and reads them back.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -23,7 +23,7 @@ afterAll(() => cluster.close());
 
 const client = () => nodes[0].connection.client;
 
-/** Lets a share of what may leave Redis leave it: only what has a time to live at that instant. */
+/** Evicts a share of the keys that may be evicted, which are those with a time to live at that instant. */
 async function evictSome(share: number, next: () => number): Promise<void> {
   const evictOne = "return redis.call('PTTL', KEYS[1]) > 0 and redis.call('DEL', KEYS[1]) or 0";
   for (const kind of ['msg', 'chat', 'post', 'acted', 'member', 'bot', 'user']) {
@@ -32,7 +32,7 @@ async function evictSome(share: number, next: () => number): Promise<void> {
   }
 }
 
-/** Makes the queue of each bot look full, so that what comes pushes out what waits. */
+/** Makes the queue of each bot look full, so that new updates push out pending ones. */
 async function fillQueues(rooms: readonly Room[], bytes: number): Promise<void> {
   for (const { people } of rooms) {
     for (const { id, isBot } of people) {
@@ -42,7 +42,7 @@ async function fillQueues(rooms: readonly Room[], bytes: number): Promise<void> 
   }
 }
 
-/** Nothing that was flushed may stay in Redis for ever. */
+/** Every flushed key must have a time to live. */
 async function expectDeadlines(): Promise<void> {
   const without: string[] = [];
   for (const kind of [
@@ -63,7 +63,7 @@ async function expectDeadlines(): Promise<void> {
   expect(without).toEqual([]);
 }
 
-/** What callers were told, against what is read back. */
+/** Compares the acknowledged changes with those read back. */
 async function expectAcked(room: Room, { store }: TestNode): Promise<void> {
   const listed = new Map<number, Acked>();
   for (let before = 0; ; ) {
@@ -93,7 +93,7 @@ async function expectAcked(room: Room, { store }: TestNode): Promise<void> {
   }
 }
 
-test(`what Postgres holds after a drain is what Redis holds and what was acknowledged (seed ${seed})`, async () => {
+test(`after a drain, Postgres holds what Redis holds and every acknowledged change (seed ${seed})`, async () => {
   const next = numbersFrom(seed);
   const rooms = await makeRooms(nodes[0], next);
   for (let round = 0; round < rounds; round++) {
@@ -107,7 +107,7 @@ test(`what Postgres holds after a drain is what Redis holds and what was acknowl
     ).finally(() => {
       busy = false;
     });
-    // Meanwhile the flusher writes what is being changed, and Redis forgets what is in use.
+    // Meanwhile the flusher writes entities that are being changed, and Redis evicts records in use.
     const cooling = (async () => {
       while (busy) {
         await cluster.flush();

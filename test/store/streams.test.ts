@@ -1,4 +1,4 @@
-/** Event streams at the store: what a stream may show does not rest on hints. */
+/** Event streams at the store: a stream shows the right events even if hints are lost. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { StreamListener } from '../../src/store/chats/streams.js';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** Opens a stream, from a cursor if given, and returns the texts it shows, and how to end it and resume. */
+/** Opens a stream, from a cursor if given. Returns the texts it shows, and functions to end it and resume. */
 async function open(node: TestNode, user: number, from = '') {
   const seen: string[] = [];
   let cursor = '';
@@ -36,14 +36,14 @@ async function open(node: TestNode, user: number, from = '') {
 
 const listen = async (node: TestNode, user: number) => (await open(node, user)).seen;
 
-test('a chat keeps a log only while somebody looks, and a hole in it is told', async () => {
+test('a chat keeps a log only while somebody reads it, and a stream reports a gap in it', async () => {
   const owner = await makeUser(a);
   const group = await a.store.chats.create('group', 'Quiet', owner.id);
   const send = (words: string) => b.store.messages.send(group, owner.sender, text(words));
   const log = cluster.keys.changes(group);
   const redis = a.connection.client;
   await send('before anyone looks');
-  // The chat is new: whoever opened it may be about to look.
+  // The chat is new: its creator may be about to open a stream.
   expect(await redis.xlen(log)).toBe(1);
   await redis.del(log);
   await send('nobody looks');
@@ -59,7 +59,7 @@ test('a chat keeps a log only while somebody looks, and a hole in it is told', a
   await eventually(() => expect(second.seen).toEqual(['two']));
   second.stop();
 
-  // As if the time after the last look had passed: what is written now is nowhere but in the history.
+  // As if the log had expired after the last read: this message is stored only in the history.
   await redis.del(log);
   await send('three');
   const third = await open(a, owner.id);
@@ -73,7 +73,7 @@ test('a chat keeps a log only while somebody looks, and a hole in it is told', a
   back.stop();
 });
 
-test('who was removed is shown nothing that was sent later, though the stream has not heard of it', async () => {
+test('a removed member gets no later messages, although the stream missed the hint of the removal', async () => {
   const [owner, member] = await Promise.all([makeUser(a), makeUser(a)]);
   const group = await a.store.chats.create('group', 'Team', owner.id);
   const put = (status: 'member' | 'kicked') =>
@@ -87,7 +87,7 @@ test('who was removed is shown nothing that was sent later, though the stream ha
   await put('kicked');
   await send('secret');
   await eventually(() => expect(owned).toEqual(['for all', 'secret']));
-  // More looks than one, and fewer than after which the list of chats is read anew.
+  // Long enough for several reads, but shorter than the interval at which the list of chats is read again.
   await new Promise((resolve) => setTimeout(resolve, 2_200));
   expect(removed).toEqual(['for all']);
 });

@@ -1,6 +1,6 @@
 /**
- * Calls about webhooks that run again under their idempotency key, because the node of the first run died before it noted the
- * answer: what came in between stays, and the answer is that of the first run.
+ * Webhook calls repeated under their idempotency key, because the node of the first run died before it recorded the answer:
+ * changes made in between stay, and the answer is that of the first run.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { call, dieAt, dieUnnoted, outwait } from '../support/keyed.js';
@@ -34,7 +34,7 @@ const keepQueue = { drop: false, mask: null };
 
 let keys = 0;
 
-/** Runs a call whose node dies, then `meanwhile`, then the call again on another node; returns that answer. */
+/** Runs a call whose node dies, then `meanwhile`, then the call again on another node; returns the answer of the repeat. */
 async function again(caller: Person, method: string, params: object, meanwhile: () => Promise<unknown>) {
   const key = `again ${++keys}`;
   await dieUnnoted(one, () => call(one, caller, method, params, key));
@@ -49,7 +49,7 @@ async function answered(calling: ReturnType<typeof call>): Promise<any> {
   return JSON.parse(body);
 }
 
-/** A bot to which its owner can say something. */
+/** A bot that its owner can send messages to. */
 async function newBot() {
   const { user, bot, chat } = await makeDirect(one);
   const say = (words: string) => one.store.messages.send(chat, user.sender, text(words));
@@ -58,7 +58,7 @@ async function newBot() {
 const waiting = async (bot: Person) => shown(await poll(one, bot));
 
 test.each([true, false])(
-  'a deleteWebhook that dropped what waited drops nothing that came since, webhook set: %s',
+  'a repeated deleteWebhook that dropped pending updates drops no later updates, webhook set: %s',
   async (set) => {
     const { bot, say } = await newBot();
     await say('old');
@@ -67,13 +67,13 @@ test.each([true, false])(
     const description = set ? 'Webhook was deleted' : 'Webhook is already deleted';
     expect(reply).toEqual({ ok: true, result: true, description });
     expect(await waiting(bot)).toEqual(['new']);
-    // Another key is another call.
+    // A call under another key runs again.
     await answered(call(two, bot, 'deleteWebhook', { drop_pending_updates: true }, `other ${keys}`));
     expect(await waiting(bot)).toEqual([]);
   },
 );
 
-test('a deleteWebhook that died before it dropped drops once, and leaves a webhook that was set since', async () => {
+test('a deleteWebhook that died before it dropped updates drops them once, and keeps a webhook set since', async () => {
   const { bot, say } = await newBot();
   await say('old');
   const state = dieAt(one, 'webhooks/switch', 'before');
@@ -92,7 +92,7 @@ test('a deleteWebhook that died before it dropped drops once, and leaves a webho
   expect((await one.store.queues.info(bot.id)).pending).toBe(1);
 });
 
-test('the signing secret is rotated once', async () => {
+test('a repeated rotation rotates the signing secret once', async () => {
   const { user, bot, path } = await newBot();
   const { secret: first } = await one.store.signingSecrets.show(user.id, bot.id);
   const reply = await again(user, `POST ${path}/secret/rotate`, {}, async () => undefined);
@@ -104,7 +104,7 @@ test('the signing secret is rotated once', async () => {
   expect((await one.store.webhooks.find(bot.id))?.signing).toEqual([secret, first]);
 });
 
-/** Makes dead letters of updates with these texts. */
+/** Makes dead letters with these texts. */
 async function bury({ bot, say }: Awaited<ReturnType<typeof newBot>>, ...texts: string[]) {
   await one.store.webhooks.set(bot.id, settings, keepQueue);
   for (const words of texts) await say(words);
@@ -117,7 +117,7 @@ async function bury({ bot, say }: Awaited<ReturnType<typeof newBot>>, ...texts: 
   await one.connection.client.hdel(cluster.keys.queueState(bot.id), 'leased');
 }
 
-test('dead letters are discarded once: later ones stay', async () => {
+test('a repeated discard removes dead letters once and keeps later ones', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const discard = `DELETE ${made.path}/dead_letters`;
@@ -126,7 +126,7 @@ test('dead letters are discarded once: later ones stay', async () => {
   expect(await one.store.replays.countDead(made.bot.id)).toBe(1);
 });
 
-test('dead letters are replayed once: later ones stay', async () => {
+test('a repeated replay queues dead letters once and keeps later ones', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const reply = await again(made.user, `POST ${made.path}/replay`, { dead_letters: true }, async () => {
@@ -139,7 +139,7 @@ test('dead letters are replayed once: later ones stay', async () => {
   expect(await waiting(made.bot)).toEqual([]);
 });
 
-test('a replay that died before the queue had it is queued once by the run that comes after it', async () => {
+test('the repeat of a replay that died before the queue had it queues the dead letters once', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const params = { dead_letters: true };
