@@ -1,4 +1,4 @@
-/** The clock of a process follows that of Redis, and a late answer moves it no further than it must. */
+/** The clock of a process follows Redis, and a late answer moves it no further than necessary. */
 import { beforeEach, expect, test, vi } from 'vitest';
 
 let clock: typeof import('../src/clock.js');
@@ -9,15 +9,15 @@ beforeEach(async () => {
 
 /** Offset of the clock to `base`, in ms. */
 const offset = (base: number) => clock.nowMs() - performance.now() - base;
-/** What Redis answers at a time in ms. */
+/** The time in ms that Redis answers. */
 const answer = (ms: number) => [String(Math.floor(ms / 1_000)), String((ms % 1_000) * 1_000)] as const;
 const base = 1_800_000_000_000;
-/** Asks at `sent`, with an answer that was made at `made` by a server that is `ahead` of `base`. */
+/** Sends a request at `sent`; a server that is `ahead` of `base` answers it at `made`. */
 function ask(sent: number, made: number, got: number, ahead = 0): boolean {
   return clock.setClock(answer(base + made + ahead), sent, got);
 }
 
-test('takes the middle of a short round trip', () => {
+test('the clock takes the middle of a short round trip', () => {
   expect(ask(1_000, 1_004, 1_008, 500)).toBe(true);
   expect(offset(base)).toBeCloseTo(500, -1);
 });
@@ -26,22 +26,22 @@ test.each([
   ['at once', 10_001],
   ['in the middle', 11_500],
   ['in the end', 12_999],
-])('keeps the time when an answer that took 3 s was made %s', (_, made) => {
+])('an answer that took 3 s and was made %s does not change the clock', (_, made) => {
   ask(1_000, 1_001, 1_002);
   expect(ask(10_000, made, 13_000)).toBe(false);
   expect(Math.abs(offset(base))).toBeLessThan(3);
 });
 
-test('a late answer that contradicts the clock moves it to the nearest time it allows', () => {
+test('a late answer that contradicts the clock moves it to the nearest time that the answer allows', () => {
   ask(1_000, 1_001, 1_002);
-  // Another server is an hour ahead: it answered between 10 s and 13 s.
+  // Another server, an hour ahead, answered between 10 s and 13 s.
   ask(10_000, 11_500, 13_000, 3_600_000);
   expect(Math.abs(offset(base) - (3_600_000 - 1_500))).toBeLessThan(3);
   ask(20_000, 21_500, 23_000, -3_600_000);
   expect(Math.abs(offset(base) + (3_600_000 - 1_500))).toBeLessThan(3);
 });
 
-test('a first answer that is late is better than none', () => {
+test('the clock uses a late first answer, since it has no better one', () => {
   expect(ask(10_000, 11_500, 13_000, 7_000)).toBe(false);
   expect(Math.abs(offset(base) - 7_000)).toBeLessThan(3);
 });

@@ -1,4 +1,4 @@
-/** Settings that have a form of their own. */
+/** Settings with a format of their own. */
 import { describe, expect, test } from 'vitest';
 import { misspelt, providerOf, readConfig } from '../src/config/config.js';
 
@@ -10,7 +10,7 @@ describe('WEBHOOK_ALLOW_CIDRS', () => {
     ['192.168.1.7', ['192.168.1.7/32']],
     ['::1', ['::1/128']],
     ['0.0.0.0/0,::/0', ['0.0.0.0/0', '::/0']],
-  ])('%j', (text, ranges) => {
+  ])('WEBHOOK_ALLOW_CIDRS accepts %j', (text, ranges) => {
     expect(readConfig({ WEBHOOK_ALLOW_CIDRS: text }).WEBHOOK_ALLOW_CIDRS).toEqual(ranges);
   });
 
@@ -28,14 +28,14 @@ describe('WEBHOOK_ALLOW_CIDRS', () => {
     'fe80::%lo/64',
     '10.0.0.0/8,',
     '/8',
-  ])('%j is refused', (text) => {
+  ])('WEBHOOK_ALLOW_CIDRS refuses %j', (text) => {
     expect(() => readConfig({ WEBHOOK_ALLOW_CIDRS: text })).toThrow(
       'WEBHOOK_ALLOW_CIDRS must be ranges of addresses like 10.0.0.0/8, separated by commas',
     );
   });
 });
 
-test('HEADER_SERVICE_NAME becomes part of header names, so it is one', () => {
+test('HEADER_SERVICE_NAME must be valid in a header name', () => {
   expect(readConfig({}).HEADER_SERVICE_NAME).toBe('Service');
   expect(readConfig({ HEADER_SERVICE_NAME: 'My-Bots2' }).HEADER_SERVICE_NAME).toBe('My-Bots2');
   for (const name of ['a b', 'a:', '-a', 'ä', 'a\r\nX: y', 'a'.repeat(33)])
@@ -46,21 +46,21 @@ describe('RATE_PER_BOT', () => {
   test.each([
     ['30/1', { calls: 30, seconds: 1 }],
     ['1000000/86400', { calls: 1_000_000, seconds: 86_400 }],
-  ])('%s', (text, rate) => {
+  ])('RATE_PER_BOT accepts %s', (text, rate) => {
     expect(readConfig({ RATE_PER_BOT: text }).RATE_PER_BOT).toEqual(rate);
   });
 
   test.each(['30', '0/1', '1/0', '30/1s', '-1/1', '1.5/1', '1000001/1', '1/86401', '/'])(
-    '%s is refused',
+    'RATE_PER_BOT refuses %s',
     (text) => {
       expect(() => readConfig({ RATE_PER_BOT: text })).toThrow('RATE_PER_BOT must be calls/seconds');
     },
   );
 
-  test('0 means no bound', () =>
+  test('RATE_PER_BOT=0 means no limit', () =>
     expect(readConfig({ RATE_PER_BOT: '0' }).RATE_PER_BOT).toEqual({ calls: 0, seconds: 1 }));
 
-  test('bots, people and chats have bounds unless a setting says otherwise', () => {
+  test('bots, people and chats have rate limits by default', () => {
     const { RATE_PER_BOT, RATE_PER_PERSON, RATE_PER_CHAT, RATE_PER_OWNER, RATE_PER_ADDRESS } = readConfig({});
     expect([RATE_PER_BOT, RATE_PER_PERSON, RATE_PER_CHAT]).toEqual([
       { calls: 2_000, seconds: 2 },
@@ -71,11 +71,11 @@ describe('RATE_PER_BOT', () => {
   });
 });
 
-describe('the identity provider', () => {
+describe('settings of the identity provider', () => {
   const said = { JWT_ISSUER: 'https://id.example/', JWT_AUDIENCE: 'petrel' };
   const url = 'https://id.example/keys';
 
-  test('is none, or all that it takes', () => {
+  test('the identity provider has no settings or all required ones', () => {
     expect(providerOf(readConfig({}))).toBeUndefined();
     expect(providerOf(readConfig({ ...said, JWT_JWKS_URL: url }))).toEqual({
       ...{ source: { url }, issuer: said.JWT_ISSUER, audience: 'petrel' },
@@ -91,12 +91,12 @@ describe('the identity provider', () => {
     ['no issuer', { JWT_AUDIENCE: 'x', JWT_JWKS_URL: url }, 'JWT_ISSUER is required'],
     ['no audience', { JWT_ISSUER: 'x', JWT_JWKS_URL: url }, 'JWT_AUDIENCE is required'],
     ['keys in the clear', { ...said, JWT_JWKS_URL: 'http://id.example/keys' }, 'begins with https://'],
-  ])('%s is refused', (_, env, text) => {
+  ])('the identity provider is refused with %s', (_, env, text) => {
     expect(() => providerOf(readConfig(env))).toThrow(text);
   });
 });
 
-test('a variable that resembles a setting is named with the setting that is meant', () => {
+test('an unknown variable that resembles a setting is reported with the name of that setting', () => {
   const env = {
     REDISURL: 'x',
     DATABASE_URI: 'x',
@@ -121,6 +121,6 @@ test('a variable that resembles a setting is named with the setting that is mean
     REDIS_URL_FILE: 'x',
   };
   expect(misspelt(others)).toEqual([]);
-  // As Kubernetes tells the address of a service.
+  // Kubernetes sets such variables with the address of a service.
   expect(misspelt({ PETREL_PORT: 'tcp://10.0.0.1:80' })).toEqual([]);
 });

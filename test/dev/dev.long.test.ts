@@ -84,7 +84,7 @@ async function refused(env: Record<string, string> = {}): Promise<string> {
 const pidsOf = ({ pids }: DevInfo) =>
   [...pids.front, ...pids.deliver, ...pids.flush, pids.redis, pids.postgres].filter((pid) => pid !== null);
 
-test('it serves, tells so, stops in order on SIGINT, and keeps its data and tokens for the next run', async () => {
+test('dev serves and prints its addresses, stops cleanly on SIGINT, and keeps data and tokens for the next run', async () => {
   const order = join(top, 'order');
   const first = dev({ WORKERS: '2', FAKE_ORDER: order });
   const before = await ready(first);
@@ -131,7 +131,7 @@ test('it serves, tells so, stops in order on SIGINT, and keeps its data and toke
   again.disconnect();
 });
 
-test('whatever is killed comes back, and dev.json follows', async () => {
+test('killed processes are restarted, and dev.json has their new pids', async () => {
   const started = dev();
   const before = await ready(started);
   for (const pid of pidsOf(before)) process.kill(pid, 'SIGKILL');
@@ -155,7 +155,7 @@ test('whatever is killed comes back, and dev.json follows', async () => {
   await client.end();
 });
 
-test('no secret is in a command line or in a file that others may read', async () => {
+test('no secret is in a command line or in a file that other users can read', async () => {
   const now = await ready(dev());
   const secrets = [
     ...Object.values(JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8')) as Record<string, string>),
@@ -168,7 +168,7 @@ test('no secret is in a command line or in a file that others may read', async (
   for (const secret of secrets) for (const command of commands) expect(command).not.toContain(secret);
   for (const entry of readdirSync(home, { withFileTypes: true, recursive: true })) {
     const path = join(entry.parentPath, entry.name);
-    // The stand-in's own file, and the server's, whose folder nobody else may enter.
+    // Skips the file of the test's own stand-in, and the files of PostgreSQL, whose folder other users cannot enter.
     if (!entry.isFile() || entry.name === 'fake.state' || path.includes('/postgres/')) continue;
     if ((statSync(path).mode & 0o077) === 0 || path.includes('/redis/')) continue;
     const text = readFileSync(path, 'latin1');
@@ -179,7 +179,7 @@ test('no secret is in a command line or in a file that others may read', async (
   }
 });
 
-test('a killed supervisor leaves no roles, and the next run clears its servers away', async () => {
+test('a killed supervisor leaves no roles running, and the next run stops the servers that are left', async () => {
   const first = dev();
   const before = await ready(first);
   first.child.kill('SIGKILL');
@@ -194,7 +194,7 @@ test('a killed supervisor leaves no roles, and the next run clears its servers a
   expect(after.bot).toEqual(before.bot);
 });
 
-test('a second start on the same folder is refused and does not disturb the first', async () => {
+test('a second start in the same folder is refused and does not disturb the first', async () => {
   const first = dev();
   const before = await ready(first);
   const text = await refused({ PORT: String(await freePort()) });
@@ -203,7 +203,7 @@ test('a second start on the same folder is refused and does not disturb the firs
   expect((await fetch(`${before.base_url}/bot${before.bot.token}/getMe`)).status).toBe(200);
 });
 
-test('a port in use is refused by number before anything is started', async () => {
+test('a port in use is refused before anything is started, and the error names it', async () => {
   const other = createServer().listen(port, '127.0.0.1');
   await once(other, 'listening');
   expect(await refused()).toMatch(new RegExp(`port ${port} on 127.0.0.1 is in use .*set PORT`));
@@ -211,7 +211,7 @@ test('a port in use is refused by number before anything is started', async () =
   other.close();
 });
 
-test('data of another format version is refused and left as it is', async () => {
+test('data of another format version is refused and not changed', async () => {
   const first = dev();
   await ready(first);
   first.child.kill('SIGTERM');
@@ -222,7 +222,7 @@ test('data of another format version is refused and left as it is', async () => 
   expect(readdirSync(home).sort()).toEqual(files);
 });
 
-test('servers that are given are used, checked, and left running; what is given in files is too', async () => {
+test('given Redis and Postgres servers are used, checked and left running, also when files name them', async () => {
   const redis = await freshRedis();
   const admin = new Redis(redis.url);
   const given = { REDIS_URL: redis.url, DATABASE_URL: inject('databaseUrl') };
@@ -254,7 +254,7 @@ test('servers that are given are used, checked, and left running; what is given 
   await redis.stop();
 });
 
-test('a migration that fails is one sentence, and nothing is left running', async () => {
+test('a failed migration is reported in one sentence, and no process is left running', async () => {
   expect(await refused({ FAKE_MIGRATE_FAILS: '1' })).toMatch(
     /migrate did not start .*migration 7 does not apply/,
   );
@@ -263,7 +263,7 @@ test('a migration that fails is one sentence, and nothing is left running', asyn
   expect(existsSync(join(home, 'redis', 'redis.pid'))).toBe(false);
 });
 
-test('a signal during the start stops what has started', async () => {
+test('a signal during the start stops everything already started', async () => {
   const started = dev();
   await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 10_000, interval: 5 });
   started.child.kill('SIGTERM');
@@ -274,7 +274,7 @@ test('a signal during the start stops what has started', async () => {
   expect(existsSync(join(home, 'postgres', 'data', 'postmaster.pid'))).toBe(false);
 });
 
-test('tokens that no longer work are asked for again; a bot and users that exist are not made twice', async () => {
+test('tokens that no longer work are replaced, and the existing bot and users are reused', async () => {
   const first = dev();
   const before = await ready(first);
   first.child.kill('SIGTERM');

@@ -1,6 +1,6 @@
 /**
- * Stands in for the program's roles where a test is about supervision: it obeys the same rules (says that it is ready,
- * ends on SIGTERM or when its parent is gone) and answers the calls that make the demo data, from a file.
+ * A stand-in for the program's roles in tests of the supervisor. Like a real role it reports when it is ready and ends on SIGTERM
+ * or when its parent is gone. It answers the calls that create the demo data, from a file.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { readConfig } from '../../dist/config/config.js';
 
 const role = process.argv[2];
 const env = process.env;
-// As every role does before anything else. The test runner has a setting of the same name for itself.
+// Every role reads its settings first. BASE_URL is left out because the test runner sets it for itself.
 const config = readConfig({ ...env, BASE_URL: undefined });
 
 if (role === 'migrate') {

@@ -1,4 +1,4 @@
-/** A checkout as it is cloned: the launcher installs its packages, starts it and runs a test. Takes minutes and needs a registry. */
+/** In a fresh clone the launcher installs the packages, starts Petrel and runs a test. Takes minutes and needs a package registry. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync } from 'node:fs';
@@ -39,7 +39,7 @@ function launch(args: readonly string[], env: Record<string, string> = {}) {
   return { child, told, ended: once(child, 'close').then(([code]) => code as number | null) };
 }
 
-test('installs itself without scripts of packages, starts, and runs a test', async () => {
+test('a fresh clone installs without running package scripts, starts, and runs a test', async () => {
   const port = await freePort();
   const { child, told, ended } = launch(['dev'], { PORT: `${port}` });
   try {

@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => rm(top, { recursive: true, force: true }));
 
-test('a folder is made, opened again, and refused when another version wrote it', () => {
+test('a home folder is created, opened again, and refused when another version wrote it', () => {
   openHome(home);
   openHome(home);
   expect(readdirSync(home)).toEqual(['version.json']);
@@ -30,7 +30,7 @@ test('a folder is made, opened again, and refused when another version wrote it'
   }
 });
 
-test('a folder of something else is refused and left as it is', () => {
+test('a folder that Petrel did not create is refused and not changed', () => {
   mkdirSync(home);
   writeFileSync(join(home, 'thesis.txt'), 'years of work');
   expect(() => openHome(home)).toThrow(Refusal);
@@ -38,7 +38,7 @@ test('a folder of something else is refused and left as it is', () => {
   expect(() => openHome(join(home, 'thesis.txt'))).toThrow(/cannot be created/);
 });
 
-test('one process holds the lock, until it gives it back', () => {
+test('one process holds the lock until it releases it', () => {
   openHome(home);
   const unlock = lockHome(home);
   expect(() => lockHome(home)).toThrow(new RegExp(`in use by another petrel \\(pid ${process.pid}\\)`));
@@ -47,7 +47,7 @@ test('one process holds the lock, until it gives it back', () => {
   expect(readdirSync(home)).toEqual(['version.json']);
 });
 
-test('a lock is taken over from a process that is gone, and from a pid that belongs to a later process', async () => {
+test('a lock is taken over if its process is gone or its pid belongs to a later process', async () => {
   openHome(home);
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   const line = `${child.pid} ${startOf(child.pid ?? 0)}\n`;
@@ -64,7 +64,7 @@ test('a lock is taken over from a process that is gone, and from a pid that belo
   expect(readdirSync(home)).toEqual(['version.json']);
 });
 
-test('secrets are made once, differ between installations, and only their owner may read them', () => {
+test('secrets are created once, differ between installations, and only their owner can read them', () => {
   openHome(home);
   const made = keptSecrets(home);
   expect(keptSecrets(home)).toEqual(made);
@@ -77,7 +77,7 @@ test('secrets are made once, differ between installations, and only their owner 
   expect(new Set(values).size).toBe(8);
 });
 
-test('unreadable secrets are not replaced: stored tokens would be lost', () => {
+test('unreadable secrets are not replaced, because stored tokens would be lost', () => {
   openHome(home);
   writeFileSync(join(home, 'secrets.json'), '{"ADMIN_TOKEN": "half');
   expect(() => keptSecrets(home)).toThrow(/restore it/);

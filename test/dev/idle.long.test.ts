@@ -1,4 +1,4 @@
-/** What an installation costs while nobody uses it. */
+/** CPU use of an installation that nobody uses. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -13,12 +13,12 @@ import { temporaryFolder } from '../support/servers.js';
 
 const launcher = fileURLToPath(new URL('../../infra/build/launch.mjs', import.meta.url));
 
-/** Of a core, in percent. On a calm machine each role takes well under half a percent; a crowded one counts several times as much. */
+/** Percent of one core. On an idle machine each role uses well under half a percent; on a busy machine several times as much. */
 const share_max = 3;
 const settle_ms = 15_000;
 const measured_ms = 20_000;
 
-/** Time on a processor so far, in ms. */
+/** CPU time used so far, in ms. */
 function cpuOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const [user = 0, system = 0] = stat

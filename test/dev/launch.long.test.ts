@@ -60,7 +60,7 @@ async function launch(...given: [env: Record<string, string>, ...args: string[]]
   return { code, out, pid: child.pid, told: line ? JSON.parse(line) : undefined };
 }
 
-test('it builds, runs the role in its own process, and builds again only when the content has changed', async () => {
+test('the launcher builds, runs the role in its own process, and builds again only when the source has changed', async () => {
   const first = await launch('front', '--x', 'y');
   expect(first.out).toContain('Built in');
   expect(first.told).toEqual({
@@ -82,7 +82,7 @@ test('it builds, runs the role in its own process, and builds again only when th
   expect((await launch('front')).out).toMatch(/ENOENT.*one\.sql/);
 });
 
-test('launches that race all run, and leave one build and nothing else', async () => {
+test('launchers that start at the same time all run, and leave one build and no other files', async () => {
   for (let round = 0; round < 3; round++) {
     writeFileSync(join(root, 'src/extra.ts'), `export const round = ${round};\n`);
     const all = await Promise.all(Array.from({ length: 4 }, () => launch('front')));
@@ -95,13 +95,13 @@ test('launches that race all run, and leave one build and nothing else', async (
   expect(readdirSync(root).sort()).toEqual(['dist', 'infra', 'lua', 'node_modules', 'package.json', 'src']);
 });
 
-test('an error is told with the line of the source', async () => {
+test('an error is reported with its line in the source', async () => {
   const { code, out } = await launch('fail');
   expect(code).toBe(1);
   expect(out).toMatch(/on line four[\s\S]*src\/main\.ts:4/);
 });
 
-test('without a compiler an existing build runs, and without a build it says what to do', async () => {
+test('without a compiler an existing build runs; without a build the error says what to do', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const nothing = await launch('front');
@@ -113,7 +113,7 @@ test('without a compiler an existing build runs, and without a build it says wha
   expect(built.told).toEqual({ role: 'built' });
 });
 
-test('a build that fails says where and leaves the last one in place', async () => {
+test('a failed build reports where it failed and keeps the last build', async () => {
   await launch('front');
   const before = readFileSync(join(root, 'dist/main.js'), 'utf8');
   writeFileSync(join(root, 'src/main.ts'), 'const = ;');
@@ -124,10 +124,10 @@ test('a build that fails says where and leaves the last one in place', async () 
   expect(readFileSync(join(root, 'dist/main.js'), 'utf8')).toBe(before);
 });
 
-test('installs without running a script of any package', async () => {
+test('the launcher installs packages without running their scripts', async () => {
   rmSync(join(root, 'node_modules'));
   writeFileSync(join(root, 'package-lock.json'), '{}');
-  // Stands for npm: tells how it was called, and installs by links.
+  // Stands in for npm: records its arguments, and installs with symbolic links.
   const npm = join(root, 'npm-cli.js');
   writeFileSync(
     npm,
@@ -145,7 +145,7 @@ test('installs without running a script of any package', async () => {
   for (const call of calls) expect(call.split(' ')).toContain('--ignore-scripts');
 });
 
-test('installs again only when a package of the lock file is missing or another one', async () => {
+test('the launcher installs again only when a package of the lock file is missing or has another version', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const npm = join(root, 'npm-cli.js');

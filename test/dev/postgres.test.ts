@@ -41,7 +41,7 @@ async function query(url: string, text: string): Promise<Record<string, unknown>
   }
 }
 
-test('it keeps its data over a stop, and a crash, on a port that stays', async () => {
+test('PostgreSQL keeps its data and its port after a stop and after a crash', async () => {
   const first = await start();
   await query(first.url, 'create table kept as select 7 as value');
   await first.stop();
@@ -57,7 +57,7 @@ test('it keeps its data over a stop, and a crash, on a port that stays', async (
   expect(await query(third.url, 'select value from kept order by 1')).toEqual([{ value: 7 }, { value: 8 }]);
 });
 
-test('it is durable, listens on the loopback address only, and orders text by code point', async () => {
+test('PostgreSQL is durable, listens on the loopback address only, and orders text by code point', async () => {
   const { url } = await start();
   const [row] = await query(
     url,
@@ -76,7 +76,7 @@ test('it is durable, listens on the loopback address only, and orders text by co
   });
 });
 
-test('the password is kept in a file of mode 0600, is asked for, and is shown in no command line', async () => {
+test('PostgreSQL requires its password, which is in a file of mode 0600 and in no command line', async () => {
   const { url, pid } = await start();
   const { password } = new URL(url);
   expect(password).toMatch(/^[0-9a-f]{64}$/);
@@ -89,7 +89,7 @@ test('the password is kept in a file of mode 0600, is asked for, and is shown in
   await expect(query(wrong.href, 'select 1')).rejects.toThrow(/password authentication failed/);
 });
 
-test('a server that a killed run left behind is stopped before another takes its data', async () => {
+test('a server left by a killed run is stopped before another uses its data', async () => {
   const left = await start();
   await query(left.url, 'create table kept as select 7 as value');
   const next = await start();
@@ -97,12 +97,12 @@ test('a server that a killed run left behind is stopped before another takes its
   expect(await query(next.url, 'select value from kept')).toEqual([{ value: 7 }]);
 });
 
-test('a stale pid file does not keep it from starting, even when the pid now belongs to someone else', async () => {
+test("PostgreSQL starts despite a stale pid file, even when the pid now belongs to another user's process", async () => {
   const first = await start();
   const pidFile = join(dir, 'data', 'postmaster.pid');
   const lines = readFileSync(pidFile, 'utf8').split('\n');
   await first.stop();
-  // Of the same user as the server, since PostgreSQL itself sees through a pid of another user.
+  // A process of the same user as the server, since PostgreSQL itself recognises a pid of another user.
   const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
   try {
     for (const pid of ['4194000', String(stranger.pid)]) {
@@ -117,7 +117,7 @@ test('a stale pid file does not keep it from starting, even when the pid now bel
   }
 });
 
-test('data of another major version is refused and left as it is', async () => {
+test('data of another major version is refused and not changed', async () => {
   await (await start()).stop();
   const path = join(dir, 'data', 'PG_VERSION');
   const ours = readFileSync(path, 'utf8');
@@ -128,14 +128,14 @@ test('data of another major version is refused and left as it is', async () => {
   await start();
 });
 
-test('what an interrupted first start left is made anew', async () => {
+test('an interrupted first start is repeated from the beginning', async () => {
   mkdirSync(join(dir, 'data.new', 'base'), { recursive: true });
   writeFileSync(join(dir, 'data.new', 'PG_VERSION'), '18\n');
   const { url } = await start();
   expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
 });
 
-test('below a folder that only root may enter it runs as another user and leaves the folder as it is', async () => {
+test('in a folder that only root may enter, PostgreSQL runs as another user and does not change the folder', async () => {
   chmodSync(top, 0o700);
   const { url, pid, stop } = await start();
   expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);

@@ -44,15 +44,15 @@ afterEach(() => rm(top, { recursive: true, force: true }));
 const find = (...places: string[]) =>
   readableBinaries(hidden, user as NonNullable<typeof user>, { log: (line) => lines.push(line), places });
 
-/** Only root lends PostgreSQL another user. */
-describe.runIf(user)('a copy of the programs for another user', () => {
-  test('programs that the user can read are not copied', () => {
+/** Only root can run PostgreSQL as another user. */
+describe.runIf(user)('a copy of the PostgreSQL programs for another user', () => {
+  test('PostgreSQL programs that the user can read are not copied', () => {
     chmodSync(join(top, 'closed'), 0o755);
     expect(find(place)).toBe(hidden);
     expect(existsSync(place)).toBe(false);
   });
 
-  test('one copy is made, announced, readable under any umask, and used again', () => {
+  test('one copy of PostgreSQL is made, announced, readable under any umask, and reused', () => {
     const umask = process.umask(0o077);
     try {
       const { root } = find(place);
@@ -67,14 +67,14 @@ describe.runIf(user)('a copy of the programs for another user', () => {
     }
   });
 
-  test('a copy that was cut short is replaced', () => {
+  test('an incomplete copy of PostgreSQL is replaced', () => {
     const { postgres } = find(place);
     truncateSync(postgres, 1_000);
     expect(find(place).postgres).toBe(postgres);
     expect(statSync(postgres).size).toBe(statSync(hidden.postgres).size);
   });
 
-  test('a place that another user owns, may write, or has linked elsewhere is never used', () => {
+  test('a folder that another user owns, can write to, or has linked elsewhere is never used for the copy', () => {
     const owned = join(top, 'owned');
     const open = join(top, 'open');
     const linked = join(top, 'linked');
@@ -94,7 +94,7 @@ describe.runIf(user)('a copy of the programs for another user', () => {
     expect(readFileSync(join(owned, hidden.key, 'bin', 'postgres'), 'utf8')).toContain('exit 0');
   });
 
-  test('it keeps a bounded number of other versions, those used last, and removes drafts of interrupted starts', () => {
+  test('the copy folder keeps a bounded number of recently used versions, and loses drafts of interrupted starts', () => {
     mkdirSync(place);
     const old = new Date(Date.now() - limits.postgres_copy_age_ms_max - 60_000);
     for (let version = 1; version <= 5; version++) {
@@ -109,7 +109,7 @@ describe.runIf(user)('a copy of the programs for another user', () => {
     expect(limits.postgres_copies_max).toBe(3);
   });
 
-  test('nothing that can run anywhere is a refusal that says what to do', () => {
+  test('if no copy can be run, the error says what to do', () => {
     rmSync(hidden.initdb);
     rmSync(hidden.postgres);
     expect(() => find(place)).toThrow(

@@ -36,7 +36,7 @@ async function use<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<
   }
 }
 
-test('it keeps its data over a stop, and its settings are those the durability law asks for', async () => {
+test('Redis keeps its data over a stop, and its settings are those that durability requires', async () => {
   const first = await start();
   const settings = await use(first.url, async (redis) => {
     await redis.set('kept', 'yes');
@@ -59,7 +59,7 @@ test('it keeps its data over a stop, and its settings are those the durability l
   expect(await use(second.url, (redis) => redis.get('kept'))).toBe('yes');
 });
 
-test('after kill -9 everything that was acknowledged is there again, on the same port', async () => {
+test('after kill -9 Redis has all acknowledged writes and the same port', async () => {
   const first = await start();
   let acknowledged = 0;
   const writer = use(first.url, async (redis) => {
@@ -76,7 +76,7 @@ test('after kill -9 everything that was acknowledged is there again, on the same
   expect(found).toBeLessThanOrEqual(acknowledged + 1);
 });
 
-test('the password is kept in files of mode 0600 and shown in no command line', async () => {
+test('the password of Redis is in files of mode 0600 and in no command line', async () => {
   const { url, pid } = await start();
   const { password } = new URL(url);
   expect(password).toMatch(/^[0-9a-f]{64}$/);
@@ -89,7 +89,7 @@ test('the password is kept in files of mode 0600 and shown in no command line', 
   await expect(use(`redis://${new URL(url).host}`, (redis) => redis.get('x'))).rejects.toThrow(/NOAUTH/);
 });
 
-test('a server that a killed run left behind is stopped before another takes its data', async () => {
+test('a Redis server left by a killed run is stopped before another uses its data', async () => {
   const left = await start();
   await use(left.url, (redis) => redis.set('kept', 'yes'));
   const next = await start();
@@ -97,14 +97,14 @@ test('a server that a killed run left behind is stopped before another takes its
   expect(await use(next.url, (redis) => redis.get('kept'))).toBe('yes');
 });
 
-test('a pid file that names a process of someone else harms nobody', async () => {
+test('a pid file that names an unrelated process does not harm that process', async () => {
   await (await start()).stop();
   writeFileSync(join(dir, 'redis.pid'), `${process.pid}\n`);
   await start();
   expect(commandOf(process.pid)).toBeDefined();
 });
 
-test('a port in use is an error that quotes the log, and a start can be given up', async () => {
+test('a port in use gives an error that quotes the log, and a start can be cancelled', async () => {
   const first = await start();
   await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
   const giveUp = startRedis({ dir: join(dir, 'third'), signal: AbortSignal.abort() });

@@ -18,24 +18,24 @@ beforeEach(() => {
 
 afterEach(() => rmSync(top, { recursive: true, force: true }));
 
-test('accepts untouched files of Redis once', () => {
+test('unchanged files of Redis are accepted once', () => {
   noteLeft(dir);
   expect(isAsLeft(dir)).toBe(true);
   expect(isAsLeft(dir)).toBe(false);
 });
 
-test('rejects a folder without a note', () => {
+test('a folder without the note of a clean stop is rejected', () => {
   expect(isAsLeft(dir)).toBe(false);
   expect(isAsLeft(join(top, 'absent'))).toBe(false);
 });
 
-test('accepts a folder that was moved', () => {
+test('a moved folder is accepted', () => {
   noteLeft(dir);
   renameSync(dir, join(top, 'moved'));
   expect(isAsLeft(join(top, 'moved'))).toBe(true);
 });
 
-test('a file that grew, went, or was replaced by the same bytes with the same times is told apart', () => {
+test('a file that grew, is missing, or was replaced by the same bytes with the same times is rejected', () => {
   const at = new Date(1_700_000_000_000);
   utimesSync(file, at, at);
   noteLeft(dir);

@@ -1,4 +1,4 @@
-/** What a restart of `npm start` costs: nothing after an orderly stop, ids and a warning after a crash. */
+/** What a restart of `npm start` changes: nothing after an orderly stop; skipped ids and a warning after a crash. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
@@ -36,7 +36,7 @@ async function stop(): Promise<void> {
   await ended;
 }
 
-/** Starts, sends a message as alice to the demo bot, and tells its id and all that was logged. */
+/** Starts, sends a message as alice to the demo bot, and returns its id and the log. */
 async function startAndSend(): Promise<{ messageId: number; info: DevInfo; log: () => string }> {
   const child = spawn(process.execPath, [launcher, 'dev'], {
     env: { PATH: process.env.PATH, HOME: top, PETREL_HOME: home, PORT: String(await freePort()) },
@@ -67,7 +67,7 @@ async function startAndSend(): Promise<{ messageId: number; info: DevInfo; log: 
   return { messageId: sent.result.message_id, info, log: () => out };
 }
 
-test('an orderly stop loses no ids, a crash and an older copy of all data skip some', async () => {
+test('an orderly stop skips no ids; a crash and an older copy of Redis skip some', async () => {
   const first = await startAndSend();
   await stop();
   const copy = join(top, 'copy');

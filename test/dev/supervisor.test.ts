@@ -43,7 +43,7 @@ function keep<T extends Running>(first: T, start: (signal: AbortSignal) => Promi
   return one;
 }
 
-test('a role that is killed is started again, and its pid is told', async () => {
+test('a killed role is restarted, and its new pid is known', async () => {
   const start = role();
   const first = await start();
   const kept = keep(first, start);
@@ -60,7 +60,7 @@ test('a role that is killed is started again, and its pid is told', async () => 
   ]);
 });
 
-test('the pause doubles from 0.1 s while starting fails', async () => {
+test('the pause between failed starts doubles, beginning with 0.1 s', async () => {
   const first = await role()();
   const tried: number[] = [];
   const ended = performance.now();
@@ -78,7 +78,7 @@ test('the pause doubles from 0.1 s while starting fails', async () => {
   expect(lines).toContain('flush could not be started: no disk; retrying in 0.2 s');
 });
 
-test('stopping ends the process and starts no other, also in the pause and during a start', async () => {
+test('stop ends the process and starts no other, also during a pause or a start', async () => {
   const start = role();
   const running = keep(await start(), start);
   const pid = running.pid ?? 0;
@@ -107,7 +107,7 @@ test('stopping ends the process and starts no other, also in the pause and durin
   expect(lines).toEqual([]);
 });
 
-test('a role that does not end on SIGTERM is killed soon when someone hurries', async () => {
+test('a role that ignores SIGTERM is killed soon after the stop is hurried', async () => {
   const stubborn = join(dir, 'stubborn.mjs');
   const { writeFileSync } = await import('node:fs');
   writeFileSync(
@@ -126,7 +126,7 @@ test('a role that does not end on SIGTERM is killed soon when someone hurries', 
   expect(performance.now() - since).toBeLessThan(4_000);
 });
 
-test('a role that ends before it is ready is a refusal with its own last error and its log', async () => {
+test('a role that ends before it is ready gives an error with its own last error and the path of its log', async () => {
   const log = new RoleLog('migrate', join(dir, 'migrate.log'), say);
   const env = { ...process.env, FAKE_MIGRATE_FAILS: '1' };
   const started = startRole({ main, role: 'migrate', env, log, signal: never });
@@ -137,7 +137,7 @@ test('a role that ends before it is ready is a refusal with its own last error a
   await runRole({ main, role: 'migrate', env: process.env, log, signal: never });
 });
 
-test('the log file has every line, the terminal only warnings and worse, shortened and bounded', async () => {
+test('the log file has every line; the terminal shows shortened warnings and errors, up to a number of them', async () => {
   const start = role('deliver');
   const running = await start();
   await running.stop();
@@ -162,7 +162,7 @@ test('the log file has every line, the terminal only warnings and worse, shorten
   expect(lines[10]).toBe(`front: more in ${log.path}`);
 });
 
-test('a role that drains for longer than others take to end is not killed', async () => {
+test('a role that drains for longer than the others is not killed', async () => {
   const log = new RoleLog('front', join(dir, 'front.log'), say);
   const draining = join(dir, 'draining.mjs');
   writeFileSync(

@@ -1,4 +1,4 @@
-/** What request bodies may hold: all together, those of one address, and those of callers without a token. */
+/** Memory limits for request bodies: in total, per client address, and for callers whose token has not been checked. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { BodyBuffer, BodyRoom, bodyRoomBytes } from '../../src/http/body.js';
@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const upload = 'Content-Type: multipart/form-data; boundary=b';
 
-/** Sends so much of a longer body. */
+/** Sends the head and the first `sent` bytes of a longer body. */
 async function begin(bytes: number, length: number, ...headers: string[]): Promise<RawClient> {
   return beginAt(fixture.port, '/x', bytes, length, ...headers);
 }
@@ -36,7 +36,7 @@ async function beginAt(port: number, path: string, bytes: number, length: number
 
 const answered = (client: RawClient) => client.until(() => client.statuses.length > 0);
 
-test('uploads that nobody ends are refused before they fill the memory, and small calls go on', async () => {
+test('uploads that never finish are refused before they fill the memory, and small calls still work', async () => {
   expect(limits.body_bytes_max).toBe(mebibyte);
   const open = [];
   for (let n = 0; n < 2; n++) open.push(await begin(3 * mebibyte, 4 * mebibyte, upload));
@@ -46,7 +46,7 @@ test('uploads that nobody ends are refused before they fill the memory, and smal
   expect(third.text).toContain('Retry-After: 1');
   const call = await answered(await begin(mebibyte, mebibyte));
   expect(call.statuses).toEqual([200]);
-  // What an answered and a broken one held is given back.
+  // Memory of answered requests and of broken connections is free again.
   await open[0]?.send(Buffer.alloc(mebibyte, 'x'));
   await answered(open[0] as RawClient);
   expect(open[0]?.statuses).toEqual([200]);
@@ -57,7 +57,7 @@ test('uploads that nobody ends are refused before they fill the memory, and smal
   expect(fixture.faults).toEqual([]);
 });
 
-describe('callers', () => {
+describe('memory for request bodies per caller', () => {
   let admitting: Fixture;
   let found: (isKnown: boolean) => void = () => undefined;
   const waiting = new Promise<boolean>((resolve) => {
@@ -70,7 +70,7 @@ describe('callers', () => {
   beforeAll(async () => {
     admitting = await start((request) => request.reply(200, String(request.body.length)), {
       bodiesBytesMax: 128 * mebibyte,
-      // Each request says by whom it comes.
+      // Each request names its client address.
       clientAddress: (request) => request.forwardedFor,
       admit: ({ path }) => {
         if (path === '/stranger') return false;
@@ -83,7 +83,7 @@ describe('callers', () => {
   });
   afterAll(() => admitting.server.close());
 
-  test('a body without room whose caller is refused later is answered once, and is no fault', async () => {
+  test('a body that finds no memory while its caller is checked gets one answer and logs no fault', async () => {
     const sent: RawClient[] = [];
     for (let n = 0; n < 5; n++)
       sent.push(
@@ -105,26 +105,29 @@ describe('callers', () => {
     return refused();
   };
 
-  test.each(['/refused', '/refused_later'])('%s is answered before its body comes', async (path) => {
-    for (const length of ['Content-Length: 900000', 'Transfer-Encoding: chunked']) {
-      const client = new RawClient(admitting.port);
-      clients.push(client);
-      await client.send(headOf(`POST ${path}`, length));
-      await answered(client);
-      expect(client.statuses).toEqual([401]);
-    }
-    expect(admitting.seen).toEqual([]);
-    await expectAlive(admitting.port);
-    admitting.seen.length = 0;
-  });
+  test.each(['/refused', '/refused_later'])(
+    'a refused caller is answered before the body arrives (%s)',
+    async (path) => {
+      for (const length of ['Content-Length: 900000', 'Transfer-Encoding: chunked']) {
+        const client = new RawClient(admitting.port);
+        clients.push(client);
+        await client.send(headOf(`POST ${path}`, length));
+        await answered(client);
+        expect(client.statuses).toEqual([401]);
+      }
+      expect(admitting.seen).toEqual([]);
+      await expectAlive(admitting.port);
+      admitting.seen.length = 0;
+    },
+  );
 
-  test('of which nobody knows yet whether they are good hold little', async () => {
+  test('callers whose token is still being checked get little memory for bodies', async () => {
     const one = [];
     for (let n = 0; n < 12; n++)
       one.push(await beginAt(admitting.port, '/waiting', mebibyte - 1, mebibyte, from('a')));
     const some = limits.stranger_bodies_bytes_max / mebibyte;
     expect(await refusedOf(one, some)).toBe(12 - some);
-    // Others are not held up by that one, nor is a caller who is known.
+    // Neither another address nor a known caller has to wait.
     const other = await beginAt(admitting.port, '/stranger', mebibyte, mebibyte, from('b'));
     expect((await answered(other)).statuses).toEqual([200]);
     const known = await beginAt(admitting.port, '/known', mebibyte, mebibyte, from('a'));
@@ -135,7 +138,7 @@ describe('callers', () => {
     for (const client of open) expect((await answered(client)).statuses).toEqual([200]);
   });
 
-  test('at one address do not take the room of all', async () => {
+  test('one address cannot use up the memory for bodies', async () => {
     const perAddress = (limits.upload_bytes_max + limits.body_bytes_max) / mebibyte;
     const one = [];
     for (let n = 0; n < 8; n++)
@@ -148,17 +151,17 @@ describe('callers', () => {
   });
 });
 
-test('the room is a quarter of the memory, within its bounds', () => {
+test('a quarter of the memory is for bodies, within a minimum and a maximum', () => {
   const room = bodyRoomBytes();
   expect(room).toBeGreaterThanOrEqual(limits.bodies_bytes_min);
   expect(room).toBeLessThanOrEqual(limits.bodies_bytes_max);
 });
 
-test('addresses whose bodies were empty are forgotten', () => {
+test('BodyRoom forgets addresses whose bodies were empty', () => {
   const room = new BodyRoom(16 * mebibyte);
   for (const address of ['a', 'b']) {
     const body = new BodyBuffer(mebibyte, room, () => address);
-    // The end of a chunked body.
+    // The last call for a chunked body passes no bytes.
     expect(body.add(new ArrayBuffer(0), true)).toBe('kept');
     body.release();
   }
@@ -169,7 +172,7 @@ test('addresses whose bodies were empty are forgotten', () => {
 describe('memory of large bodies', () => {
   const bytes = limits.body_bytes_max;
 
-  test('is used again by later bodies, up to a number of them', () => {
+  test('a bounded number of buffers is reused by later bodies', () => {
     const room = new BodyRoom(128 * mebibyte);
     const bodies = Array.from(
       { length: limits.reused_bodies_max },
@@ -189,7 +192,7 @@ describe('memory of large bodies', () => {
     expect(further).not.toBe(first);
   });
 
-  test('is not used again while a handler may still read it', () => {
+  test('a buffer is not reused while a handler may still read it', () => {
     const room = new BodyRoom(128 * mebibyte);
     const aborted = new BodyBuffer(bytes, room, () => 'a', true);
     aborted.add(new Uint8Array(Buffer.from('secret')).buffer, true);
@@ -201,7 +204,7 @@ describe('memory of large bodies', () => {
     expect(next.take().buffer).not.toBe(body.buffer);
   });
 
-  test('never shows one call the body of another', async () => {
+  test('no request sees the body of another', async () => {
     const echo = await start(
       async (request) => {
         await new Promise((resolve) => setTimeout(resolve, 1));

@@ -1,4 +1,4 @@
-/** Replies, faults and aborts as clients see them: node:http, undici, curl and plain sockets. */
+/** Replies, errors and aborts, tested with node:http, undici, curl and plain sockets. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
@@ -87,7 +87,7 @@ beforeEach(() => {
   aborts = 0;
 });
 
-test('a handler sees the request as it was sent', async () => {
+test('a handler receives the request as it was sent', async () => {
   const headers = {
     'Content-Type': 'application/json; charset=utf-8',
     Authorization: 'Bearer x',
@@ -121,12 +121,15 @@ test('a handler sees the request as it was sent', async () => {
   bare.destroy();
 });
 
-test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('%s reaches the handler', async (method) => {
-  const response = await fetch(`${base}/echo`, { method });
-  expect(((await response.json()) as { method: string }).method).toBe(method);
-});
+test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
+  'a %s request reaches the handler',
+  async (method) => {
+    const response = await fetch(`${base}/echo`, { method });
+    expect(((await response.json()) as { method: string }).method).toBe(method);
+  },
+);
 
-test('another verb is answered 405 and ends the connection', async () => {
+test('other methods are answered with 405, and the connection ends', async () => {
   const client = await new RawClient(fixture.port).send(headOf('TRACE /x'));
   await client.untilClosed();
   expect(client.text).toContain('HTTP/1.1 405 Method Not Allowed\r\n');
@@ -146,7 +149,7 @@ test.each<[string, number, string]>([
   ['/rejects', 500, internal],
   ['/forgets', 500, internal],
   ['/forgets-later', 500, internal],
-])('%s answers %i', async (path, status, body) => {
+])('a request to %s is answered with %i', async (path, status, body) => {
   const response = await fetch(base + path);
   expect(response.status).toBe(status);
   expect(response.headers.get('content-type')).toBe('application/json');
@@ -157,7 +160,7 @@ test.each<[string, number, string]>([
   expect(fixture.server.openRequests()).toBe(0);
 });
 
-test.each(['GET', 'HEAD', 'POST'])('a reply to %s is not to be stored by anybody', async (method) => {
+test.each(['GET', 'HEAD', 'POST'])('a reply to %s has Cache-Control: no-store', async (method) => {
   for (const path of ['/later', '/limited', '/big', '/big-later', '/picture', '/nothing']) {
     const answer = await fetch(`${base}${path}`, { method });
     await answer.arrayBuffer();
@@ -165,7 +168,7 @@ test.each(['GET', 'HEAD', 'POST'])('a reply to %s is not to be stored by anybody
   }
 });
 
-test('Retry-After goes with the reply that names it', async () => {
+test('only a reply that sets Retry-After carries it', async () => {
   expect((await fetch(`${base}/limited`)).headers.get('retry-after')).toBe('7');
   const refused = await fetch(`${base}/refuses`);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3']);
@@ -173,14 +176,14 @@ test('Retry-After goes with the reply that names it', async () => {
   expect((await fetch(`${base}/x`)).headers.get('retry-after')).toBeNull();
 });
 
-test('a reply of another type', async () => {
+test('a reply can have another content type', async () => {
   const response = await fetch(`${base}/picture`);
   expect(response.headers.get('content-type')).toBe('image/png');
   expect(new Uint8Array(await response.arrayBuffer())).toEqual(new Uint8Array([0, 1, 255]));
 });
 
 test.each(['/limited', '/later', '/big', '/picture'])(
-  'HEAD %s has the head of a GET and no body',
+  'HEAD %s returns the head of the GET reply and no body',
   async (path) => {
     const got = await fetch(base + path);
     const length = String((await got.arrayBuffer()).byteLength);
@@ -196,7 +199,7 @@ test.each(['/limited', '/later', '/big', '/picture'])(
   },
 );
 
-test.each(['/big', '/big-later'])('a large reply is whole for a slow reader: %s', async (path) => {
+test.each(['/big', '/big-later'])('a slow reader gets all of a large reply: %s', async (path) => {
   const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
   for (let round = 0; round < 2; round++) {
     const request = httpRequest(base + path, { agent }).end();
@@ -211,7 +214,7 @@ test.each(['/big', '/big-later'])('a large reply is whole for a slow reader: %s'
   expect(fixture.server.openRequests()).toBe(0);
 });
 
-test('one connection serves many requests, and ends when asked', async () => {
+test('one connection serves many requests, and closes when the client asks for it', async () => {
   const client = new RawClient(fixture.port);
   for (let i = 1; i <= 50; i++) {
     await client.send(`${headOf('POST /echo', 'Content-Length: 5', 'Connection: keep-alive')}abcde`);
@@ -223,7 +226,7 @@ test('one connection serves many requests, and ends when asked', async () => {
   expect(client.statuses).toHaveLength(51);
 });
 
-test('does not run HTTP/1.0: the current engine answers 505 and closes, the older one does not answer', async () => {
+test('HTTP/1.0 is not served: the current engine answers 505 and closes, the older one does not answer', async () => {
   const client = await new RawClient(fixture.port).send('GET /echo HTTP/1.0\r\nHost: a\r\n\r\n');
   await client.until(() => client.closed, 500);
   expect([client.closed, client.statuses]).toEqual(isCurrent ? [true, [505]] : [false, []]);
@@ -232,7 +235,7 @@ test('does not run HTTP/1.0: the current engine answers 505 and closes, the olde
   await expectAlive(fixture.port);
 });
 
-test('an upgrade to WebSocket is an ordinary request', async () => {
+test('a WebSocket upgrade is handled as an ordinary request', async () => {
   const upgrade = [
     'Connection: Upgrade',
     'Upgrade: websocket',
@@ -244,7 +247,7 @@ test('an upgrade to WebSocket is an ordinary request', async () => {
   client.destroy();
 });
 
-test('a client that leaves: the listener hears it once, and the late reply is dropped', async () => {
+test('when a client disconnects, the abort listener runs once and the late reply is dropped', async () => {
   const client = await new RawClient(fixture.port).send(headOf('GET /waits'));
   await client.until(() => fixture.seen.length === 1);
   expect([last.aborted, fixture.server.openRequests()]).toEqual([false, 1]);
@@ -258,7 +261,7 @@ test('a client that leaves: the listener hears it once, and the late reply is dr
   await expectAlive(fixture.port);
 });
 
-test('a reply in time is no abort', async () => {
+test('a reply before the client disconnects causes no abort', async () => {
   const client = await new RawClient(fixture.port).send(headOf('GET /waits'));
   await client.until(() => client.statuses.length === 1);
   client.destroy();
@@ -266,7 +269,7 @@ test('a reply in time is no abort', async () => {
   expect([last.aborted, aborts, fixture.server.openRequests()]).toEqual([false, 0, 0]);
 });
 
-test('undici, with many requests on few connections', async () => {
+test('undici sends many requests over few connections', async () => {
   const pool = new Pool(base, { connections: 4 });
   const paths = Array.from({ length: 200 }, (_, i) => (i % 3 === 0 ? '/later' : '/echo'));
   const statuses = await Promise.all(
@@ -293,7 +296,7 @@ test('undici, with many requests on few connections', async () => {
   expect(await streamed.body.json()).toMatchObject({ body: 'abcd' });
 });
 
-test('curl: a form, an upload that waits for 100 Continue, chunks', async () => {
+test('curl sends a form, an upload that waits for 100 Continue, and a chunked body', async () => {
   const curl = async (...args: string[]) =>
     JSON.parse(
       (await promisify(execFile)('curl', ['-sS', '--max-time', '8', ...args, `${base}/echo`])).stdout,

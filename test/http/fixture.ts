@@ -1,4 +1,4 @@
-/** A server on a free port, and a client that writes bytes exactly as told. */
+/** A server on a free port, and a client that writes the given bytes unchanged. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
@@ -8,7 +8,7 @@ import { limits } from '../../src/limits.js';
 import type { RequestHandler } from '../../src/server/request.js';
 
 export const engine: Engine = loadEngine();
-/** The current engine answers some malformed requests itself, with a page of its own. */
+/** The current engine answers some malformed requests itself, with its own HTML page. */
 export const isCurrent = engine.headBytesMax === limits.head_bytes_max;
 
 export interface Fixture {
@@ -57,12 +57,12 @@ export class RawClient {
     });
   }
 
-  /** Everything received so far, without the headers that only name time and engine. */
+  /** Everything received so far, without the headers that hold only the time or the engine's name. */
   get text(): string {
     return this.bytes.replace(/(?:Date|uWebSockets): [^\r]*\r\n/g, '');
   }
 
-  /** Final replies received so far: `100 Continue` is none. */
+  /** Statuses of the final replies so far; `100 Continue` is not counted. */
   get statuses(): number[] {
     return [...this.bytes.matchAll(/HTTP\/1\.1 (\d{3}) /g)]
       .map((match) => Number(match[1]))
@@ -99,7 +99,7 @@ export class RawClient {
 export const headOf = (line: string, ...headers: string[]) =>
   `${line} HTTP/1.1\r\n${['Host: a', ...headers].join('\r\n')}\r\n\r\n`;
 
-/** The process that was attacked must still answer. */
+/** Throws unless the server process still answers. */
 export async function expectAlive(port: number): Promise<void> {
   const client = await new RawClient(port).send(headOf('GET /alive'));
   await client.until(() => client.statuses.length > 0);

@@ -1,4 +1,4 @@
-/** Requests that are malformed, ambiguous, too large or too slow. After each, the same process must still answer. */
+/** Requests that are malformed, ambiguous, too large or too slow. After each one the server process must still answer. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -48,35 +48,44 @@ const ambiguous: [string, string][] = [
   ['both lengths, the other way round', headOf('POST /x', 'Content-Length: 3', 'Transfer-Encoding: chunked')],
 ];
 
-/** The current engine answers these with its own page. */
+/** The current engine answers these with its own HTML page. */
 const answeredByCurrent = /^two (equal )?Host$|^both lengths/;
 
-describe('an ambiguous head', () => {
-  test.each(ambiguous)('%s: 400 and the connection ends', async (name, head) => {
-    await client.send(head);
-    await client.untilClosed();
-    expect(fixture.seen).toEqual([]);
-    // Given both lengths, an engine may close by itself before the answer can go out.
-    if (name.startsWith('both lengths') && client.text === '') return;
-    expect(client.statuses).toEqual([400]);
-    expect(client.text.toLowerCase()).toContain('connection: close');
-    if (!(isCurrent && answeredByCurrent.test(name))) expect(client.text.endsWith(badRequest)).toBe(true);
-  });
+describe('a request whose head is ambiguous', () => {
+  test.each(ambiguous)(
+    'an ambiguous head is answered with 400, and the connection ends: %s',
+    async (name, head) => {
+      await client.send(head);
+      await client.untilClosed();
+      expect(fixture.seen).toEqual([]);
+      // When both lengths are given, an engine may close the connection before it has sent the answer.
+      if (name.startsWith('both lengths') && client.text === '') return;
+      expect(client.statuses).toEqual([400]);
+      expect(client.text.toLowerCase()).toContain('connection: close');
+      if (!(isCurrent && answeredByCurrent.test(name))) expect(client.text.endsWith(badRequest)).toBe(true);
+    },
+  );
 
-  test.each(ambiguous)('%s: nothing behind it in the same read is run', async (_, head) => {
-    await client.send(`${head}abc${smuggled}${smuggled}`);
-    await client.untilClosed();
-    expect(fixture.seen).toEqual([]);
-  });
+  test.each(ambiguous)(
+    'a request behind an ambiguous head in the same read is not run: %s',
+    async (_, head) => {
+      await client.send(`${head}abc${smuggled}${smuggled}`);
+      await client.untilClosed();
+      expect(fixture.seen).toEqual([]);
+    },
+  );
 
-  test.each(ambiguous)('%s: nothing behind it in a later read is run', async (_, head) => {
-    await client.send(head, `0\r\n\r\n${smuggled}`);
-    await client.untilClosed();
-    expect(fixture.seen).toEqual([]);
-  });
+  test.each(ambiguous)(
+    'a request behind an ambiguous head in a later read is not run: %s',
+    async (_, head) => {
+      await client.send(head, `0\r\n\r\n${smuggled}`);
+      await client.untilClosed();
+      expect(fixture.seen).toEqual([]);
+    },
+  );
 });
 
-test('HEAD with an ambiguous head: 400 without a body, and nothing behind it is run', async () => {
+test('HEAD with an ambiguous head gets a 400 without a body, and no request behind it is run', async () => {
   await client.send(headOf('HEAD /x', 'Content-Length:'));
   await client.untilClosed();
   expect(client.statuses).toEqual([400]);
@@ -86,7 +95,7 @@ test('HEAD with an ambiguous head: 400 without a body, and nothing behind it is 
   expect(fixture.seen).toEqual([]);
 });
 
-describe('a malformed request is dropped by the engine, and nothing of it is run', () => {
+describe('malformed requests are dropped by the engine', () => {
   test.each([
     ['a length that is no number', headOf('POST /x', 'Content-Length: abc')],
     ['a signed length', headOf('POST /x', 'Content-Length: +3')],
@@ -103,7 +112,7 @@ describe('a malformed request is dropped by the engine, and nothing of it is run
       'a chunk size beyond all bounds',
       `${headOf('POST /x', 'Transfer-Encoding: chunked')}ffffffffffffffff\r\nabc`,
     ],
-  ])('%s', async (_, bytes) => {
+  ])('a malformed request ends the connection: %s', async (_, bytes) => {
     await client.send(`${bytes}abc${smuggled}`);
     await client.untilClosed();
     expect(client.statuses.every((status) => status >= 400)).toBe(true);
@@ -124,7 +133,7 @@ describe('a malformed request is dropped by the engine, and nothing of it is run
       'more headers than an engine takes',
       headOf('GET /x', ...Array.from({ length: 300 }, (_, i) => `X-${i}: 1`)),
     ],
-  ])('%s', async (_, bytes) => {
+  ])('neither a malformed request nor the one behind it is run: %s', async (_, bytes) => {
     await client.send(`${bytes}${smuggled}`);
     await client.until(() => client.closed, 300);
     expect(client.statuses.filter((status) => status < 400)).toEqual([]);
@@ -132,29 +141,29 @@ describe('a malformed request is dropped by the engine, and nothing of it is run
   });
 });
 
-describe('a chunked body', () => {
+describe('a request with a chunked body', () => {
   const head = headOf('POST /chunked', 'Transfer-Encoding: chunked');
 
-  test('arrives whole, and the connection ends', async () => {
+  test('a chunked body arrives complete, and the connection ends', async () => {
     await client.send(`${head}3\r\nabc\r\n`, '2\r\nde\r\n0\r\n\r\n');
     await client.untilClosed();
     expect(client.text).toContain('Connection: close');
     expect(client.text).toContain('{"path":"/chunked","bytes":5}');
   });
 
-  test('nothing behind it is run, whether it comes in the same read or later', async () => {
+  test('no request behind a chunked body is run, in the same read or in a later one', async () => {
     await client.send(`${head}3\r\nabc\r\n0\r\n\r\n${smuggled}`, smuggled, smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['POST /chunked']);
   });
 
-  test('a chunk that is longer than it says runs nothing behind it', async () => {
+  test('no request is run behind a chunk that is longer than its declared size', async () => {
     await client.send(`${head}3\r\nabcXX0\r\n\r\n${smuggled}`);
     await client.untilClosed();
     expect(fixture.seen.filter((path) => path !== 'POST /chunked')).toEqual([]);
   });
 
-  test('byte by byte', async () => {
+  test('a chunked body may arrive byte by byte', async () => {
     for (const byte of `${head}3\r\nabc\r\n0\r\n\r\n`) {
       client.socket.write(byte);
       await new Promise((resolve) => setImmediate(resolve));
@@ -164,10 +173,10 @@ describe('a chunked body', () => {
   });
 });
 
-describe('a body above its bound', () => {
+describe('a body over the size limit', () => {
   const tooLarge = '{"ok":false,"error_code":413,"description":"Request Entity Too Large"}';
 
-  test('declared: 413 before it has come, and the connection stays usable behind it', async () => {
+  test('a declared length over the limit gets a 413 before the body arrives, and the connection stays usable', async () => {
     const length = limits.body_bytes_max + 1;
     await client.send(headOf('POST /x', `Content-Length: ${length}`));
     await client.until(() => client.statuses.length === 1);
@@ -179,7 +188,7 @@ describe('a body above its bound', () => {
     expect(fixture.seen).toEqual(['GET /after']);
   });
 
-  test('declared, and sent as fast as the network takes it', async () => {
+  test('a client that sends a too long body at full speed still reads the 413', async () => {
     const response = await fetch(`http://127.0.0.1:${fixture.port}/x`, {
       method: 'POST',
       body: Buffer.alloc(4 * limits.body_bytes_max),
@@ -188,7 +197,7 @@ describe('a body above its bound', () => {
     expect(await response.text()).toBe(tooLarge);
   });
 
-  test('chunked: 413 when it has come', async () => {
+  test('a chunked body over the limit gets a 413 once it has arrived', async () => {
     const chunk = Buffer.concat([Buffer.from('80000\r\n'), Buffer.alloc(0x80000, 'x'), Buffer.from('\r\n')]);
     await client.send(headOf('POST /x', 'Transfer-Encoding: chunked'), chunk, chunk, chunk, '0\r\n\r\n');
     await client.untilClosed();
@@ -196,7 +205,7 @@ describe('a body above its bound', () => {
     expect(fixture.seen).toEqual([]);
   });
 
-  test('chunked without end: refused and closed', async () => {
+  test('an endless chunked body is refused and its connection closed', async () => {
     const chunk = Buffer.concat([
       Buffer.from('800000\r\n'),
       Buffer.alloc(0x800000, 'x'),
@@ -208,7 +217,7 @@ describe('a body above its bound', () => {
     expect(fixture.seen).toEqual([]);
   });
 
-  test('just within it: answered, with a larger bound for uploads', async () => {
+  test('a body of exactly the limit is accepted, and uploads have a larger limit', async () => {
     const send = (bytes: number, type: string) =>
       fetch(`http://127.0.0.1:${fixture.port}/x`, {
         method: 'POST',
@@ -223,8 +232,8 @@ describe('a body above its bound', () => {
   });
 });
 
-describe('slow senders', () => {
-  test('a head byte by byte is read', async () => {
+describe('clients that send slowly', () => {
+  test('a head that arrives byte by byte is accepted', async () => {
     for (const byte of headOf('GET /slow')) {
       client.socket.write(byte);
       await sleep(2);
@@ -233,7 +242,7 @@ describe('slow senders', () => {
     expect(client.statuses).toEqual([200]);
   });
 
-  test('a body that stalls is closed, as is a head, within the bound', { timeout: 60_000 }, async () => {
+  test('a head or body that stalls is closed within the time limit', { timeout: 60_000 }, async () => {
     const head = await new RawClient(fixture.port).send('GET /x HTTP/1.1\r\nHost:');
     await client.send(headOf('POST /stalled', 'Content-Length: 10'), 'abc');
     const begun = Date.now();
@@ -245,7 +254,7 @@ describe('slow senders', () => {
     expect(fixture.seen).toEqual([]);
   });
 
-  test('a client that leaves in the middle of a body', async () => {
+  test('a client may disconnect in the middle of its body', async () => {
     await client.send(headOf('POST /left', 'Content-Length: 10'), 'abc');
     client.destroy();
     await sleep(50);
@@ -255,31 +264,37 @@ describe('slow senders', () => {
 });
 
 describe('pipelined requests', () => {
-  test.each(['now', 'soon'])('are answered in order when the handler answers at once (%s)', async (path) => {
-    await client.send(Array.from({ length: 20 }, (_, i) => headOf(`GET /${path}${i}`)).join(''));
-    await client.until(() => client.statuses.length === 20 || client.closed);
-    const answered = [...client.text.matchAll(/"path":"\/[a-z]+(\d+)"/g)].map((match) => Number(match[1]));
-    expect(answered).toEqual(Array.from({ length: 20 }, (_, i) => i));
-  });
+  test.each(['now', 'soon'])(
+    'pipelined requests are answered in order when the handler answers at once (%s)',
+    async (path) => {
+      await client.send(Array.from({ length: 20 }, (_, i) => headOf(`GET /${path}${i}`)).join(''));
+      await client.until(() => client.statuses.length === 20 || client.closed);
+      const answered = [...client.text.matchAll(/"path":"\/[a-z]+(\d+)"/g)].map((match) => Number(match[1]));
+      expect(answered).toEqual(Array.from({ length: 20 }, (_, i) => i));
+    },
+  );
 
-  test('bodies between them keep their ends', async () => {
+  test('the bytes of a pipelined body are not read as a request', async () => {
     const post = `${headOf('POST /b', 'Content-Length: 45')}${headOf('GET /inside').padEnd(45, ' ')}`;
     await client.send(headOf('GET /a') + post.slice(0, 100), post.slice(100));
     await client.until(() => client.statuses.length === 2);
     expect(fixture.seen).toEqual(['GET /a', 'POST /b']);
   });
 
-  test.each([1, 2])('behind a pending reply end the connection, in %i reads', async (reads) => {
-    const both = [headOf('GET /late1'), headOf('GET /late2')];
-    await client.send(...(reads === 1 ? [both.join('')] : both));
-    await client.untilClosed();
-    expect(client.statuses).toEqual([]);
-    expect(fixture.seen).toEqual(['GET /late1']);
-    await sleep(120);
-    expect(fixture.server.openRequests()).toBe(0);
-  });
+  test.each([1, 2])(
+    'a request pipelined behind a pending reply ends the connection, in %i reads',
+    async (reads) => {
+      const both = [headOf('GET /late1'), headOf('GET /late2')];
+      await client.send(...(reads === 1 ? [both.join('')] : both));
+      await client.untilClosed();
+      expect(client.statuses).toEqual([]);
+      expect(fixture.seen).toEqual(['GET /late1']);
+      await sleep(120);
+      expect(fixture.server.openRequests()).toBe(0);
+    },
+  );
 
-  test('behind `Connection: close` are not run', async () => {
+  test('requests pipelined behind `Connection: close` are not run', async () => {
     await client.send(headOf('GET /last', 'Connection: keep-alive, Close') + smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['GET /last']);

@@ -1,4 +1,4 @@
-/** Ports, an orderly end, and which engine runs. */
+/** Ports, orderly shutdown, and the choice of the HTTP engine. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
@@ -20,7 +20,7 @@ const options = (port: number, shared: boolean) => ({
   onFault: () => undefined,
 });
 
-test('a port that is taken is refused, by whomever it is held', async () => {
+test('a port in use is refused, whichever process holds it', async () => {
   const first = await start((request) => request.reply(200, '{}'));
   await expect(listen(options(first.port, false))).rejects.toThrow(`port ${first.port}`);
   await expect(listen(options(first.port, true))).rejects.toThrow(`port ${first.port}`);
@@ -32,7 +32,7 @@ test('a port that is taken is refused, by whomever it is held', async () => {
   other.close();
 });
 
-test('a shared port is shared only among those who ask for that', async () => {
+test('a port is shared only by servers that ask for sharing', async () => {
   const free = await listen(options(0, false));
   await free.close();
   const first = await listen(options(free.port, true));
@@ -42,7 +42,7 @@ test('a shared port is shared only among those who ask for that', async () => {
   await Promise.all([first.close(), second.close()]);
 });
 
-test('drain: no new connections, what is open is answered, and each reply ends its connection', async () => {
+test('drain refuses new connections, finishes open requests, and ends each connection after its reply', async () => {
   const { server, port } = await start(async (request) => {
     if (request.path === '/late') await sleep(200);
     request.reply(200, `"${request.path}"`);
@@ -63,7 +63,7 @@ test('drain: no new connections, what is open is answered, and each reply ends i
   await server.close();
 });
 
-test('close: a kept connection in use gets an answer that ends it, however long its client takes between requests', async () => {
+test('close ends an idle connection with the next reply, even if its client pauses between requests', async () => {
   const { server, port } = await start((request) => request.reply(200, `"${request.path}"`), {
     quietMs: 1_000,
   });
@@ -78,7 +78,7 @@ test('close: a kept connection in use gets an answer that ends it, however long 
   await closed;
 });
 
-test('leave: new connections are taken still, and each reply ends its connection', async () => {
+test('leave still accepts new connections, and ends each connection after its reply', async () => {
   const { server, port } = await start((request) => request.reply(200, `${request.handover}`));
   server.leave();
   const asked = await new RawClient(port).send(headOf('GET /x', 'X-Petrel-Handover: 1'));
@@ -91,7 +91,7 @@ test('leave: new connections are taken still, and each reply ends its connection
   await server.close();
 });
 
-test('close: waits for what is open, large replies to slow readers included, then closes idle connections', async () => {
+test('close waits for open requests and for slow readers of large replies, then closes idle connections', async () => {
   const body = `"${'x'.repeat(12_000_000)}"`;
   const { server, port } = await start(async (request) => {
     await sleep(50);
@@ -114,7 +114,7 @@ test('close: waits for what is open, large replies to slow readers included, the
   expect(slow.text).toContain('Connection: close');
 });
 
-test('close: at once when nothing is open', async () => {
+test('close ends at once when no request is open', async () => {
   const { server, port } = await start((request) => request.reply(200, '{}'));
   const idle = await new RawClient(port).send(headOf('GET /x'));
   await idle.until(() => idle.statuses.length === 1);
@@ -124,7 +124,7 @@ test('close: at once when nothing is open', async () => {
   expect(Date.now() - begun).toBeLessThan(1_000);
 });
 
-/** Resolves an alias to what a test says, and everything else as usual. */
+/** Resolves the given aliases with the test's functions, and everything else as usual. */
 function requireWith(aliases: Record<string, () => unknown>): NodeJS.Require {
   const real = createRequire(import.meta.url);
   const require = (id: string) => (aliases[id] ? aliases[id]() : real(id));
@@ -135,14 +135,14 @@ const missing = () => {
   throw Object.assign(new Error('Cannot find module'), { code: 'MODULE_NOT_FOUND' });
 };
 
-test('the engine that runs here is native and says which it is', () => {
+test('the loaded engine is native and reports which one it is', () => {
   expect(engine.name).toMatch(/^@/);
   expect(engine.version).toMatch(/^20\.\d+\.\d+/);
   expect(engine.headBytesMax).toBe(engine.note === undefined ? limits.head_bytes_max : 4096);
 });
 
 test.runIf(process.versions.modules === '115')(
-  'the older engine stands in where the current one needs a newer libc, and says so',
+  'the older engine is used where the current one needs a newer libc, and its note says so',
   () => {
     const tooNew = () => {
       throw new Error(
@@ -158,7 +158,7 @@ test.runIf(process.versions.modules === '115')(
 
 const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
 
-test('refuses to start with the JavaScript fallback of the older package', () => {
+test('the JavaScript fallback of the older package is refused at the start', () => {
   const fallback = () => createRequire(import.meta.url)('uws-older/dist/index.js');
   expect(() => loadEngine(requireWith({ 'uws-current': missing, 'uws-older': fallback }))).toThrow(
     new EngineError(
@@ -168,13 +168,13 @@ test('refuses to start with the JavaScript fallback of the older package', () =>
   );
 });
 
-test('names every package that does not load', () => {
+test('the error names every package that does not load', () => {
   expect(() => loadEngine(requireWith({ 'uws-current': missing, 'uws-older': missing }))).toThrow(
     'no HTTP engine runs here (uws-current: it is not installed; uws-older: it is not installed): use Node.js',
   );
 });
 
-/** A native package under the alias of the current one, whose `exports` are those of the published one. */
+/** A native package under the alias of the current one, with the same `exports` as the published package. */
 function currentEngineIn(folder: string, packageJson: string): NodeJS.Require {
   const home = join(folder, 'node_modules', 'uws-current');
   mkdirSync(home, { recursive: true });
@@ -197,7 +197,7 @@ test.each([
     '{"main":"uws.js"}',
     { name: 'uws-current', version: 'unknown' },
   ],
-])('loads a package %s', (_, packageJson, told) => {
+])('the server loads a package %s', (_, packageJson, told) => {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-engine-'));
   const loaded = loadEngine(currentEngineIn(folder, packageJson));
   expect(loaded).toMatchObject(told);

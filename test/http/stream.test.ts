@@ -1,4 +1,4 @@
-/** Server-sent event streams: flow, slow readers, ends. */
+/** Server-sent event streams: order of events, slow readers, and how a stream ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -35,13 +35,13 @@ async function open(path = '/stream'): Promise<RawClient> {
   return client;
 }
 
-/** The events received, out of the chunks that carry them. */
+/** The received events, decoded from their chunks. */
 function events(client: RawClient): string[] {
   const body = client.text.slice(client.text.indexOf('\r\n\r\n') + 2).replace(/\r\n[\da-f]+\r\n/g, '');
   return [...body.matchAll(/data: ([^\n]*)\n/g)].map((match) => match[1]!);
 }
 
-/** The body of the first answer, read as chunks exactly; throws where it is none. */
+/** The decoded body of the first answer. Throws if the body is not correctly chunked. */
 function unchunked(client: RawClient): string {
   let rest = Buffer.from(client.text.slice(client.text.indexOf('\r\n\r\n') + 4), 'latin1');
   const parts: Buffer[] = [];
@@ -58,7 +58,7 @@ function unchunked(client: RawClient): string {
   }
 }
 
-test('the head comes at once, then each event as it is written, then the end', async () => {
+test('a stream sends its head at once, then each event as it is written, then the end', async () => {
   const client = await open();
   expect(client.text).toContain('HTTP/1.1 200 OK\r\n');
   for (const header of [
@@ -80,7 +80,7 @@ test('the head comes at once, then each event as it is written, then the end', a
   expect(stream!.write('data: after\n\n')).toBe(false);
   await client.until(() => client.text.endsWith('0\r\n\r\n'));
   expect(events(client).at(-1)).toBe('last');
-  // A header in the middle of the chunks would be a broken stream for a balancer.
+  // A header between the chunks would break the stream for a load balancer.
   expect(unchunked(client)).toMatch(/^:\n\ndata: é0\n\ndata: é1\n\ndata: é2\n\nretry: 1\ndata: last\n\n$/);
   await client.send(headOf('GET /x'));
   await client.until(() => client.text.endsWith('{}'));
@@ -88,7 +88,7 @@ test('the head comes at once, then each event as it is written, then the end', a
   expect([aborts, fixture.server.openRequests(), fixture.faults.length]).toEqual([0, 0, 0]);
 });
 
-test('a client that leaves is heard of, and the stream takes no more', async () => {
+test('when a client disconnects, the abort listener runs and the stream accepts no more events', async () => {
   const client = await open();
   client.destroy();
   await client.until(() => aborts > 0);
@@ -99,7 +99,7 @@ test('a client that leaves is heard of, and the stream takes no more', async () 
   await expectAlive(fixture.port);
 });
 
-test('a stream that closes in the moment its client leaves', async () => {
+test('a stream may close at the moment its client disconnects', async () => {
   const client = await open();
   client.socket.resetAndDestroy();
   stream!.write('data: x\n\n');
@@ -109,7 +109,7 @@ test('a stream that closes in the moment its client leaves', async () => {
   await expectAlive(fixture.port);
 });
 
-test('a reader that does not read is bounded, and gets everything in order when it reads again', async () => {
+test('the buffer for a client that stops reading is bounded, and the client gets everything in order once it reads again', async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);
@@ -131,7 +131,7 @@ test('a reader that does not read is bounded, and gets everything in order when 
   client.destroy();
 });
 
-test('what waits for a slow reader goes out before the end', async () => {
+test('events buffered for a slow reader are sent before the end of the stream', async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);
@@ -145,7 +145,7 @@ test('what waits for a slow reader goes out before the end', async () => {
   client.destroy();
 });
 
-test('after a slow phase an idle stream stays open', { timeout: 30_000 }, async () => {
+test('an idle stream stays open after its reader was slow for a while', { timeout: 30_000 }, async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);
@@ -159,7 +159,7 @@ test('after a slow phase an idle stream stays open', { timeout: 30_000 }, async 
   client.destroy();
 });
 
-test('HEAD of a stream has no body and leaves nothing open', async () => {
+test('HEAD of a stream has no body and leaves no request open', async () => {
   const client = await new RawClient(fixture.port).send(headOf('HEAD /stream'));
   await client.until(() => client.text.includes('\r\n\r\n'));
   expect(client.text).toContain('Content-Type: text/event-stream\r\n');
@@ -169,7 +169,7 @@ test('HEAD of a stream has no body and leaves nothing open', async () => {
   client.destroy();
 });
 
-test('lines are written no faster than they are taken, and end whole on a connection that stays', async () => {
+test('a stream of lines is written only as fast as the client reads it, and its connection stays usable', async () => {
   const client = await open('/lines');
   expect(client.text).toContain('Content-Type: application/x-ndjson\r\nX-More: 1\r\n');
   client.socket.pause();
@@ -197,7 +197,7 @@ test('lines are written no faster than they are taken, and end whole on a connec
   client.destroy();
 });
 
-test('a stream that breaks has no end, and waits for nobody', async () => {
+test('a broken stream has no final chunk, and its writer does not wait', async () => {
   const client = await open('/lines');
   stream!.write('{"n":1}\n');
   stream!.break();

@@ -1,4 +1,4 @@
-/** Replies that are streams: what is sent, how much is read ahead for a slow reader, and how each ends. */
+/** Replies from a source stream: the bytes sent, how far the source is read ahead for a slow client, and how a reply ends. */
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ interface Source {
   readonly read: () => number;
 }
 
-/** `total` bytes, made when they are asked for. */
+/** A source of `total` bytes, which are made when they are read. */
 function source(total: number, chunk = 64 * 1024): Source {
   let made = 0;
   const stream = new Readable({
@@ -51,7 +51,7 @@ const headers = [
   ['ETag', '"e"'],
 ] as const;
 
-test('status, headers and bytes as given, and the connection serves on', async () => {
+test('the reply has the given status, headers and bytes, and its connection stays usable', async () => {
   await serve((request) => request.replyStream({ status: 206, headers, length: 5, body: source(5).stream }));
   const client = await ask('GET /a');
   await client.until(() => client.text.includes('\u0004'));
@@ -64,7 +64,7 @@ test('status, headers and bytes as given, and the connection serves on', async (
   expect(client.closed).toBe(false);
 });
 
-test('HEAD and 304 send the head alone and give the source up', async () => {
+test('HEAD and 304 send only the head and destroy the source', async () => {
   const made: Source[] = [];
   await serve((request) => {
     const one = source(5);
@@ -86,7 +86,7 @@ test('HEAD and 304 send the head alone and give the source up', async () => {
 });
 
 test.each(['GET', 'HEAD'])(
-  '%s: a client that asks for it gets its connection closed behind the last byte',
+  '%s with Connection: close ends the connection after the last byte',
   async (verb) => {
     await serve((request) =>
       request.replyStream({ status: 200, headers, length: 500_000, body: source(500_000).stream }),
@@ -98,7 +98,7 @@ test.each(['GET', 'HEAD'])(
   },
 );
 
-test('a chunked request is refused, since its connection could not be ended', async () => {
+test('a chunked request is refused, because its connection could not be ended', async () => {
   const one = source(5);
   await serve((request) => request.replyStream({ status: 200, headers, length: 5, body: one.stream }));
   const client = await new RawClient(fixture.port).send(
@@ -110,20 +110,20 @@ test('a chunked request is refused, since its connection could not be ended', as
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a slow reader gets every byte, and the source is read only as fast as it takes them', async () => {
+test('a slow reader gets every byte, and the source is read only as fast as the client reads', async () => {
   const total = 40 * 1024 * 1024;
   const one = source(total);
   await serve((request) => request.replyStream({ status: 200, headers, length: total, body: one.stream }));
   const client = new RawClient(fixture.port);
   clients.push(client);
-  // Reads for itself: the client of the fixture would keep all of it as text.
+  // The test reads for itself, because the client of the fixture would keep everything as text.
   client.socket.removeAllListeners('data');
   client.socket.pause();
   client.socket.write(headOf('GET /'));
   await sleep(400);
   const ahead = one.read();
   expect(ahead).toBeGreaterThan(0);
-  // What the kernel holds on both ends of a loopback connection, and some chunks of ours.
+  // The kernel's buffers at both ends of a loopback connection, and some chunks of our own.
   expect(ahead).toBeLessThan(16 * 1024 * 1024);
   await sleep(300);
   expect(one.read()).toBe(ahead);
@@ -145,7 +145,7 @@ test('a slow reader gets every byte, and the source is read only as fast as it t
   await expectAlive(fixture.port);
 }, 30_000);
 
-test('a client that goes gives the source up at once', async () => {
+test('the source is destroyed at once when the client disconnects', async () => {
   const one = source(40 * 1024 * 1024);
   await serve((request) =>
     request.replyStream({ status: 200, headers, length: 40 * 1024 * 1024, body: one.stream }),
@@ -161,7 +161,7 @@ test('a client that goes gives the source up at once', async () => {
   await expectAlive(fixture.port);
 });
 
-test('a reply that comes after the client has gone destroys its source', async () => {
+test('a reply after the client has disconnected destroys its source', async () => {
   const one = source(5);
   let answered = false;
   await serve((request) => {
@@ -178,7 +178,7 @@ test('a reply that comes after the client has gone destroys its source', async (
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a source that breaks before its first byte is a 503, and one that breaks later closes the connection', async () => {
+test('a source that fails before its first byte gives a 503; one that fails later closes the connection', async () => {
   await serve((request) => {
     const one = source(200_000);
     const sends = request.path === '/late';
@@ -202,7 +202,7 @@ test('a source that breaks before its first byte is a 503, and one that breaks l
   await expectAlive(fixture.port);
 });
 
-test('a source that ends short closes the connection rather than leave the client waiting', async () => {
+test('a source that ends too early closes the connection, so that the client does not wait', async () => {
   await serve((request) =>
     request.replyStream({ status: 200, headers, length: 100, body: source(60).stream }),
   );
@@ -211,7 +211,7 @@ test('a source that ends short closes the connection rather than leave the clien
   expect(fixture.faults.map(String)).toEqual(['Error: the file is shorter than announced']);
 });
 
-test('many at once, each its own bytes', async () => {
+test('many replies at a time each get their own bytes', async () => {
   await serve((request) => {
     const size = Number(request.path.slice(1));
     request.replyStream({ status: 200, headers, length: size, body: source(size, 10_000).stream });

@@ -1,6 +1,6 @@
 /**
- * Every page and dialog: axe finds nothing serious in either look, and nothing is wider than the window in any of three
- * languages. With PETREL_UI_SHOTS=<folder> a picture of each is written there: page × light, dark × phone, desktop × language.
+ * Checks every page and dialog: axe finds nothing serious in the light and dark look, and no content is wider than the window in three
+ * languages. With PETREL_UI_SHOTS=<folder> a screenshot of each is written there: page × light, dark × phone, desktop × language.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -45,7 +45,7 @@ afterAll(async () => {
   await world?.stop();
 });
 
-/** What is seriously amiss for those who do not see the page, or see it differently. */
+/** Serious and critical findings of axe. */
 async function serious(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
@@ -61,7 +61,7 @@ async function serious(page: Page): Promise<string[]> {
     );
 }
 
-/** Elements of which a part is beyond the window, or whose words do not fit, unless that is meant. */
+/** Elements that are partly outside the window, or whose text does not fit, unless that is intended. */
 const overflowing = (page: Page) =>
   page.evaluate(() => {
     const meant =
@@ -103,32 +103,35 @@ async function windows(code: string, colorScheme: 'light' | 'dark') {
   };
 }
 
-describe.each(['light', 'dark'] as const)('in the %s look', (look) => {
-  test.each(Object.keys(languages) as Array<keyof typeof languages>)('every page in %s', async (code) => {
-    const pages = await windows(code, look);
-    for (const page of pages.all) page.setDefaultTimeout(8_000);
-    const wrong: string[] = [];
-    for (const scene of scenesOf(gallery).filter(wanted)) {
-      const page = pages.of(scene);
-      for (const [size, viewport] of Object.entries(sizes)) {
-        if (scene.who === null) offerDemo();
-        const name = `${scene.name}-${code}-${look}-${size}`;
-        await page.setViewportSize(viewport);
-        if (size === 'desktop' || scene.anew)
-          await enter(page, world.wire.url, scene, languages[code]).catch((error: Error) =>
-            wrong.push(`${name}: ${error.message.slice(0, 300)}`),
-          );
-        else await page.waitForTimeout(250);
-        wrong.push(...(await overflowing(page)).map((what) => `${name} overflows: ${what}`));
-        // Roles and colours are the same in every language.
-        if (code === 'en') wrong.push(...(await serious(page)).map((what) => `${name}: ${what}`));
-        if (!folder) continue;
-        mkdirSync(folder, { recursive: true });
-        await page.screenshot({ path: join(folder, `${name}.png`) });
+describe.each(['light', 'dark'] as const)('pages in the %s look', (look) => {
+  test.each(Object.keys(languages) as Array<keyof typeof languages>)(
+    'every page and dialog in %s is accessible and fits the window',
+    async (code) => {
+      const pages = await windows(code, look);
+      for (const page of pages.all) page.setDefaultTimeout(8_000);
+      const wrong: string[] = [];
+      for (const scene of scenesOf(gallery).filter(wanted)) {
+        const page = pages.of(scene);
+        for (const [size, viewport] of Object.entries(sizes)) {
+          if (scene.who === null) offerDemo();
+          const name = `${scene.name}-${code}-${look}-${size}`;
+          await page.setViewportSize(viewport);
+          if (size === 'desktop' || scene.anew)
+            await enter(page, world.wire.url, scene, languages[code]).catch((error: Error) =>
+              wrong.push(`${name}: ${error.message.slice(0, 300)}`),
+            );
+          else await page.waitForTimeout(250);
+          wrong.push(...(await overflowing(page)).map((what) => `${name} overflows: ${what}`));
+          // Roles and colours do not depend on the language.
+          if (code === 'en') wrong.push(...(await serious(page)).map((what) => `${name}: ${what}`));
+          if (!folder) continue;
+          mkdirSync(folder, { recursive: true });
+          await page.screenshot({ path: join(folder, `${name}.png`) });
+        }
       }
-    }
-    await pages.close();
-    world.faults();
-    expect(wrong).toEqual([]);
-  });
+      await pages.close();
+      world.faults();
+      expect(wrong).toEqual([]);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-/** A world worth looking at: people, bots, chats and posts that show every part of the pages. */
+/** Test data for the gallery: people, bots, chats and posts that show every part of the pages. */
 import sharp from 'sharp';
 import { makeCertificate } from '../support/certificates.js';
 import { ageQueue } from '../support/queues.js';
@@ -18,7 +18,7 @@ export interface Gallery {
   close(): Promise<void>;
 }
 
-/** A landscape in the colours of the hour, so that pictures are told apart. */
+/** A landscape drawn in the given hue, so that pictures can be told apart. */
 export function picture(hue: number, width = 900, height = 600): Promise<Buffer> {
   const far = `hsl(${hue} 45% 62%)`;
   const near = `hsl(${hue + 18} 42% 38%)`;
@@ -216,7 +216,7 @@ async function fillShared(service: Service, { alice, bob, guide, group, channel 
   await react(alice, posts[2]?.id, '🙏');
 }
 
-/** A webhook that refuses, an update that was given up, and one that is tried again. */
+/** A webhook that refuses deliveries, one update that was given up, and one that is being retried. */
 async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise<Receiver> {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const receiver = await startReceiver(certificate, (_, response, body) => {
@@ -281,7 +281,7 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   await fillShared(service, gallery);
   const receiver = await fillWebhook(service, gallery);
   await fillDirect(service, gallery);
-  // Seen by nobody yet, a number stands beside it.
+  // Alice has not read these messages, so her list of chats shows an unread count.
   for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
     await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));
   return { ...parts, close: () => receiver.close() };

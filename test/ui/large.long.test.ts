@@ -1,4 +1,4 @@
-/** A chat with 100,000 messages: whoever scrolls through it sees each in its place, and the page stays small and quick. */
+/** A chat with 100,000 messages: scrolling shows each message in its place, and the page stays small and fast. */
 import type { CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
@@ -8,11 +8,11 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
 const messages_total = 100_000;
 const batch = 100;
-/** Rows that are drawn are those in sight and some beside them. */
+/** Upper bound of drawn rows: those in sight and some above and below. */
 const rows_max = 150;
-/** What the page keeps of a chat at once. */
+/** Upper bound of messages that the page keeps of a chat. */
 const kept_max = 4_000;
-/** A busy machine holds up a page too; what is looked for are seconds. */
+/** Generous, because a busy machine slows a page down too; the test looks for delays of seconds. */
 const long_task_ms_max = 1_500;
 const heap_growth_bytes_max = 60_000_000;
 
@@ -22,7 +22,7 @@ let bot: TestBot;
 let first = 0;
 let last = 0;
 
-/** Calls again what is to be called later: the journal drains meanwhile. */
+/** Repeats a call that was refused for now, while the journal is drained. */
 async function call(method: string, params: object) {
   for (;;) {
     const answer = await world.service.bot(bot, method, params as Record<string, unknown>);
@@ -51,7 +51,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
-/** Ids of the rows that are drawn, from top to bottom. */
+/** Ids of the drawn rows, from top to bottom. */
 const drawn = (page: Page): Promise<number[]> =>
   page.getByRole('log').evaluate((box) =>
     [...box.querySelectorAll('article[data-id]')]
@@ -60,15 +60,15 @@ const drawn = (page: Page): Promise<number[]> =>
       .map(([, id]) => id),
   );
 
-/** Neither gaps nor doubles, and no more rows than are needed. */
+/** Expects neither gaps nor duplicates, and no more rows than needed. */
 function holdRows(ids: readonly number[]): void {
   expect(ids.length).toBeLessThanOrEqual(rows_max);
   const from = ids[0] ?? 0;
-  // The service told nobody of the messages before the bot's first: /start is one.
+  // The drawn ids may begin before `first`, because /start is older than the bot's first message.
   expect(ids).toEqual(ids.map((_, i) => from + i));
 }
 
-/** Turns the wheel until `done`; tells every id that was drawn on the way. */
+/** Turns the wheel until `done`, and returns every id that was drawn on the way. */
 async function wheel(
   page: Page,
   by: number,
@@ -83,13 +83,13 @@ async function wheel(
     if (await done(seen)) return seen;
     await page.mouse.wheel(0, by);
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve(null))));
-    // What is read from the service comes when it comes.
+    // Pages of history arrive after a while.
     await page.locator('.loading-pill').waitFor({ state: 'detached' });
   }
   throw new Error(`never got there; saw ${seen.size} from ${Math.min(...seen)} to ${Math.max(...seen)}`);
 }
 
-/** Where ids are missing among those that were seen: the one before and the one behind. */
+/** Gaps among the seen ids, each as the id before and the id after it. */
 const gaps = (seen: ReadonlySet<number>) =>
   [...seen]
     .sort((a, b) => a - b)
@@ -101,7 +101,7 @@ async function heap(session: CDPSession): Promise<number> {
   return metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0;
 }
 
-test('it is scrolled from its end to its first message and back, by wheel and by jumps', async () => {
+test('a chat of 100,000 messages can be scrolled from its end to its start and back, by wheel and by jumps', async () => {
   const page = await world.open(alice);
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable');
@@ -119,12 +119,12 @@ test('it is scrolled from its end to its first message and back, by wheel and by
   await row(last).waitFor();
   const before = await heap(session);
 
-  // Upwards by the wheel, past what the page keeps at once.
+  // Upwards by the wheel, past the number of messages that the page keeps.
   const up = await wheel(page, -900, (seen) => seen.size > kept_max + 600);
   expect(gaps(up)).toEqual([]);
   expect(up.has(last)).toBe(true);
 
-  // By jumps over the pinned message, each into a part that was let go or never loaded.
+  // By jumps to the pinned message and back, each into a part that is not loaded.
   const spots = [first + 50_000, first + 10, last - 40, first + 25_000, first + 120];
   for (const spot of spots) {
     await call('pinChatMessage', { chat_id: alice.id, message_id: spot, disable_notification: true });
@@ -138,7 +138,7 @@ test('it is scrolled from its end to its first message and back, by wheel and by
     holdRows(await drawn(page));
   }
 
-  // To the very first, and down again past what the page keeps.
+  // To the first message, and down again past the number of messages that the page keeps.
   const top = await wheel(page, -900, (seen) => seen.has(first));
   expect(gaps(top)).toEqual([]);
   const down = await wheel(page, 900, (seen) => seen.size > kept_max + 600);

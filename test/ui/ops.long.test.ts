@@ -1,4 +1,4 @@
-/** The operators' page beyond the short form: axe in every look and width, the keyboard, a token that is refused, stores that are away. */
+/** The operators' page in depth: axe in every look and width, keyboard use, a refused token, unavailable stores. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -41,7 +41,7 @@ async function look(options: Parameters<World['open']>[2] = {}): Promise<Page> {
   return page;
 }
 
-/** Everything that axe finds, of every impact. */
+/** Everything that axe finds, whatever its severity. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
@@ -54,7 +54,7 @@ async function violations(page: Page): Promise<string[]> {
 }
 
 test.each(['light', 'dark'] as const)(
-  'axe finds nothing in the %s look, on desktop and phone',
+  "axe finds nothing on the operators' page in the %s look, on desktop and phone",
   async (colorScheme) => {
     const page = await look({ colorScheme, bypassCSP: true });
     await page.getByLabel('Order of bots').selectOption('dead_letters');
@@ -76,7 +76,7 @@ test.each(['light', 'dark'] as const)(
   },
 );
 
-test('rows keep their places while figures change, until a head is pressed by the keyboard', async () => {
+test('rows keep their order while figures change, until a column header is pressed by the keyboard', async () => {
   const info = () => world.service.bot(bot, 'getWebhookInfo');
   await info();
   const page = await look();
@@ -101,7 +101,7 @@ test('rows keep their places while figures change, until a head is pressed by th
   await page.context().close();
 });
 
-test('it stays where it was while no front answers or Redis is away, says so, and goes on', async () => {
+test("the operators' page keeps its content and shows an error while no front or no Redis answers, then continues", async () => {
   const page = await look();
   world.wire.cut();
   await page.getByText(/^No front answers\./).waitFor();

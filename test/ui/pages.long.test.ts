@@ -1,4 +1,4 @@
-/** What goes beyond the short form: hostile content, the policy, a stream that is cut, one's own bots, axe on each page. */
+/** The application in depth: hostile content, the content security policy, a broken stream, managing bots, and axe on each page. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -28,7 +28,7 @@ afterAll(() => world?.stop());
 const send = (text: string, more: object = {}) =>
   resultOf(world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text, ...more }));
 
-test('markup in names, texts, entities, addresses and file names is text', async () => {
+test('markup in names, texts, entities, addresses and file names is shown as text', async () => {
   const { service } = world;
   const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
   await resultOf(service.app(alice, 'PATCH', `/api/me/bots/${bot.id}`, { name: { '': '<b>bold</b><i>x' } }));
@@ -61,12 +61,12 @@ test('markup in names, texts, entities, addresses and file names is text', async
   await page.context().close();
 });
 
-test('the policy blocks injected scripts, markup and other origins', async () => {
+test('the content security policy blocks injected scripts, markup and other origins', async () => {
   const page = await world.open(alice);
   world.faults();
   const did = await page.evaluate(async () => {
     const outcome: Record<string, string> = {};
-    // In the page itself: what a test evaluates is not held by the policy.
+    // Violations are counted in the page, because code that a test evaluates is exempt from the policy.
     const blocked: string[] = [];
     document.addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective));
     try {
@@ -97,7 +97,7 @@ test('the policy blocks injected scripts, markup and other origins', async () =>
   await page.context().close();
 });
 
-test(`a stream that is cut for ${cut_ms / 1000} s under traffic ends equal to the history of the service`, async () => {
+test(`after ${cut_ms / 1000} s without the stream, under traffic, the page shows the same history as the service`, async () => {
   const { service, wire } = world;
   const other = await service.newBot(alice, 'busy');
   await service.openChat(alice, other);
@@ -154,7 +154,7 @@ async function send1(from: TestBot): Promise<string> {
   return text;
 }
 
-test('what is written without a connection goes out by itself when there is one, once and in its order', async () => {
+test('messages written offline are sent by themselves, once and in order, when the connection is back', async () => {
   const page = await world.open(alice, `#/chat/${bot.id}`);
   const list = page.getByRole('log');
   const field = page.getByRole('combobox', { name: 'Message' });
@@ -177,7 +177,7 @@ test('what is written without a connection goes out by itself when there is one,
   await page.context().close();
 });
 
-test('the list of chats is narrowed by what one types, and a username is looked for beyond it', async () => {
+test('typing filters the list of chats, and a username is also searched outside of it', async () => {
   const { service } = world;
   for (const title of ['Mountain huts', 'Mountain bread', 'Sea']) await service.newGroup(bob, title, []);
   const page = await world.open(bob);
@@ -202,7 +202,7 @@ test('the list of chats is narrowed by what one types, and a username is looked 
   await page.context().close();
 });
 
-test('one makes a bot, writes its texts, renews its token and hands it over', async () => {
+test('a person creates a bot, edits its texts, renews its token and transfers it', async () => {
   const { service } = world;
   const page = await world.open(alice, '#/bots');
   const username = `made_${alice.id}_bot`;
@@ -250,7 +250,7 @@ test('one makes a bot, writes its texts, renews its token and hands it over', as
   await Promise.all([page.context().close(), his.context().close()]);
 });
 
-test("pictures are cropped under one's eyes and sent as what they will be", async () => {
+test('pictures are cropped in view of the person and sent as cropped', async () => {
   const { service } = world;
   const page = await world.open(alice, `#/bots/${bot.id}/pictures`);
   const bytes = await page.screenshot({ type: 'jpeg' });
@@ -275,7 +275,7 @@ test("pictures are cropped under one's eyes and sent as what they will be", asyn
   await page.context().close();
 });
 
-describe('axe finds nothing serious', () => {
+describe('axe on the pages of the application', () => {
   async function serious(page: Page): Promise<string[]> {
     await page.evaluate(axe);
     const found = await page.evaluate(async () => {
@@ -293,40 +293,43 @@ describe('axe finds nothing serious', () => {
       .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
   }
 
-  test.each(['light', 'dark'] as const)('in the %s look, desktop and phone', async (colorScheme) => {
-    await send('<b>one</b> <a href="https://example.com">two</a>', {
-      parse_mode: 'HTML',
-      reply_markup: { inline_keyboard: [[{ text: 'key', callback_data: '1' }]] },
-    });
-    const out = await world.open(null, '', { colorScheme });
-    expect(await serious(out)).toEqual([]);
-    await out.context().close();
-    const own = `#/bots/${bot.id}`;
-    const paths = [
-      '',
-      `#/chat/${bot.id}`,
-      '#/bots',
-      own,
-      `${own}/texts`,
-      `${own}/pictures`,
-      `${own}/writers`,
-    ];
-    paths.push(`${own}/webhook`, `${own}/transfer`, '#/settings', '#/bot/petrelbot');
-    const page = await world.open(alice, '', { colorScheme, bypassCSP: true });
-    for (const viewport of [
-      { width: 1200, height: 800 },
-      { width: 390, height: 780 },
-    ]) {
-      await page.setViewportSize(viewport);
-      for (const path of paths) {
-        await page.goto(`${world.wire.url}/app${path}`);
-        await page
-          .locator('.app .main')
-          .waitFor({ state: path === '' && viewport.width < 700 ? 'attached' : 'visible' });
-        await page.locator('.spinner').first().waitFor({ state: 'detached' });
-        expect(await serious(page), `${path} at ${viewport.width}`).toEqual([]);
+  test.each(['light', 'dark'] as const)(
+    'axe finds nothing serious in the %s look, on desktop and phone',
+    async (colorScheme) => {
+      await send('<b>one</b> <a href="https://example.com">two</a>', {
+        parse_mode: 'HTML',
+        reply_markup: { inline_keyboard: [[{ text: 'key', callback_data: '1' }]] },
+      });
+      const out = await world.open(null, '', { colorScheme });
+      expect(await serious(out)).toEqual([]);
+      await out.context().close();
+      const own = `#/bots/${bot.id}`;
+      const paths = [
+        '',
+        `#/chat/${bot.id}`,
+        '#/bots',
+        own,
+        `${own}/texts`,
+        `${own}/pictures`,
+        `${own}/writers`,
+      ];
+      paths.push(`${own}/webhook`, `${own}/transfer`, '#/settings', '#/bot/petrelbot');
+      const page = await world.open(alice, '', { colorScheme, bypassCSP: true });
+      for (const viewport of [
+        { width: 1200, height: 800 },
+        { width: 390, height: 780 },
+      ]) {
+        await page.setViewportSize(viewport);
+        for (const path of paths) {
+          await page.goto(`${world.wire.url}/app${path}`);
+          await page
+            .locator('.app .main')
+            .waitFor({ state: path === '' && viewport.width < 700 ? 'attached' : 'visible' });
+          await page.locator('.spinner').first().waitFor({ state: 'detached' });
+          expect(await serious(page), `${path} at ${viewport.width}`).toEqual([]);
+        }
       }
-    }
-    await page.context().close();
-  });
+      await page.context().close();
+    },
+  );
 });

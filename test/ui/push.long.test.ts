@@ -1,11 +1,11 @@
-/** Notifications in a real browser: the switch, mutes, and what the service worker does with a push. */
+/** Notifications in a real browser: the switch, mutes, and what the service worker does with a push message. */
 import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type Browser, makeBrowser } from '../push/browser.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { startWorld, type World } from './world.js';
 
-// A machine that does other work draws slowly.
+// A busy machine draws pages slowly.
 vi.setConfig({ testTimeout: 120_000 });
 
 let world: World;
@@ -25,7 +25,7 @@ afterAll(() => world?.stop());
 
 const open = (path: string, permissions: string[] = []) => world.open(alice, path, { permissions });
 
-test('a chat is muted and heard again, and the list of chats says so', async () => {
+test('a chat is muted and unmuted, and the list of chats shows it', async () => {
   const page = await open(`#/chat/${bot.id}`);
   const row = page.locator('.chat-row', { hasText: 'news' });
   const mark = row.getByText('Muted', { exact: true });
@@ -46,7 +46,7 @@ test('a chat is muted and heard again, and the list of chats says so', async () 
   await page.context().close();
 });
 
-test('the switch asks the browser when it is clicked and not before, and tells where the browser has refused', async () => {
+test('the switch asks the browser for permission only when it is clicked, and shows when the browser has refused', async () => {
   const refused = await open('#/settings');
   await refused.getByText('Your browser blocks notifications').waitFor();
   expect(await refused.getByRole('switch', { name: 'Notifications' }).isDisabled()).toBe(true);
@@ -70,7 +70,7 @@ test('the switch asks the browser when it is clicked and not before, and tells w
   await page.context().close();
 });
 
-/** What a push service would give the browser, which cannot reach one here. */
+/** The subscription that a push service would create; the test browser cannot reach one. */
 async function withSubscription(page: Page, subscription: Browser['subscription']): Promise<void> {
   await page.addInitScript((given) => {
     const key = 'fake subscription';
@@ -79,7 +79,7 @@ async function withSubscription(page: Page, subscription: Browser['subscription'
       toJSON: () => given,
       unsubscribe: async () => localStorage.removeItem(key),
     });
-    // The key that it was made under is kept in the browser too: here it is that of the service.
+    // The browser also keeps the key of the subscription: here it is the key of the service.
     PushManager.prototype.getSubscription = async () =>
       (localStorage.getItem(key) ? made(null) : null) as PushSubscription | null;
     PushManager.prototype.subscribe = async (options) => {
@@ -90,9 +90,9 @@ async function withSubscription(page: Page, subscription: Browser['subscription'
   await page.reload();
 }
 
-test('who turns them on is notified until they turn them off or sign out', async () => {
+test('a person who turns notifications on gets them until they turn them off or sign out', async () => {
   const page = await open('#/settings', ['notifications']);
-  // A public address, at which nothing is sent here.
+  // A public address; the test sends nothing to it.
   await withSubscription(page, makeBrowser('https://1.1.1.1').subscription);
   const control = page.getByRole('switch', { name: 'Notifications' });
   const count = async () =>
@@ -104,7 +104,7 @@ test('who turns them on is notified until they turn them off or sign out', async
   await expect.poll(count).toBe(0);
   await control.click();
   await expect.poll(count).toBe(1);
-  // It is so still when the window is opened again.
+  // The switch is still on when the window is opened again.
   await page.reload();
   await expect.poll(() => control.isChecked()).toBe(true);
   await page.getByRole('button', { name: 'Sign out' }).click();
@@ -114,7 +114,7 @@ test('who turns them on is notified until they turn them off or sign out', async
   await page.context().close();
 });
 
-/** The service worker of a page, and a way to hand it pushes as a push service would. */
+/** Returns the service worker of a page, and a function that delivers a push message to it. */
 async function workerOf(page: Page): Promise<{ worker: Worker; push(data: object): Promise<void> }> {
   const cdp: CDPSession = await page.context().newCDPSession(page);
   const registered = new Promise<string>((resolve) => {
@@ -144,7 +144,7 @@ const shown = (page: Page) =>
     return ((await registration?.getNotifications()) ?? []).map(({ title, body, tag }) => [title, body, tag]);
   });
 
-test('the worker shows the latest of a chat, nothing of one that is looked at, and opens what is clicked', async () => {
+test('the service worker shows the latest message of a chat, nothing for a chat in view, and opens the clicked chat', async () => {
   const page = await open('#/settings', ['notifications']);
   const { worker, push } = await workerOf(page);
   const told = { chat_id: bot.id, title: 'news', date: Math.floor(Date.now() / 1_000) };
@@ -152,15 +152,15 @@ test('the worker shows the latest of a chat, nothing of one that is looked at, a
   await push({ ...told, message_id: 2, body: 'two' });
   await expect.poll(() => shown(page)).toEqual([['news', 'two', `chat-${bot.id}`]]);
 
-  // What the worker does on a click, since nobody clicks on notifications of a browser without a screen.
+  // Dispatches the click event, since notifications cannot be clicked in a browser without a screen.
   await worker.evaluate(async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: the types of a worker's global names exclude those of a page's
+    // biome-ignore lint/suspicious/noExplicitAny: the types of a worker's global names exclude those of a page
     const scope = globalThis as any;
     const [notification] = await scope.registration.getNotifications();
     scope.dispatchEvent(new scope.NotificationEvent('notificationclick', { notification }));
   });
   await page.waitForURL(`**/app#/chat/${bot.id}`);
-  // Opened: its notification has gone.
+  // Opening the chat has removed its notification.
   await expect.poll(() => shown(page)).toEqual([]);
 
   await page.bringToFront();
@@ -171,7 +171,7 @@ test('the worker shows the latest of a chat, nothing of one that is looked at, a
   await page.context().close();
 });
 
-test('a window that nobody sees does not keep its person from being notified, and misses nothing', async () => {
+test('a window in the background does not keep its person from being notified, and misses no message', async () => {
   const page = await open(`#/chat/${bot.id}`);
   await page.locator('.chat-row', { hasText: 'news' }).waitFor();
   const streams: string[] = [];

@@ -1,15 +1,15 @@
-/** Every page and dialog of the application, and how one gets there. */
+/** Every page and dialog of the application, and how to open it. */
 import type { Page } from 'playwright-core';
 import { type Gallery, picture } from './gallery.js';
 
 export interface Scene {
   readonly name: string;
   readonly path: string;
-  /** Alice if absent; nobody is signed in for null. */
+  /** Who is signed in: alice if absent, nobody if null. */
   readonly who?: 'newcomer' | null;
-  /** Drawn for the size of the window that it was opened in: opened again for another. */
+  /** The page depends on the size of the window at its opening, and must be opened again for another size. */
   readonly anew?: true;
-  /** What is done when the page is there; `words` are those of its language. */
+  /** Runs on the opened page; `words` are those of its language. */
   readonly act?: (page: Page, words: Readonly<Record<string, string>>) => Promise<unknown>;
 }
 
@@ -221,7 +221,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
   ];
 }
 
-/** Goes there with nothing of the former page left, and waits until it is drawn. */
+/** Opens the page from a blank one, and waits until it is drawn. */
 export async function enter(page: Page, url: string, scene: Scene, words: Readonly<Record<string, string>>) {
   await page.goto('about:blank');
   await page.goto(`${url}/app${scene.path}`);

@@ -1,4 +1,4 @@
-/** Two people and a grammY bot, each seen live in the other's window: the short form of the browser tests. */
+/** The short form of the browser tests: two people and a grammY bot, each shown live in the other's window. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { createFront } from '../support/role_process.js';
 import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { startHook, startWorld, type World } from './world.js';
 
-// A machine that does other work draws slowly.
+// A busy machine draws pages slowly.
 vi.setConfig({ testTimeout: 120_000 });
 
 let world: World;
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(demo, { force: true });
 });
 
-test('the demo link offers its people once, and to every window of the browser that opened it', async () => {
+test('the demo link offers its people once, and then to every window of the browser that opened it', async () => {
   const users = { [alice.username]: alice, [bob.username]: bob };
   writeFileSync(demo, JSON.stringify({ users }));
   writeFileSync(demoKeyPath(demo), 'short-key');
@@ -83,7 +83,7 @@ test('the demo link offers its people once, and to every window of the browser t
   for (const one of [page, stranger]) await one.context().close();
 });
 
-test('a direct chat with a bot: start screen, button, edit, pin', async () => {
+test('a direct chat with a bot shows its start screen, buttons, edits and pins', async () => {
   const page = await world.open(alice);
   await page.getByRole('searchbox').fill(`@${made.username}`);
   await page.getByRole('searchbox').press('Enter');
@@ -99,7 +99,7 @@ test('a direct chat with a bot: start screen, button, edit, pin', async () => {
   await page.context().close();
 });
 
-test('a button that takes the place of an answered one is not marked as answered', async () => {
+test('a new button in the place of an answered one is not marked as answered', async () => {
   await world.service.openChat(alice, made);
   const page = await world.open(alice, `#/chat/${made.id}`);
   await page.getByRole('combobox', { name: 'Message' }).fill('/steps ');
@@ -118,7 +118,7 @@ test('a button that takes the place of an answered one is not marked as answered
     expect((keyboard?.x ?? 0) + (keyboard?.width ?? 0)).toBeLessThanOrEqual(
       (list?.x ?? 0) + (list?.width ?? 0),
     );
-    // A word that is broken inside makes the text of a button higher than a line.
+    // A broken word would make the text of a button taller than one line.
     const [height, line] = await page
       .locator('.key span', { hasText: 'Preferences' })
       .first()
@@ -132,7 +132,7 @@ test('a button that takes the place of an answered one is not marked as answered
   await page.context().close();
 });
 
-test('shows a location, a venue and a contact as cards that open the map or the phone', async () => {
+test('locations, venues and contacts are shown as cards that open the map or the phone', async () => {
   await world.service.openChat(alice, made);
   const at = { chat_id: alice.id, latitude: 52.52, longitude: 13.405 };
   await resultOf(world.service.bot(made, 'sendLocation', at));
@@ -184,7 +184,7 @@ test('a reply is sent once, and messages written offline keep their order', asyn
   await page.context().close();
 });
 
-test('each dangerous action is confirmed by itself, and a person is found or nobody', async () => {
+test('each dangerous action is confirmed separately, and the search for a person finds that person or nobody', async () => {
   const page = await world.open(alice, `#/bots/${made.id}/transfer`);
   const dialog = page.getByRole('dialog');
   await page.getByLabel('Username of the new owner').fill('bob');
@@ -210,7 +210,7 @@ test('each dangerous action is confirmed by itself, and a person is found or nob
   await page.context().close();
 });
 
-test('a group: what one writes, answers, edits and deletes is seen by the other', async () => {
+test("members of a group see each other's messages, replies, edits and deletions", async () => {
   const { service } = world;
   const group = await service.newGroup(alice, 'Hike', [bob]);
   const [a, b] = await Promise.all([
@@ -241,7 +241,7 @@ test('a group: what one writes, answers, edits and deletes is seen by the other'
   await b.getByRole('log').getByText('pinned').waitFor();
   const unread = async () => (await resultOf(service.app(bob, 'GET', `/api/chats/${group}`))).unread_count;
   await expect.poll(unread, { timeout: 10_000 }).toBeUndefined();
-  // What is not looked at counts as unread, here and after a reload, until it is read.
+  // Messages in a chat that is not in view count as unread until they are read, also after a reload.
   await b.goto(`${world.wire.url}/app#/settings`);
   await write(a, 'one');
   await write(a, 'two');
@@ -255,7 +255,7 @@ test('a group: what one writes, answers, edits and deletes is seen by the other'
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('a message is forwarded to another chat, where it says whose it was, and a protected one is not', async () => {
+test('a forwarded message names its first sender, and a protected message cannot be forwarded', async () => {
   const { service } = world;
   const [from, to] = [
     await service.newGroup(alice, 'Kitchen', [bob, made]),
@@ -292,7 +292,7 @@ test('a message is forwarded to another chat, where it says whose it was, and a 
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('in Armenian, emoji are found by Armenian words, and failures are told in them', async () => {
+test('in Armenian, Armenian words find emoji and errors are shown in Armenian', async () => {
   const { service, wire } = world;
   const group = await service.newGroup(bob, 'Lobby', []);
   const page = await world.open(bob, `#/chat/${group}`);
@@ -315,7 +315,7 @@ test('in Armenian, emoji are found by Armenian words, and failures are told in t
   await page.context().close();
 });
 
-test('a post shows the same numbers on the page of one and in the chat of the other', async () => {
+test('a post shows the same reaction counts on its page and in the chat', async () => {
   const { service } = world;
   const about = { type: 'channel', title: 'News', username: `news_${Date.now()}` };
   const channel = await resultOf(service.app(alice, 'POST', '/api/chats', about));
@@ -349,7 +349,7 @@ test('a post shows the same numbers on the page of one and in the chat of the ot
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('an operator sees the processes, has what died delivered again, and sees a killed process go', async () => {
+test('an operator sees the processes, delivers dead letters again, and sees a killed process disappear', async () => {
   const { service, wire } = world;
   const second = await createFront(service.env, {});
   const starting = second.start();
@@ -394,7 +394,7 @@ test('an operator sees the processes, has what died delivered again, and sees a 
   const killed = processes.getByRole('row', { name: `· ${second.pid}` });
   const redis = openAnywhere(service.redis);
   const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).nodes();
-  /** As if so much time had passed since it last told of itself. */
+  /** Moves the last report of the killed process this far into the past. */
   const pass = async (ms: number) => {
     for (const [node, text] of Object.entries(await redis.hgetall(key)))
       if (text.includes(`"pid":${second.pid},`))
@@ -406,7 +406,7 @@ test('an operator sees the processes, has what died delivered again, and sees a 
   await pass(30_000);
   await killed.waitFor({ state: 'detached' });
   redis.disconnect();
-  // Nothing but what this origin serves runs there, and no text becomes markup.
+  // The page runs only scripts of its origin, and no text becomes markup.
   const hit = await page.evaluate(() => {
     const script = document.createElement('script');
     const attempt = (act: () => void) => {
@@ -459,16 +459,16 @@ test('a person chooses who may add them, accepts one invitation and declines ano
   await page.context().close();
 });
 
-test('the list of chats reads further pages while it is scrolled and searched', async () => {
+test('the list of chats loads further pages while it is scrolled and searched', async () => {
   const { service } = world;
   const gus = await service.newUser('gus');
   await service.newGroup(gus, 'The very first');
-  // Chats of one second are in the order of their ids.
+  // Chats with messages of the same second are ordered by id.
   await sleep(1_100);
   for (let n = 0; n < 60; n++) await service.newGroup(gus, `Group ${n}`);
   const page = await world.open(gus);
   const list = page.locator('.chat-rows');
-  // Chats without messages stand where the person joined: the first one stands last.
+  // Chats without messages are sorted by when the person joined: the first one joined is last.
   await page.locator('.chat-row').first().waitFor();
   expect(await page.locator('.chat-row', { hasText: 'The very first' }).count()).toBe(0);
   await expect

@@ -1,4 +1,4 @@
-/** What an owner sees of a webhook that fails, and what they have done about it, with a real receiver. */
+/** What an owner sees of a failing webhook, and what they can do about it, with a real receiver. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { ageQueue } from '../support/queues.js';
@@ -51,7 +51,7 @@ const hook = (bot: TestBot) =>
     }),
   );
 
-test('each attempt is told with what the receiver answered and when the next one is', async () => {
+test('each delivery attempt is shown with the answer of the receiver and the time of the next attempt', async () => {
   const { bot, say, page } = await begin();
   await page.getByText('Nothing was sent yet.').waitFor();
   answer = [503, '{"error":"<b>away</b>"}', { 'retry-after': '600' }];
@@ -73,13 +73,13 @@ test('each attempt is told with what the receiver answered and when the next one
   await row.locator('summary').click();
   await row.getByText('{"error":"<b>away</b>"}').waitFor();
   await row.getByText(/Next attempt: /).waitFor();
-  // The card of the webhook tells the same.
+  // The card of the webhook shows the same.
   const facts = page.locator('.facts');
   await facts.getByText(/503/).waitFor();
   await facts.getByText(`https://127.0.0.1:${receiver.port}/hook`).waitFor();
   expect(await facts.locator('dd').nth(2).textContent()).toBe('1');
   answer = [200, '{"fine":true}'];
-  // Set anew, it is tried at once.
+  // Setting the webhook again causes an attempt at once.
   await resultOf(world.service.bot(bot, 'deleteWebhook'));
   await hook(bot);
   await refreshed(page.locator('.attempts .dot.good'));
@@ -89,7 +89,7 @@ test('each attempt is told with what the receiver answered and when the next one
   await page.context().close();
 });
 
-test('dead letters are read, delivered again one by one or all at once, and discarded', async () => {
+test('dead letters are listed, delivered again one by one or all at once, and discarded', async () => {
   const { bot, say, page } = await begin();
   answer = [200, ''];
   const die = async (...texts: string[]) => {

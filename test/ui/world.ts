@@ -1,4 +1,4 @@
-/** A browser, the real service behind a connection that can be cut, and people who look at it through windows. */
+/** A browser, the real service behind a connection that tests can cut, and windows in which people are signed in. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { makeCertificate } from '../support/certificates.js';
@@ -12,11 +12,11 @@ const flags = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // Chromium refuses its sandbox to root.
+  // Chromium refuses to run its sandbox as root.
   ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
 ];
 
-/** Passes connections on to a front, or none while it is cut. */
+/** Forwards connections to a front, or refuses them while it is cut. */
 async function startWire(port: number) {
   const sockets = new Set<Socket>();
   let cut = false;
@@ -60,9 +60,9 @@ export interface World {
   readonly service: Service;
   readonly browser: Browser;
   readonly wire: Awaited<ReturnType<typeof startWire>>;
-  /** A window of its own in which the person is signed in. What goes wrong in it is told by `faults`. */
+  /** Opens a new window in which the person is signed in. `faults` returns its errors. */
   open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
-  /** Faults of pages, and what the policy blocked, since the last call. */
+  /** Errors of pages and violations of the content security policy since the last call. */
   faults(): string[];
   stop(): Promise<void>;
 }
@@ -141,7 +141,7 @@ export async function shownMessages(page: Page): Promise<ReadonlyMap<number, str
   return found;
 }
 
-/** A receiver of webhooks that answers with a status, which tests change, and knows the ids of what it took. */
+/** A webhook receiver that answers with a status set by the test, and keeps the ids of accepted updates. */
 export async function startHook(status: number) {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const taken = new Set<number>();
@@ -152,7 +152,7 @@ export async function startHook(status: number) {
   const hook = {
     status,
     taken,
-    /** Of `setWebhook`. */
+    /** Parameters of `setWebhook`. */
     settings: { url: `https://127.0.0.1:${receiver.port}/`, certificate: certificate.cert },
     close: receiver.close,
   };
