@@ -1,15 +1,18 @@
-/** From what was read of journals to what is written: the newest version of each entity, by table, sorted by key. */
+/** Turns journal entries into rows to write: the newest version of each entity, grouped by table and sorted by key. */
 import { limits } from '../limits.js';
 import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
 
-/** One entry of a journal as it was read. */
+/** One entry of a journal, as read from Redis. */
 export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
   readonly entity: string;
-  /** The whole new record; of what was deleted nothing, or a record that says so. */
+  /** The whole new record. Empty for a deleted entity, or a record that marks the deletion. */
   readonly image: Buffer;
-  /** The HASH that may leave Redis once its field `v`, which this entry's step set, is in Postgres; '' for none. */
+  /**
+   * Key of the HASH that may leave Redis once its field `v`, which this entry's step set, is in Postgres; '' for
+   * none.
+   */
   readonly state: string;
 }
 
@@ -17,9 +20,9 @@ export interface JournalEntry {
 export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
-  /** Version of the last entry. */
+  /** Version of the last entry of the prefix. */
   readonly last: number;
-  /** Whether the journal ended there when it was read. */
+  /** Whether the prefix reached the end of the journal when it was read. */
   readonly whole: boolean;
 }
 
@@ -28,25 +31,25 @@ export interface Change extends Entity {
   readonly entry: JournalEntry;
   /** Version of the oldest entry of the entity within the batch. */
   readonly first: number;
-  /** What is stored; null for a tombstone. */
+  /** The record to store; null for a tombstone. */
   readonly record: Buffer | null;
   /** The newest image within the batch that is not empty; empty if there is none. */
   readonly image: Buffer;
 }
 
-/** How far a sequence has come. */
+/** The greatest value that a batch brings for one sequence. */
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The greatest key of the sequence: its last column is how far it came. */
+  /** The greatest key of the sequence. Its last column is the greatest value of the sequence. */
   readonly key: readonly number[];
-  /** The greatest version, not always that of the greatest key. */
+  /** The greatest version of the sequence in the batch. The entry with the greatest key may have a lower one. */
   readonly version: number;
-  /** Under which the greatest key was given out, if this is the batch that brings it. */
+  /** Incarnation under which the greatest key was given out, if this batch is the first that contains the key. */
   readonly incarnation: number;
 }
 
-/** Entries that name no known entity, apart from the rest. */
+/** Entries split into changes of known entities and entries whose entity cannot be read. */
 export interface Gathered {
   /** Sorted by table and key: every writer takes row locks in one order. */
   readonly changes: readonly Change[];
@@ -68,7 +71,10 @@ const compareChanges = (a: Change, b: Change): number =>
     ? compareKeys(a.key, b.key)
     : (tableOrder.get(a.table) as number) - (tableOrder.get(b.table) as number);
 
-/** Keeps the newest version of each entity. An entity has one partition, so the text names it. */
+/**
+ * Keeps the newest version of each entity. An entity lies in one partition only, so its text is enough as the map
+ * key.
+ */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
   const newest = new Map<string, { entry: JournalEntry; first: number; image: Buffer }>();
   for (const entry of entries) {
@@ -92,7 +98,7 @@ export function gather(entries: Iterable<JournalEntry>): Gathered {
   return { changes: changes.sort(compareChanges), unreadable };
 }
 
-/** The runs of changes that share a table, which are sorted by it. */
+/** Splits changes that are sorted by table into one run per table. */
 export function byTable(changes: readonly Change[]): Array<readonly [JournalTable, readonly Change[]]> {
   const runs: Array<readonly [JournalTable, readonly Change[]]> = [];
   for (let from = 0; from < changes.length; ) {
@@ -105,13 +111,13 @@ export function byTable(changes: readonly Change[]): Array<readonly [JournalTabl
   return runs;
 }
 
-/** Whether two keys agree in all but their last column. */
+/** Whether two keys are equal in every column except the last. */
 function sameSequence(a: readonly number[], b: readonly number[]): boolean {
   for (let i = 0; i < a.length - 1; i++) if (a[i] !== b[i]) return false;
   return true;
 }
 
-/** How far each sequence has come among changes of one table, which are sorted by key. */
+/** The greatest value of each sequence among changes of one table, which must be sorted by key. */
 export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
   const found: SequenceChange[] = [];
   let version = 0;

@@ -1,6 +1,6 @@
 /**
- * Writes journals behind to Postgres: takes leases on partitions, and runs a loop for each shard, so that a shard that is away or slow
- * holds up none but its own partitions.
+ * Writes journals to Postgres in the background. A flusher takes leases on partitions and runs one loop per shard, so
+ * that a shard that is unavailable or slow delays only its own partitions.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,57 +28,68 @@ export interface FlusherOptions {
   readonly keys: Keys;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
-  /** Setting HOT_BYTES_PER_BOT; no bound if absent. */
+  /** Setting HOT_BYTES_PER_BOT; without it messages in Redis are not bounded by bytes. */
   readonly hotBytesPerBot?: number;
-  /** Setting FLUSH_INTERVAL_MS: the least time from one look that finds nothing to the next, and a quarter of the
-   * least time from a batch that was not full to the next. */
+  /**
+   * Setting FLUSH_INTERVAL_MS: the least time between two reads that find no entries, and a quarter of the least time
+   * between a batch that was not full and the next one.
+   */
   readonly intervalMs: number;
-  /** Unique among flushers; made up when absent. */
+  /** Id of this flusher, unique among flushers; generated when absent. */
   readonly id?: string;
-  /** Told of every failure; the flusher goes on by itself. */
+  /** Called with every failure; the flusher continues without help. */
   readonly onError?: (error: Error) => void;
   readonly onQuarantine?: OnQuarantine;
-  /** Told of what a batch has brought to Postgres, perhaps not for the first time; must neither throw nor take long. */
+  /**
+   * Called with the changes that a batch wrote to Postgres, possibly more than once for one change. Must neither
+   * throw nor take long.
+   */
   readonly onWritten?: (changes: readonly Change[]) => void;
-  /** Awaited at each step of each batch: a test holds the flusher there. */
+  /** Awaited at each step of each batch, so that a test can stop the flusher there. */
   readonly onStep?: (step: FlushStep) => Promise<void> | void;
 }
 
 export interface FlusherStats {
-  /** Journal entries that were settled. */
+  /** Journal entries that are written to Postgres and removed from the journal. */
   readonly entries: number;
   readonly batches: number;
-  /** Rows that were sent to Postgres: the newest version of each entity of a batch. */
+  /** Rows sent to Postgres: the newest version of each entity of each batch. */
   readonly rows: number;
   readonly quarantined: number;
-  /** Times the loop gave up what was in flight, or could not settle a partition. */
+  /** Times the loop gave up the batches in flight, or could not settle a partition. */
   readonly failures: number;
-  /** Entities that were written again after Postgres went back. */
+  /** Entities that were written again after Postgres was restored to an earlier state. */
   readonly rewritten: number;
-  /** Tombstones that were deleted for their age. */
+  /** Tombstones that were deleted because of their age. */
   readonly purged: number;
-  /** Everything that was journaled longer ago than this is in Postgres, for the partitions under lease. */
+  /** Every entry older than this, in the partitions under lease, is in Postgres. */
   readonly lagMs: number;
-  /** Under lease. */
+  /** Number of partitions under lease. */
   readonly partitions: number;
-  /** Entries left in each journal under lease when it was last settled. */
+  /** Entries left in the journal of each partition under lease when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
-  /** Days to come that have a partition for failures of deliveries, and for messages; not a number before it has looked. */
+  /**
+   * Future days for which the tables of delivery failures and of messages have a partition; NaN before the first
+   * check.
+   */
   readonly daysAhead: number;
   readonly messageDaysAhead: number;
 }
 
 export interface Flusher {
   start(): void;
-  /** Ends the loop after the batch in flight, or with `drain` once the journals under lease are empty; gives the
-   * leases back. Resolves after `msMax` (default limits.shutdown_ms_max) at the latest: what is left stays journaled. */
+  /**
+   * Ends the loop after the batch in flight, or with `drain` once the journals under lease are empty; then returns
+   * the leases. Resolves after `msMax` (default limits.shutdown_ms_max) at the latest. Entries that are left stay in
+   * the journal.
+   */
   stop(options?: { readonly drain?: boolean; readonly msMax?: number }): Promise<void>;
   stats(): FlusherStats;
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
-/** Makes a flusher; it does nothing before `start`. */
+/** Creates a flusher; it is idle until `start`. */
 export function createFlusher(options: FlusherOptions): Flusher {
   const { connection, runner, shards, keys } = options;
   const onError = options.onError ?? (() => {});
@@ -117,7 +128,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
         .catch(onError)
         .finally(() => rewriting.delete(shard));
     }
-    // The flag is set by a look that comes as often.
+    // Another check, which runs equally often, sets the flag.
   }, limits.postgres_check_ms);
   rewriteTimer.unref();
 

@@ -1,6 +1,6 @@
 /**
- * Takes out of Redis what it holds of the journaled entities of some partitions: after it lost changes that had reached
- * Postgres, all that is left there is the past. It is read back from Postgres when it is missed.
+ * Removes the journaled entities of some partitions from Redis. After Redis lost changes that had reached Postgres,
+ * its copies of these entities are outdated. They are read from Postgres again when they are needed.
  */
 import { randomUUID } from 'node:crypto';
 import { limits } from '../limits.js';
@@ -10,9 +10,9 @@ import type { Keys } from '../store/core/keys.js';
 
 export interface Forgetter {
   /**
-   * Forgets what partitions hold that are closed to the Redis of this run id. Partitions that are asked for meanwhile
-   * share one pass over the keys of a server. Returns those that hold nothing any more; another node has the others in
-   * hand, or has opened them. Errors: `unavailable` while Redis is away.
+   * Removes the entities of partitions that are closed to the Redis with this run id. Requests made during a pass
+   * over a server's keys share the next pass. Returns the partitions that hold no entities any more; another node
+   * works on the others, or has opened them. Errors: `unavailable` while Redis is unavailable.
    */
   forget(partitions: readonly number[], runId: string): Promise<ReadonlySet<number>>;
 }
@@ -24,7 +24,7 @@ interface Round {
 
 const scanKeys = 1_000;
 
-/** `{tag}:msg:` of `{tag}:msg:12.5:7`. */
+/** Key prefix of an entity: `{tag}:msg:` of `{tag}:msg:12.5:7`. */
 const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 
 export function createForgetter(options: {
@@ -34,17 +34,17 @@ export function createForgetter(options: {
 }): Forgetter {
   const { keys, connection, runner } = options;
   const owner = randomUUID();
-  /** The pass that waits for the one under way, by run id. */
+  /** The pass that starts after the current one, by run id. */
   const waiting = new Map<string, Round>();
   const underWay = new Map<string, Promise<unknown>>();
 
-  /** False when the partition is another's now. */
+  /** Removes entities of a partition. Returns false when another node owns the partition now. */
   async function remove(partition: number, entities: readonly string[], expected: string): Promise<boolean> {
     const at = { meta: keys.meta(partition), lease: keys.forgetting(partition), entities: [...entities] };
     return (await runner().call('partition/forget', partition, at, { expected, owner })).status === 'ok';
   }
 
-  /** One pass over the keys of a server. Every batch renews the leases, which outlast many of them. */
+  /** One pass over the keys of a server. Every batch renews the leases; a lease lasts much longer than a batch. */
   async function sweep(node: RedisConnection, held: Set<number>, runId: string): Promise<void> {
     const partitionOf = new Map(
       [...held].flatMap((partition) => keys.journaledRoots(partition).map((root) => [root, partition])),

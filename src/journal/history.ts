@@ -1,8 +1,8 @@
 /**
- * Recognises a Postgres that went back in time, and puts right what it makes wrong. Each transaction that changes something raises
- * a mark, which Redis learns after the commit: a Postgres that has less than Redis knows of has lost what it had committed. It
- * serves nothing before its revocations are made again, its sequences are past what was handed out, and no copy of its
- * records is trusted any more.
+ * Detects a Postgres that was restored to an earlier state, and repairs the consequences. Each transaction that
+ * changes something raises a mark, which Redis learns after the commit. A Postgres whose mark is below the one in
+ * Redis has lost committed transactions. It serves no requests until revocations are repeated, sequences are past
+ * every value given out, and all copies of its records are invalid.
  */
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
@@ -35,7 +35,7 @@ import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import { IdentityError } from './identity.js';
 
-/** What was found and put right. */
+/** What a recovery found and repaired. */
 export interface WentBack {
   readonly transactions: number;
   readonly revoked: number;
@@ -43,43 +43,46 @@ export interface WentBack {
 }
 
 export interface HistoryOptions {
-  /** Of Postgres: what puts it right has connections of its own. */
+  /** URL of Postgres: the repair uses connections of its own. */
   readonly url: string;
-  /** 0 for the control database, which is the default. */
+  /** Id of the shard; 0, the default, is the control database. */
   readonly shard?: number;
-  /** Where each partition lies; `own` is a connection to the database itself. All in this one if absent. */
+  /**
+   * Finds the database of each partition; `own` is a connection to this database. If absent, all partitions are in
+   * this database.
+   */
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** Asked for with each call: the runner is made later. */
+  /** Called whenever a script must run: the runner is created later than this object. */
   readonly runner: () => ScriptRunner;
-  /** Throws where a Postgres belongs to another installation. */
+  /** Throws if a Postgres belongs to another installation. */
   readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;
-  /** Another server or timeline than before has all that was committed. */
+  /** Called when Postgres is another server or timeline than before but has everything that was committed. */
   readonly onOtherServer?: (before: string, now: string) => void;
-  /** A server was refused that another one has replaced. */
+  /** Called when a server was refused because another one has replaced it. */
   readonly onReplaced?: (why: string) => void;
   readonly onError?: (error: Error) => void;
 }
 
 export interface History extends Guard, ControlMarks {
-  /** Looks at connections that stand, each limits.postgres_check_ms. Returns what ends it. */
+  /** Checks open connections every limits.postgres_check_ms. Returns a function that ends this. */
   watch(pool: Pool): () => void;
-  /** How many partitions Postgres said to be written again when it was asked last. */
+  /** How many partitions Postgres wanted to be written again at the last check. */
   rewriting(): number;
 }
 
-/** What Redis knows of Postgres. */
+/** What Redis has recorded about Postgres. */
 interface Known {
-  /** Servers and histories that others have replaced. */
+  /** Servers and histories that other servers have replaced. */
   readonly gone: ReadonlySet<string>;
   readonly marks: ReadonlyMap<number, number>;
   readonly id: number;
   readonly version: number;
-  /** System identifier and timeline. */
+  /** System identifier and timeline of the Postgres in use. */
   readonly server: string | null;
-  /** The server itself, as `server_identity` names it. */
+  /** The server in use, as `server_identity` names it. */
   readonly running: string | null;
   readonly incarnation: number;
 }
@@ -96,7 +99,7 @@ const raisePartitions = statement(
    returning partition, incarnation`,
 );
 
-/** Transactions that Redis knows to have been committed and that this server does not have. */
+/** Number of transactions that Redis knows to have been committed and that this server does not have. */
 function lostOf(known: Known, state: ServerState): number {
   let lost = 0;
   for (const [shard, mark] of known.marks) lost += Math.max(0, mark - (state.marks.get(shard) ?? 0));
@@ -106,12 +109,15 @@ function lostOf(known: Known, state: ServerState): number {
 const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
-/** Whether another server has replaced this one, as a promotion does: whatever it takes, the other one lacks. */
+/**
+ * Whether another server has replaced this one, as a promotion does. The other server lacks every change that this
+ * one still accepts.
+ */
 function isReplaced({ gone, server }: Known, { server: running, history }: ServerState): boolean {
   if (gone.has(running) || gone.has(history)) return true;
   const [system, timeline = ''] = history.split(' ');
   const [present, reached = ''] = (server ?? '').split(' ');
-  // Eight hexadecimal digits each.
+  // Timeline numbers are compared as text of eight hexadecimal digits each.
   return system === present && timeline < reached;
 }
 
@@ -126,11 +132,11 @@ export function createHistory(options: HistoryOptions): History {
   const { onWentBack, onOtherServer, onReplaced, onError } = options;
   const { shard = 0, place = async () => () => 'own' } = options;
   const at = { history: keys.postgres(shard), revoked: keys.revoked() };
-  /** Marks that Redis did not take yet, by shard. */
+  /** Marks that Redis has not accepted yet, by shard. */
   const waiting = new Map<number, RaisedMark>();
   let putting: Promise<void> | undefined;
   let rewriting = 0;
-  /** The server that was compared last. */
+  /** The server of the last comparison. */
   let compared: string | undefined;
 
   async function read(): Promise<Known> {
@@ -155,7 +161,7 @@ export function createHistory(options: HistoryOptions): History {
   async function readRevoked(): Promise<string[]> {
     const all = new Set<string>();
     for (let from = 0, ties = 0; ; ) {
-      // The next page begins with those of the same ms, which are known.
+      // The next page starts with the known revocations of the same millisecond.
       const count = limits.revocations_page_max + ties;
       const page = await runner().call('history/read_revoked', 0, { revoked: at.revoked }, { from, count });
       for (const each of page.revoked) all.add(each);
@@ -164,7 +170,10 @@ export function createHistory(options: HistoryOptions): History {
     }
   }
 
-  /** No copy that was made before is trusted, and sequences in Redis skip what may have been lost. */
+  /**
+   * Invalidates all earlier copies of the partition, and makes its sequences in Redis skip values that may have been
+   * lost.
+   */
   async function raisePartition(database: Queryable, partition: number): Promise<void> {
     const meta = { meta: keys.meta(partition) };
     let highest = Number((await connection.at(partition)?.client.hget(meta.meta, 'ver')) ?? 0);
@@ -172,7 +181,7 @@ export function createHistory(options: HistoryOptions): History {
       const wanted = Math.floor(highest / limits.versions_per_incarnation) + 1;
       const [row] = (await database.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]]))
         .rows;
-      // It was moved away meanwhile.
+      // The partition was moved to another shard meanwhile.
       if (row === undefined) break;
       const raised = { incarnation: row.incarnation };
       const result = await runner().call('partition/raise', partition, meta, raised);
@@ -182,7 +191,7 @@ export function createHistory(options: HistoryOptions): History {
     throw new ApiError('unavailable', { retry_after: 1 });
   }
 
-  /** What must be done before anything is read from this Postgres. Each step may be repeated. */
+  /** Repairs a Postgres before anything is read from it. Each step may be repeated. */
   async function putRight(own: Pool, known: Known, lost: number): Promise<number> {
     const revoked = shard === 0 ? await readRevoked() : [];
     const whereIs = await place(own);
@@ -202,13 +211,13 @@ export function createHistory(options: HistoryOptions): History {
     });
     for (const partition of all) {
       const found = whereIs(partition);
-      // Copies of control records lie in all partitions, those of a shard in its own.
+      // Copies of control records are in all partitions, copies of a shard's records only in its own.
       if (found !== null) await raisePartition(found === 'own' ? own : found, partition);
     }
     return forgotten;
   }
 
-  /** One process does it at a time; one that waited finds it done. */
+  /** Recovers from a loss. One process does it at a time; a process that waited finds it done. */
   async function recover(found: string): Promise<void> {
     const own = createPool({ url, max: 2, name: 'recovery', onError: (error) => onError?.(error) });
     try {
@@ -217,10 +226,10 @@ export function createHistory(options: HistoryOptions): History {
         await lock.query(lockHistory);
         const known = await read();
         const state = await loadServerState(lock);
-        // The server changed again meanwhile: whoever connects next looks at it.
+        // The server changed again meanwhile: the next connection checks the new one.
         if (state.server !== found) throw new ApiError('unavailable', { retry_after: 1 });
         if (!wentBack(known, state)) return null;
-        // A former primary that goes on is refused from now on, or it would raise marks for ever.
+        // A former primary that still runs is refused from now on; otherwise it would raise marks for ever.
         await meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
@@ -234,7 +243,7 @@ export function createHistory(options: HistoryOptions): History {
     }
   }
 
-  /** Calls that meet the same loss share the work. */
+  /** Shares one recovery among calls that find the same loss. */
   function recoverOnce(found: string): Promise<void> {
     putting ??= recover(found).finally(() => {
       putting = undefined;
@@ -242,7 +251,7 @@ export function createHistory(options: HistoryOptions): History {
     return putting;
   }
 
-  /** Returns the previous server if it was a different one. */
+  /** Compares a server with what Redis knows. Returns the previous server if it was a different one. */
   async function meet(known: Known, state: ServerState): Promise<string | null> {
     if (isReplaced(known, state)) throw replaced();
     const same = known.server === state.history && known.running === state.server;
@@ -264,8 +273,9 @@ export function createHistory(options: HistoryOptions): History {
   }
 
   /**
-   * While the Redis that knows is away, the server that was compared last goes on: one that went back was started again, and has
-   * another name. On a cluster everybody else's chats need Postgres meanwhile.
+   * Admits the server of the last comparison while the Redis that holds the marks is unavailable. A Postgres that was
+   * restored to an earlier state has been restarted, so its name differs and it is refused. On a cluster, chats on
+   * the other Redis servers need Postgres meanwhile.
    */
   async function admitAlone(session: Queryable): Promise<string> {
     const { server, standby } = await loadServerState(session);
@@ -275,9 +285,9 @@ export function createHistory(options: HistoryOptions): History {
 
   async function admit(session: Queryable, tries = 0): Promise<string> {
     if (compared !== undefined && (connection.at(0)?.runId() ?? null) === null) return admitAlone(session);
-    // What this process alone knows of counts as well.
+    // Marks that only this process knows count as well.
     if (waiting.size > 0) await sendWaiting();
-    // Redis first: what Postgres commits meanwhile is no loss.
+    // Reads Redis first: a transaction that Postgres commits after this read is not a loss.
     const known = await read();
     const state = await loadServerState(session);
     checkInstallation?.(state.installation);
@@ -295,7 +305,7 @@ export function createHistory(options: HistoryOptions): History {
     return state.server;
   }
 
-  /** False when another server has replaced the one that has it. */
+  /** Sends a mark to Redis. Returns false when another server has replaced the server of the mark. */
   async function send(mark: RaisedMark): Promise<boolean> {
     const { replaced } = await runner().call('history/note', 0, at, {
       running: mark.server,
@@ -308,7 +318,7 @@ export function createHistory(options: HistoryOptions): History {
     return !replaced;
   }
 
-  /** Bounded by the shards: of those that wait for Redis, the newest mark of each stays, with the revocations of all. */
+  /** Keeps a mark until Redis accepts it: one per shard, the newest, with the revocations of all earlier ones. */
   function keep(mark: RaisedMark): void {
     const before = waiting.get(mark.shard);
     const newest = before && before.raised > mark.raised ? before : mark;
@@ -319,7 +329,7 @@ export function createHistory(options: HistoryOptions): History {
     try {
       return await send(mark);
     } catch (error) {
-      // The change is committed: that Redis is away for now does not undo it.
+      // The change is committed, even though Redis is unavailable for now.
       keep(mark);
       onError?.(error as Error);
       return true;
@@ -337,7 +347,7 @@ export function createHistory(options: HistoryOptions): History {
       try {
         return await admit(session);
       } catch (error) {
-        // A connection that is not admitted counts as one that could not be opened.
+        // A connection that is not admitted is reported like one that could not be opened.
         if (error instanceof ApiError && error.cause instanceof RefusedServer) throw error;
         if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
           throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
@@ -353,7 +363,7 @@ export function createHistory(options: HistoryOptions): History {
       const timer = setInterval(async () => {
         if (looking) return;
         looking = true;
-        // What fails here fails for those who call as well.
+        // Errors are ignored here, because the next request meets and reports them too.
         await Promise.allSettled([pool.recheck(), sendWaiting()]);
         looking = false;
       }, limits.postgres_check_ms);

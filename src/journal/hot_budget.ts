@@ -1,23 +1,27 @@
-/** How many bytes of flushed messages Redis keeps for one bot, group or channel, so that none of them fills it. */
+/**
+ * Bounds the bytes of flushed messages that Redis keeps for one bot, group or channel, so that none of them fills
+ * Redis.
+ */
 import { limits } from '../limits.js';
 
 export interface HotBudget {
   /**
-   * Counts a message that was flushed. False when its bot (all direct chats together), group or channel has had its bytes: the
-   * message then leaves Redis soon, and is read back from Postgres.
+   * Counts a flushed message. Returns false when its bot (all direct chats together), group or channel has used its
+   * bytes: the message then leaves Redis soon, and is read from Postgres when needed.
    */
   admits(chatId: number, bytes: number): boolean;
 }
 
 interface Level {
   bytes: number;
-  /** By the monotonic clock, in ms. */
+  /** Time of the last change of the bucket, by the monotonic clock, in ms. */
   at: number;
 }
 
 /**
- * A leaky bucket of `bytesMax` that empties within `hotMs`: what was admitted and is still in Redis is at most twice `bytesMax`.
- * `bytesMax` 0 is no bound. A flusher that takes over a partition begins anew.
+ * A leaky bucket of `bytesMax` that empties within `hotMs`: the admitted messages that are still in Redis have at
+ * most twice `bytesMax`. `bytesMax` 0 means no bound. A flusher that takes over a partition starts with an empty
+ * bucket.
  */
 export function createHotBudget(
   bytesMax: number,

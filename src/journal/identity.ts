@@ -1,8 +1,8 @@
 /**
- * Keeps a node from working on a Redis and a Postgres that do not belong together. Both name the installation, and both count how
- * often it began to use an empty Redis: the generation. A node compares them at its start, at each connection and every four
- * seconds, and uses no Redis that does not match. An empty Redis becomes the next generation unless other nodes work on the present
- * one.
+ * Prevents a node from using a Redis and a Postgres that do not belong together. Both store the id of the
+ * installation and a generation: how often the installation began to use an empty Redis. A node compares them at its
+ * start, at each new connection and every four seconds, and uses no Redis that does not match. An empty Redis becomes
+ * the next generation unless other nodes use the current one.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
@@ -20,9 +20,9 @@ import { createPool, type Pool } from '../postgres/pool.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 
-/** Redis and Postgres do not belong together; the message says why and what to do. */
+/** Redis and Postgres do not belong together. The message says why, and what the operator should do. */
 export class IdentityError extends Error {
-  /** Waiting may mend it. */
+  /** Whether the problem may go away without an operator. */
   readonly passing: boolean;
 
   constructor(message: string, passing = false) {
@@ -31,26 +31,29 @@ export class IdentityError extends Error {
   }
 }
 
-/** What a Redis names. */
+/** The identity that a Redis stores. */
 export interface RedisIdentity {
-  /** Null in one that no node has used, or none of this version. */
+  /** Id of the installation; null in a Redis that no node of this version has used. */
   readonly id: string | null;
   readonly generation: number;
-  /** Partitions were opened in it. */
+  /** Whether partitions were opened in this Redis. */
   readonly used: boolean;
-  /** Run id under which partition 0 was opened, and the seal if it is closed. */
+  /** Run id under which partition 0 was opened, and its seal if the partition is closed. */
   readonly run: string | null;
   readonly seal: string | null;
 }
 
 /**
- * What to do about an empty Redis: a role begins to use it unless other nodes work on the present one (`unless_used`), a command
- * does not (`never`), and `petrel redis rebuild` does also where the Redis of the other nodes is away, or where a former Redis
- * is to be used again (`rebuild`).
+ * What to do with an empty Redis. A role uses it unless other nodes use the current one (`unless_used`); a command
+ * never does (`never`). `petrel redis rebuild` (`rebuild`) also uses it while the Redis of the other nodes is
+ * unavailable, and can return to a former Redis.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
-/** The generation under which a Redis may be used, whether it is marked so already, or why it may not be used. */
+/**
+ * The generation under which a Redis may be used and whether it already carries it, or the reason why it may not be
+ * used.
+ */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
   | { readonly refusal: IdentityError };
@@ -73,7 +76,10 @@ function refuse(message: string, passing = false): Decision {
   return { refusal: new IdentityError(message, passing) };
 }
 
-/** Compares what Redis and Postgres name; pure. `isSameServer`: it was of the present generation a moment ago, and lost its data. */
+/**
+ * Compares the identities in Redis and Postgres; a pure function. `isSameServer`: this server had the current
+ * generation a moment ago and has lost its data.
+ */
 export function decide(
   redis: RedisIdentity,
   postgres: PostgresIdentity,
@@ -86,7 +92,7 @@ export function decide(
     return refuse(
       `this Redis belongs to the installation ${redis.id}, and DATABASE_URL to ${postgres.id}: one of them is the wrong server`,
     );
-  // A greater one shows that Postgres went back.
+  // A greater generation in Redis shows that Postgres was restored to an earlier state.
   if (redis.id !== null && redis.generation >= postgres.generation)
     return { generation: redis.generation, marked: true };
   const next: Decision = { generation: postgres.generation + 1, marked: false };
@@ -115,32 +121,35 @@ export function decide(
 }
 
 export interface IdentityOptions {
-  /** Of Postgres: what decides has a connection of its own, since others wait for Redis. */
+  /** URL of Postgres: decisions use their own connection, because calls on the pool wait for Redis. */
   readonly url: string;
   readonly keys: Keys;
   /** Name of this node. */
   readonly node: string;
   readonly adoption: Adoption;
-  /** Told when this node stops using Redis or Postgres, and when an empty Redis becomes that of the installation. */
+  /**
+   * Called when this node stops using Redis or Postgres, and when an empty Redis becomes the Redis of the
+   * installation.
+   */
   readonly onRefused: (reason: string) => void;
   readonly onAdopted: (generation: number) => void;
   readonly onError: (error: Error) => void;
 }
 
 export interface Identity {
-  /** Reads the id of the installation, after `check`; before anything else is done. */
+  /** Reads the id of the installation after `check` has passed. Must be called first. */
   open(check: (pool: Pool) => Promise<void>): Promise<void>;
   /** Id of the installation. */
   id(): string;
-  /** Looks at each new connection to Redis before it is used. False: it must not be. */
+  /** Checks each new connection to Redis before it is used. Returns false if it must not be used. */
   admit(connection: RedisConnection, partition: number | null): Promise<boolean>;
-  /** Throws where a connection to Postgres leads to another installation. */
+  /** Throws if a connection leads to the Postgres of another installation. */
   checkPostgres(id: string | null): void;
-  /** Whether nothing may be sent to anybody outside, by the last look. */
+  /** Whether the last check found that no request may be sent to receivers outside. */
   held(): boolean;
-  /** Why Redis is not used at the moment. */
+  /** Why Redis is not used at the moment; null while it is used. */
   refusal(): IdentityError | null;
-  /** Compares both every limits.identity_check_ms. Returns what ends it. */
+  /** Compares Redis and Postgres every limits.identity_check_ms. Returns a function that ends this. */
   watch(pool: Pool, connection: RedisServers): () => Promise<void>;
 }
 
@@ -153,7 +162,10 @@ return 1`;
 const refusedRest_ms = 500;
 const failedRest_ms = 100;
 
-/** The partition has moved from this server, or is about to: whoever carries it then is looked at. */
+/**
+ * Whether the partition has moved from this server or is about to. The server that gets it is checked when a
+ * connection to it opens.
+ */
 async function isElsewhere(error: Error): Promise<boolean> {
   if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;
   await sleep(failedRest_ms);
@@ -219,7 +231,7 @@ export function createIdentity(options: IdentityOptions): Identity {
     return decision;
   }
 
-  /** Connections that meet the same Redis share the work. */
+  /** Shares one decision among connections that reach the same Redis. */
   function settleOnce(connection: RedisConnection, isSameServer: boolean): Promise<Decision> {
     deciding ??= settle(connection, isSameServer).finally(() => {
       deciding = undefined;
@@ -230,7 +242,7 @@ export function createIdentity(options: IdentityOptions): Identity {
   function judge(decision: Decision): boolean {
     if ('refusal' in decision) {
       refusal = decision.refusal;
-      // Another node may be about to learn the same of its Redis.
+      // Other nodes may be about to find the same, so only a lasting refusal is reported.
       if (!refusal.passing) tellRefused(refusal);
     } else accept();
     return !('refusal' in decision);
@@ -242,7 +254,10 @@ export function createIdentity(options: IdentityOptions): Identity {
     return true;
   }
 
-  /** A master of another cluster has partitions of another installation. */
+  /**
+   * Whether a Redis server holds a partition of this installation. A master of another cluster holds partitions of
+   * another one.
+   */
   async function isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
     const of = await client.hget(keys.meta(partition), 'of');
     if (of === null || of === own.id) return true;
@@ -264,7 +279,7 @@ export function createIdentity(options: IdentityOptions): Identity {
     if (id === own.id) own = { ...own, held };
     if (usable === null || (found !== null && matches(found) && generation === own.generation)) return;
     if (id !== own.id || judge(await settleOnce(usable, generation === own.generation))) return;
-    // The next connection is refused, until one matches.
+    // New connections are refused until one reaches a Redis that matches.
     for (const { client } of connection.nodes()) client.disconnect(true);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Waits for work on a connection of its own: Redis answers the moment a journal gets an entry. On a cluster one command can
- * name keys of one slot only, so there the time alone ends the wait.
+ * Waits for work on a dedicated connection: Redis answers as soon as a journal gets an entry. On a cluster one
+ * command can name keys of one slot only, so the wait always ends by timeout there.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -10,15 +10,15 @@ type Client = RedisConnection['client'];
 
 export interface IdleWait {
   /**
-   * Resolves when one of these empty journals has an entry, after `msMax`, or when Redis does not answer. True when Redis says
-   * that they are still empty. Never rejects.
+   * Resolves when one of these empty journals has an entry, after `msMax`, or when Redis does not answer. Returns
+   * true if Redis says that they are still empty. Never rejects.
    */
   forEntry(partitions: readonly number[], msMax: number): Promise<boolean>;
   /** Ends the current wait. Later waits return immediately. */
   close(): void;
 }
 
-/** How much later than asked an answer may come before the connection is given up. */
+/** How many ms after its deadline an answer may arrive before the connection is closed. */
 const late_ms = 1_000;
 
 export function createIdleWait(servers: RedisServers, keys: Keys): IdleWait {
@@ -41,7 +41,7 @@ export function createIdleWait(servers: RedisServers, keys: Keys): IdleWait {
     const late = sleep(msMax + late_ms, 'late', { signal: bound.signal }).catch(() => 'answered');
     const outcome = await Promise.race([answered.catch(() => 'failed'), late]);
     bound.abort();
-    // A client that is asking Sentinels for the master would end for good.
+    // A client that is asking Sentinels for the master would never connect again.
     if (outcome === 'late' && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
   }

@@ -1,8 +1,8 @@
 /**
- * Divides partitions among the flushers that live. Each registers with a heartbeat, and each computes the same share
- * by rendezvous hashing, so that a newcomer or a death moves only its own partitions. A short lease on a partition
- * keeps two that disagree for a moment from doing the same work; nothing is wrong if both do. A flusher that is
- * alone takes no leases.
+ * Divides partitions among the running flushers. Each registers with a heartbeat, and each computes the same share by
+ * rendezvous hashing, so that a flusher that starts or dies moves only its own partitions. A short lease on a
+ * partition keeps two flushers that disagree for a moment from doing the same work; the result is correct even if
+ * both do it. A flusher that is alone takes no leases.
  */
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.js';
@@ -12,17 +12,17 @@ import type { Keys } from '../store/core/keys.js';
 export interface LeaseOptions {
   readonly runner: ScriptRunner;
   readonly keys: Keys;
-  /** Unique among flushers. */
+  /** Id of this flusher, unique among flushers. */
   readonly id: string;
   readonly onError: (error: Error) => void;
 }
 
 export interface Leases {
-  /** Takes part from now on; the first round is over when it resolves, or failed and will be repeated. */
+  /** Registers this flusher. Resolves after the first round, even one that failed and will be repeated. */
   start(): Promise<void>;
   /** Partitions that this flusher may read. */
   held(): readonly number[];
-  /** Gives everything back, so that others go on at once. */
+  /** Returns all leases, so that other flushers can take the partitions at once. */
   leave(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ function weight(flusher: string, partition: number): number {
   return createHash('sha1').update(`${partition} ${flusher}`).digest().readUInt32BE();
 }
 
-/** Whether `id` is the one of `live` whose partition this is. */
+/** Whether rendezvous hashing gives the partition to `id` among the `live` flushers. */
 export function isShareOf(id: string, live: readonly string[], partition: number): boolean {
   const own = weight(id, partition);
   return live.every((other) => {
@@ -77,7 +77,8 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions): Lease
     try {
       const live = await beat(false);
       const wanted = shareAmong(live);
-      // Alone there is nobody to do the same work. A newcomer and this one may both read a journal until the next beat.
+      // A flusher that is alone needs no leases. It and a new flusher may both read a journal until the next
+      // heartbeat.
       if (live.length === 1) {
         for (const partition of wanted) held.add(partition);
         return;
@@ -112,7 +113,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions): Lease
         await beat(true);
         await Promise.all([...held].map(release));
       } catch (error) {
-        // What could not be given back ends by itself.
+        // A lease that could not be returned expires.
         onError(error as Error);
       }
       held.clear();

@@ -1,9 +1,9 @@
 /**
  * The write-behind loop of one shard: read the starts of its journals, write one batch, commit, and only then settle.
- * While one batch is written the one before is settled and the next is made ready, so that Postgres never waits for the
- * reading of Redis; batches are written one at a time, so that commits, watermarks and trims all come in the order of the
- * journal. A partition that cannot be settled is set aside and read again from its start. When anything else fails, everything in
- * flight is given up and read again from the start: a batch may be written any number of times.
+ * While one batch is written, the previous one is settled and the next one is read, so that Postgres never waits for
+ * Redis. Batches are written one at a time, so that commits, watermarks and trims follow the order of the journal. A
+ * partition that cannot be settled is set aside and read again from its start. After any other failure all batches in
+ * flight are given up and read again from the start: a batch may be written any number of times.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
@@ -19,18 +19,18 @@ import { type ReadResult, readPrefixes } from './source.js';
 import { createUnsettled } from './unsettled.js';
 import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from './write.js';
 
-/** Where a batch is: read but not written, committed but still in the journal, settled. */
+/** Step of a batch: read but not written, committed but still in the journal, or settled. */
 export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface PipelineOptions {
   readonly shard: Pick<Shard, 'pool' | 'history'>;
-  /** Partitions of the shard whose lease is held and that are not paused. */
+  /** Partitions of the shard that this flusher holds a lease on and that are not paused. */
   readonly held: () => readonly number[];
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
   readonly hotTtlMs: number;
-  /** One for all shards of a flusher. */
+  /** The byte budget that all shards of a flusher share. */
   readonly budget: ReturnType<typeof createHotBudget>;
   readonly intervalMs: number;
   readonly onError: (error: Error) => void;
@@ -44,22 +44,22 @@ export interface PipelineStats {
   readonly batches: number;
   readonly rows: number;
   readonly failures: number;
-  /** Everything of the shard that was journaled longer ago than this is in Postgres. */
+  /** Every entry of the shard that is older than this is in Postgres. */
   readonly lagMs: number;
   /** Entries left in each journal when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
 }
 
 export interface Pipeline {
-  /** Runs until it is told to stop. */
+  /** Runs the loop until `stop`. */
   run(): Promise<void>;
-  /** After the batch in flight, or once the journals are empty; `now` ends a drain. */
+  /** Ends the loop after the batch in flight, or, for `drain`, once the journals are empty. `now` also ends a drain. */
   stop(how: 'drain' | 'now'): void;
   stats(): PipelineStats;
 }
 
 interface ReadAt extends ReadResult {
-  /** By the monotonic clock, in ms. */
+  /** Time of the reading, by the monotonic clock, in ms. */
   readonly at: number;
 }
 
@@ -70,29 +70,30 @@ interface InFlight {
 }
 
 /**
- * After a batch that was not full a flusher rests so many intervals. At a steady rate more rows then share what a batch costs
- * besides them, which is most of its cost: a script a partition, a transaction, and a flush to disk of each server.
+ * Number of intervals a flusher waits after a batch that was not full. At a steady rate more rows then share the
+ * fixed cost of a batch, which is most of its cost: one script per partition, one transaction, and one disk flush of
+ * each server.
  */
 const rests_after_batch = 4;
-/** One batch that is settled, one that is written, and one that is ready. */
+/** Batches in flight: one is settled, one is written, and one is ready. */
 const in_flight_max = 3;
 
-/** Makes the loop; it does nothing before `run`. */
+/** Creates the loop; it is idle until `run`. */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { shard, held: partitionsHeld, connection, runner, keys, hotTtlMs, intervalMs, onError } = options;
   const step = async (name: FlushStep) => options.onStep?.(name);
   const counts = { entries: 0, batches: 0, rows: 0, failures: 0 };
-  /** When a partition was last read to its end, of those held. */
+  /** When each held partition was last read to its end. */
   const caughtUpAt = new Map<number, number>();
   const lengths = new Map<number, number>();
   const unsettled = createUnsettled();
-  /** Last version of each partition that is in flight. */
+  /** Version of the last entry in flight, by partition. */
   const cursors = new Map<number, number>();
   let inFlight: InFlight[] = [];
   let stopping: 'no' | 'drain' | 'now' = 'no';
   const waking = new AbortController();
   const idleWait = createIdleWait(connection, keys);
-  /** No journal has an entry: Redis will say when one does. */
+  /** True while every journal is empty; Redis reports the next entry. */
   let waiting = false;
 
   async function rest(ms: number): Promise<void> {
@@ -131,7 +132,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const outcome = write();
     const settle = async () => {
       const written = await outcome;
-      // Journals are trimmed in order: a trim takes away everything before it.
+      // Journals are trimmed in order, because a trim removes everything before it.
       await before?.settled;
       const due = batch.prefixes.filter(({ partition }) => !unsettled.has(partition));
       const settled = await settlePrefixes(runner, keys, { hotTtlMs, budget: options.budget }, due, written);
@@ -164,7 +165,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 
-  /** One turn: whether anything was found, and whether nothing is left or in flight. */
+  /** One turn of the loop. Returns whether it found entries, and whether none are left or in flight. */
   async function turn(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
     const batch = await read();
     if (batch.failure) onError(batch.failure);
@@ -192,7 +193,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     waiting = !connection.clustered;
     const msMax = connection.clustered ? limits.flush_idle_cluster_ms_max : limits.flush_idle_ms_max;
     const partitions = partitionsHeld();
-    // What was taken over meanwhile may have entries.
+    // Partitions that were taken over meanwhile may have entries.
     const isSame = () => partitionsHeld().join() === partitions.join();
     for (let empty = true; empty && stopping === 'no' && isSame(); ) {
       empty = await idleWait.forEntry(partitions, msMax);

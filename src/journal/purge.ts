@@ -1,14 +1,17 @@
-/** Removes tombstones that no batch can meet any more, with what was part of the deleted, notes of requests whose
- * idempotency keys have ended, and dead letters, attempts to deliver and audit logs past their bounds. */
+/**
+ * Deletes tombstones that no batch can reach any more together with rows that were part of the deleted records,
+ * results stored for expired idempotency keys, and dead letters, delivery attempts and audit entries past their
+ * bounds.
+ */
 import { limits } from '../limits.js';
 import { type Pool, type Statement, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
-/** Of one table in one purge; what remains waits for the next. */
+/** Chunks per table in one purge; the next purge deletes the remaining rows. */
 const chunksMax = 50;
 
-/** One purge a minute in the whole installation, and both times are the database's. */
+/** Allows one purge a minute in the whole installation. Both times come from the database's clock. */
 const claimPurge = statement(
   'claim_purge',
   `insert into installation (name, value) values ('tombstones_purged_at', now()::text)
@@ -20,11 +23,11 @@ const claimPurge = statement(
 const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
 const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
-/** Whether a part belongs to a row of the whole. */
+/** SQL condition: a part belongs to a row of the whole. */
 const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
-/** Parts go before their whole does: the tombstone of the whole says that they are no more. */
+/** Parts are deleted before their whole: the tombstone of the whole shows that the parts are deleted too. */
 const deletions = journalTables.flatMap((whole) => {
   const parts = partsOf(whole.table);
   const ofParts = parts.map(({ table }) =>
@@ -38,7 +41,7 @@ const deletions = journalTables.flatMap((whole) => {
     ),
   );
   const none = parts.map(({ table }) => `and not exists (select from ${table} part where ${belongs(whole)})`);
-  // By its key: a ctid names a row of each partition.
+  // Rows are named by key, because a ctid is unique only within one partition of a table.
   const keys = [...whole.columns, ...(whole.dated ? ['day'] : [])].join(', ');
   const ofWhole = statement(
     `purge_${whole.table}`,
@@ -51,7 +54,7 @@ const deletions = journalTables.flatMap((whole) => {
   return [...ofParts, ofWhole];
 });
 
-/** Deletes rows whose time in `column` is more than $1 ms ago, the oldest first, so many at a time. */
+/** Deletes up to a chunk of rows whose time in `column` is more than $1 ms ago, the oldest first. */
 const aged = (name: string, table: string, key: string, column: string) =>
   statement(
     name,
@@ -80,7 +83,10 @@ const surplusAttempts = statement(
    ))`,
 );
 
-/** Failures end with the day that they are in; these two are for what no day was made for, and for bots that fail very much. */
+/**
+ * Failures are deleted with the partition of their day. These two statements handle failures of days without a
+ * partition, and bots with very many failures.
+ */
 const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
 const surplusFailures = statement(
   'purge_surplus_failures',
@@ -99,7 +105,7 @@ const surplusFailures = statement(
 const deleteOldDead = aged('purge_dead_updates_by_age', 'dead_updates', 'ctid', 'created_at');
 
 const agedAdminCalls = aged('purge_aged_admin_calls', 'admin_calls', 'id', 'at');
-/** The newest stay. */
+/** Deletes all but the newest entries of the log of administrators' calls. */
 const surplusAdminCalls = statement(
   'purge_surplus_admin_calls',
   `delete from admin_calls where id = any(array(
@@ -110,7 +116,7 @@ const surplusAdminCalls = statement(
 );
 
 const agedAudit = aged('purge_aged_audit', 'bot_audit', 'id', 'at');
-/** Of a bot with too many the newest stay. */
+/** Deletes all but the newest audit entries of a bot that has too many. */
 const surplusAudit = statement(
   'purge_surplus_audit',
   `with full_bots as materialized (
@@ -130,7 +136,7 @@ const pastOffers = statement(
    ))`,
 );
 
-/** Looks at the whole index: once an hour. */
+/** Allows the count over the whole index once an hour. */
 const claimBound = statement(
   'claim_dead_updates_bound',
   `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
@@ -139,7 +145,7 @@ const claimBound = statement(
    returning name`,
 );
 
-/** Of a bot with too many the newest stay. */
+/** Deletes all but the newest dead letters of a bot that has too many. */
 const deleteSurplusDead = statement(
   'purge_dead_updates_by_count',
   `with full_bots as materialized (
@@ -152,10 +158,10 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
-/** What Postgres did not take holds messages too. */
+/** Quarantined entries contain messages too, so they also expire. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
-/** Names of bots and people who are no more, once anybody may have them. */
+/** Releases names of deleted bots and people once anybody may take them. */
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
 
 const deleteTold = aged('purge_notices', 'notices', 'id', 'told_at');
@@ -163,7 +169,7 @@ const deleteTold = aged('purge_notices', 'notices', 'id', 'told_at');
 const messageAgeMs = (messageDays: number | undefined) =>
   (messageDays ?? Number.POSITIVE_INFINITY) * 86_400_000;
 
-/** How long attempts to deliver are kept, in ms, where messages are kept for so many days. */
+/** How long delivery attempts are kept, in ms, if messages are kept for `messageDays` days. */
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
@@ -173,7 +179,7 @@ export interface Holds {
   readonly sharded: boolean;
 }
 
-/** What ends in a database, each with its bound. */
+/** The purges that are due in a database, each with its bound. */
 function dueIn(
   { control, sharded }: Holds,
   bounded: boolean,
@@ -208,9 +214,11 @@ function dueIn(
   ];
 }
 
-/** Deletes from a database tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge of it ran within
- * a minute. `auditDays` is the setting AUDIT_DAYS, and `messageDays` MESSAGE_DAYS, which holds for copies of messages too. Returns
- * the rows. */
+/**
+ * Deletes tombstones older than limits.tombstone_age_ms_max and the rows that were part of them from a database,
+ * unless one of its purges ran within the last minute. `auditDays` is the setting AUDIT_DAYS. `messageDays` is
+ * MESSAGE_DAYS, which also bounds the age of copies of messages. Returns the number of rows deleted.
+ */
 export async function purgeTombstones(
   pool: Pool,
   auditDays = 365,

@@ -11,7 +11,7 @@ import type { Keys } from '../store/core/keys.js';
 import { createForgetter } from './forget.js';
 
 export interface RecoveryOptions {
-  /** Asked for with each recovery: they are followed later. */
+  /** Called with each recovery, because the shard map is loaded later than this object is created. */
   readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
@@ -19,34 +19,41 @@ export interface RecoveryOptions {
   readonly highWater: number;
   /** Setting JOURNAL_BYTES_MAX. */
   readonly bytesMax: number;
-  /** Asked for with each recovery: the runner itself is made with `recover`. */
+  /** Called with each recovery: the runner is created together with `recover`. */
   readonly runner: () => ScriptRunner;
-  /** Whether the seal of a role proves that Redis lost nothing: only where its data cannot be an older copy. */
+  /**
+   * Whether the seal of a role proves that Redis lost nothing. Set it only where the data of Redis cannot be an older
+   * copy.
+   */
   readonly trustSeals?: boolean;
-  /** Id of the installation, noted in each partition. */
+  /** Id of the installation, stored in each partition. */
   readonly installation?: () => string;
-  /** Told of each partition that goes on under a raised incarnation, except when it is opened for the first time. */
+  /** Called for each partition that continues under a raised incarnation, except when it is opened for the first time. */
   readonly onRaised?: (raised: RaisedPartition) => void;
 }
 
 export interface RaisedPartition {
   readonly partition: number;
-  /** Postgres had what Redis no longer had: Redis lost changes for certain, these ones not for good. Without it nobody knows. */
+  /**
+   * True if Postgres has changes that Redis lost; the changes that Postgres has are safe. False if nobody knows
+   * whether Redis lost any.
+   */
   readonly proven: boolean;
 }
 
 export interface Recovery {
   /**
-   * Opens a partition for the Redis of this run id; does nothing where it is open, or where the connection meanwhile
-   * reaches another Redis. Errors: `unavailable` while Postgres or Redis is away.
+   * Opens a partition for the Redis of this run id. Does nothing if it is open, or if the connection reaches another
+   * Redis by now. Errors: `unavailable` while Postgres or Redis is unavailable.
    */
   recover(partition: number, runId: string): Promise<void>;
-  /** The same for many partitions with one statement for those that need it: at the start of a node. */
+  /** Opens many partitions like `recover`, with one statement for those that need it: used when a node starts. */
   openAll(partitions: readonly number[], runId: string): Promise<void>;
   /**
-   * Closes partitions for changes as the last step before Redis is stopped in order, so that the next start knows that nothing
-   * was lost. The seal of an operator is trusted everywhere for limits.redis_seal_age_ms_max, as long as the server of Postgres
-   * that notes it runs. Errors: `unavailable`; the next start is then as cautious as after a crash.
+   * Closes partitions to changes as the last step of a clean Redis shutdown, so that the next start knows that
+   * nothing was lost. The seal of an operator is trusted everywhere for limits.redis_seal_age_ms_max, as long as the
+   * Postgres server that records it keeps running. Errors: `unavailable`; the next start is then as cautious as after
+   * a crash.
    */
   seal(partitions: readonly number[], byOperator?: boolean): Promise<void>;
 }
@@ -58,7 +65,7 @@ const seenIncarnations = statement(
   'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
 );
 
-/** Nodes meet one loss partition by partition. */
+/** Records a loss of Redis. Nodes discover one loss partition by partition, so the counts are added up. */
 const noteLoss = statement(
   'note_redis_loss',
   `insert into installation as i (name, value)
@@ -99,8 +106,8 @@ const noteSeal = statement(
 );
 
 /**
- * A seal opens one run of Redis: a copy of sealed data that is started later is not trusted. Who copies both servers back restarts
- * Postgres, so that an operator's seal is not trusted there.
+ * A seal opens one run of Redis: a copy of sealed data that is started later is not trusted. Restoring both servers
+ * from backups restarts Postgres, so an operator's seal is not trusted then.
  */
 const claimSeals = statement(
   'claim_seals',
@@ -113,14 +120,14 @@ const claimSeals = statement(
 
 interface Behind {
   readonly partition: number;
-  /** The last version that Redis proves to have given out. */
+  /** The greatest version that Redis proves to have given out. */
   readonly highest: number;
 }
 
 interface Seen {
   partition: number;
   incarnation: number;
-  /** All up to this version is in Postgres. */
+  /** Every version up to this one is in Postgres. */
   flushed_version: number;
   flushed_at: Date | null;
 }
@@ -128,11 +135,11 @@ interface Seen {
 interface Raised {
   partition: number;
   incarnation: number;
-  /** number of the partition's last post that Postgres has */
+  /** Number of the partition's last post that Postgres has. */
   post: number;
 }
 
-/** Makes the recovery that the script runner calls when a script refuses with `stale_run`. */
+/** Creates the recovery that the script runner calls when a script refuses with `stale_run`. */
 export function createRecovery({
   shards,
   keys,
@@ -147,7 +154,10 @@ export function createRecovery({
   const forgetter = createForgetter({ keys, connection, runner });
   const underWay = new Map<string, Promise<void>>();
 
-  /** Applies an incarnation, 0 to ask only. Null: nothing is left to do here. */
+  /**
+   * Applies an incarnation to a partition in Redis; 0 only reads its state. Returns null when nothing is left to do
+   * here.
+   */
   async function apply({ partition, incarnation, post }: Raised, runId: string): Promise<Behind | null> {
     const result = await runner().call(
       'partition/recover',
@@ -172,7 +182,7 @@ export function createRecovery({
       runId,
     );
 
-  /** Asks each shard about its own of these, all at once. Errors: that of any shard. */
+  /** Asks each shard about its own partitions of these, in parallel. Errors: those of any shard. */
   async function askShards<T, R extends object>(
     items: readonly T[],
     partitionOf: (item: T) => number,
@@ -206,9 +216,9 @@ export function createRecovery({
   }
 
   /**
-   * Where Postgres has a later version than Redis ever gave out, Redis lost what it had flushed: whatever it still holds
-   * of journaled entities is in Postgres, in that version or a later one, and goes. Returns the partitions that may be
-   * opened; another node is at work on the others.
+   * If Postgres has a later version than Redis ever gave out, Redis lost changes that were flushed. Every journaled
+   * entity still in Redis is in Postgres, in the same version or a later one, so it is removed from Redis. Returns the
+   * partitions that may be opened; another node works on the others.
    */
   async function forgetOlder(
     behind: readonly Behind[],
@@ -246,7 +256,7 @@ export function createRecovery({
     ]);
   }
 
-  /** Opens what a seal proves to be whole; returns the other partitions. */
+  /** Opens partitions whose seal proves that nothing was lost; returns the other partitions. */
   async function unseal(closed: readonly number[], runId: string): Promise<number[]> {
     if (closed.length === 0) return [];
     const rows = await askShards(closed, self, (pool, own) =>
@@ -281,7 +291,7 @@ export function createRecovery({
       if (tries > raceTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
       const rows = await askShards(closed, self, (pool, own) => pool.query<Seen>(seenIncarnations, [own]));
       const seen = new Map(rows.map((row) => [row.partition, row]));
-      // Asked after the look at the rows: who raised before it has applied by now, or is told apart below.
+      // Redis is asked after the rows were read: an earlier raise is applied by now, or shows in the statements below.
       const behind = await ask(closed, runId);
       const clean = await forgetOlder(behind, seen, runId);
       const raised = clean.length === 0 ? [] : await raise(clean, seen, runId);

@@ -1,7 +1,7 @@
 /**
- * After Postgres went back in time, writes to it again what Redis still holds of the journaled entities and what is newer than the
- * version to which Postgres went back. Rows are written as a flush would write them: an older image never replaces a newer one,
- * so that any number of flushers may do it, as often as they like, while journals are flushed.
+ * After Postgres was restored to an earlier state, writes to it again the journaled entities in Redis that are newer
+ * than its version. Rows are written as a flush would write them: an older image never replaces a newer one. Any
+ * number of flushers may therefore do it, any number of times, while journals are flushed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,7 +18,7 @@ import { journalTables } from './tables.js';
 import { type OnQuarantine, writeEntries, writeSequences } from './write.js';
 
 export interface RewriteOptions {
-  /** The database that went back. */
+  /** The database that was restored to an earlier state. */
   readonly pool: Pool;
   readonly shards: Shards;
   readonly connection: RedisServers;
@@ -26,11 +26,11 @@ export interface RewriteOptions {
   readonly onQuarantine: OnQuarantine;
 }
 
-/** What is written of one batch of keys. */
+/** Rows to write for one batch of keys. */
 interface Found {
   readonly entries: JournalEntry[];
   readonly sequences: SequenceChange[];
-  /** Bots whose queue knows of a version of their webhook. */
+  /** Bots whose queue has a version of their webhook settings. */
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
@@ -41,9 +41,9 @@ const nothing = Buffer.alloc(0);
 const messages = journalTables.find(({ kind }) => kind === 'msg') as (typeof journalTables)[number];
 const posts = journalTables.find(({ kind }) => kind === 'post') as (typeof journalTables)[number];
 
-/** `msg:12.5:7` of `{tag}:msg:12.5:7`. */
+/** Name of an entity in the journal: `msg:12.5:7` of the key `{tag}:msg:12.5:7`. */
 const entityOf = (key: string): string => key.slice(key.indexOf('}') + 2);
-/** `{tag}:msg:` of `{tag}:msg:12.5:7`. */
+/** Key prefix of an entity: `{tag}:msg:` of `{tag}:msg:12.5:7`. */
 const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 const numberIn = (fields: Fields, name: string): number => Number(String(fields[name] ?? '0'));
 
@@ -65,7 +65,7 @@ function messageEntry(partition: number, entity: string, record: Buffer): Journa
   return { partition, version: messageHeader(record).version, entity, image: record, state: '' };
 }
 
-/** How far the chat's sequence came, and its pin, at the version of its last change. */
+/** Adds the greatest message id of a chat, and its pin, at the version of the chat's last change. */
 function addChat(found: Found, partition: number, name: string, fields: Fields): void {
   const chat = parseChat(name);
   const version = numberIn(fields, 'v');
@@ -76,7 +76,7 @@ function addChat(found: Found, partition: number, name: string, fields: Fields):
   found.entries.push({ partition, version, entity: `pin:${name}`, image, state: '' });
 }
 
-/** Where a post stands and how many put which emoji on it. An emoji that nobody has any more counts none. */
+/** Adds the place of a post and its reaction counts. An emoji without reactions left counts 0. */
 async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Promise<void> {
   const [partition, number] = [partitionOfPost(id), postNumber(id)];
   const version = numberIn(fields, 'v');
@@ -100,7 +100,7 @@ async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Pr
   }
 }
 
-/** What those who acted lately have on a post, where Postgres has something else. */
+/** Adds the recent reactions on a post that differ from those in Postgres. */
 async function addReactions(
   found: Found,
   pool: Pool,
@@ -144,7 +144,7 @@ async function addReactions(
   for (const name of stored) add(name, nothing);
 }
 
-/** Reads keys of one server, and gathers what is newer than the partition's bound. */
+/** Reads keys of one server and gathers the entities that are newer than the partition's bound. */
 async function gatherKeys(
   pool: Pool,
   control: Pool,
@@ -181,7 +181,7 @@ async function gatherKeys(
   return found;
 }
 
-/** The partition's sequence of posts, which lies in no entity. */
+/** Writes the partition's sequence of posts, which belongs to no entity. */
 async function writePostNumber({ pool, connection, keys }: RewriteOptions, partition: number): Promise<void> {
   const [number, incarnation, version] =
     (await connection.at(partition)?.client.hmget(keys.meta(partition), 'post', 'post_inc', 'ver')) ?? [];
@@ -234,8 +234,8 @@ async function sweep(
 }
 
 /**
- * Writes again what is due of partitions that this process flushes. Returns the entities that were written. Errors: what Redis or
- * Postgres is unavailable with; then all of it is done again.
+ * Writes the entities that are due again, for partitions that this process flushes. Returns how many were written.
+ * Errors: those of Redis or Postgres; then all of it is repeated.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
   const { pool, shards, connection } = options;

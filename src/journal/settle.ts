@@ -1,4 +1,7 @@
-/** The step after a commit: what Postgres has leaves the journal, and may leave Redis once nobody touches it. */
+/**
+ * The step after a commit: entries that are in Postgres are removed from the journal, and their entities may leave
+ * Redis when unused.
+ */
 import { limits } from '../limits.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
@@ -9,7 +12,7 @@ import type { Written } from './write.js';
 interface Settled {
   readonly entities: string[];
   readonly versions: number[];
-  /** How many of them, from the first, leave Redis soon. */
+  /** How many of the entities, from the first, leave Redis soon. */
   brief: number;
 }
 
@@ -33,7 +36,10 @@ function add(
   to.set(partition, settled);
 }
 
-/** Entries that name their state. Superseded ones count as well: each may have been the last of its state. */
+/**
+ * Collects the state keys that entries name. Superseded entries count as well: each may have been the last of its
+ * state.
+ */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));
   if (named.length === 0) return named;
@@ -44,7 +50,7 @@ function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
 export interface SettleResult {
   /** Entries left in each journal that was settled. */
   readonly lengths: ReadonlyMap<number, number>;
-  /** Why the others were not. */
+  /** Errors of the partitions that were not settled. */
   readonly failures: ReadonlyMap<number, Error>;
 }
 
@@ -64,12 +70,12 @@ export async function settlePrefixes(
   const states = new Map<number, Settled>();
   for (const { table, key, entry, record } of written.changes) {
     if (!table.record) continue;
-    // A tombstone stays: Postgres may go back to before it.
+    // A tombstone stays in Redis, because Postgres may be restored to a state before it.
     const brief = record !== null && !budget.admits(key[0] as number, record.length);
     add(records, entry.partition, table.record(keys, key), entry.version, brief);
   }
   for (const { table, partition, key, version } of written.sequences) {
-    // A bisected batch has a sequence in several parts: only the greatest version can match.
+    // A batch that was written in parts has a sequence in several of them: only the greatest version can match.
     if (table.sequence?.state) add(states, partition, table.sequence.state(keys, key), version);
   }
   for (const { partition, state, version } of namedStates(prefixes, written)) {

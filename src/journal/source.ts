@@ -1,4 +1,4 @@
-/** Reads the starts of journals, a fair share of each, up to one batch: bounded in entries and in bytes. */
+/** Reads the starts of journals, an equal share of each, up to one batch that is bounded in entries and in bytes. */
 import { limits } from '../limits.js';
 import type { RedisServers } from '../redis/connection.js';
 import { unavailable } from '../redis/waiting.js';
@@ -19,12 +19,12 @@ function versionOf(id: Buffer): number {
   return version;
 }
 
-/** Whether a field has this name of one letter. */
+/** Whether a field name is this one letter. */
 const isNamed = (field: Buffer | undefined, letter: number): boolean =>
   field !== undefined && field.length === 1 && field[0] === letter;
 const [letterK, letterI, letterS] = [...Buffer.from('kis')] as [number, number, number];
 
-/** Entries that are not shaped like an entry of the journal keep their version and get no entity: quarantine. */
+/** Decodes an entry. A malformed one keeps its version and gets an empty entity, so that it goes to quarantine. */
 function decode(partition: number, [id, fields]: RawEntry): JournalEntry {
   const [k, name, i, image, s, state] = fields;
   const shaped =
@@ -52,26 +52,29 @@ async function readFrom(
   try {
     return await node.client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
   } catch (error) {
-    // The next read goes where the slot is now. While it is being moved, its journal waits.
+    // The next read follows the slot to its new server. While the slot migrates, its journal waits.
     servers.redirect(node, (error as Error).message);
     throw error;
   }
 }
 
 export interface ReadResult {
-  /** Of each partition that had entries. */
+  /** The prefixes read, one for each partition that had entries. */
   readonly prefixes: readonly JournalPrefix[];
-  /** Why some partitions could not be read, for instance because their server is away; the others were read. */
+  /**
+   * Error of the partitions that could not be read, for instance because their server is unavailable; the others were
+   * read.
+   */
   readonly failure: Error | null;
-  /** Partitions of which nothing was left to read. */
+  /** Partitions whose journal was read to its end. */
   readonly ends: readonly number[];
-  /** Whether the batch is full: there may be more to read at once. */
+  /** Whether the batch is full, so that more entries may be ready to read. */
   readonly full: boolean;
 }
 
 /**
- * Entries that the first round of a batch asks for, over all partitions; a partition always gives one. Nothing is known of
- * their size yet, so this bounds what a batch may hold beyond its bytes.
+ * Entries that the first round of a batch asks for, over all partitions; at least one per partition. The size of
+ * entries is unknown in that round, so this number bounds how far a batch may exceed its bytes.
  */
 const first_round_entries = 128;
 
@@ -79,11 +82,11 @@ const first_round_entries = 128;
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**
- * Reads each journal from its start, or behind the version that `after` names: what lies before it is being written
- * by the caller. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. It is read in rounds: each partition gives
- * an equal share, and those with more fill the next round. A round asks for as many entries as twice the mean size of those
- * before it allows, so that a batch of large records stays near `bytesMax`.
- * Errors: what Redis is unavailable with, where no partition can be read.
+ * Reads each journal from its start, or after the version in `after`: the caller is already writing the entries
+ * before it. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. It is read in rounds: each partition
+ * gives an equal share, and partitions with more entries fill the next round. A round asks for as many entries as fit
+ * if they have twice the mean size of those before, so that a batch of large records stays near `bytesMax`. Errors:
+ * those of Redis, if no partition can be read.
  */
 export async function readPrefixes(
   servers: RedisServers,

@@ -1,4 +1,4 @@
-/** How far write-behind has come, partition by partition: what `petrel doctor` prints. */
+/** How far the write-behind of each partition has come, as printed by `petrel doctor`. */
 import { type Pool, statement } from '../postgres/pool.js';
 import { holding, type Shards } from '../postgres/shards.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -6,21 +6,21 @@ import type { Keys } from '../store/core/keys.js';
 
 export interface PartitionState {
   readonly partition: number;
-  /** Entries in the journal. */
+  /** Number of entries in the journal. */
   readonly length: number;
-  /** Version of the oldest entry. */
+  /** Version of the oldest entry; null for an empty journal. */
   readonly first: number | null;
-  /** Last version that Redis handed out. */
+  /** Last version that Redis gave out. */
   readonly version: number;
   /** Journal entries above which changes are refused; 0 while the partition was never opened. */
   readonly highWater: number;
-  /** Bytes of the entries. */
+  /** Bytes of the entries in the journal. */
   readonly bytes: number;
-  /** The same bound in bytes. */
+  /** Journal bytes above which changes are refused. */
   readonly bytesMax: number;
-  /** Run id under which Redis hands out versions. */
+  /** Run id of the Redis that gives out versions of this partition. */
   readonly run: string | null;
-  /** What Postgres registered last, 0 for none. */
+  /** Incarnation that Postgres registered last; 0 for none. */
   readonly incarnation: number;
   /** Watermark: the greatest version that was read and is in Postgres or in quarantine. */
   readonly flushedVersion: number;
@@ -39,7 +39,7 @@ const partitionRows = statement(
   'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
 );
 
-/** Asks Redis and Postgres for the state of every partition. Errors: whatever either is unavailable with. */
+/** Reads the state of every partition from Redis and Postgres. Errors: `unavailable`, from either. */
 export async function journalState(options: {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
@@ -79,12 +79,15 @@ const quarantined = statement(
   'select count(*) as count from quarantine where partition = any($1::int[])',
 );
 
-/** Entries of these partitions that a database did not take. */
+/** Counts the entries of these partitions that are in quarantine. */
 export async function quarantinedIn(pool: Pool, partitions: readonly number[]): Promise<number> {
   return (await pool.query<{ count: number }>(quarantined, [partitions])).rows[0]?.count ?? 0;
 }
 
-/** When Redis was last found to have lost what Postgres had, in how many partitions, and the last write-behind before it. */
+/**
+ * The last time that Redis was found to have lost changes, the number of partitions concerned, and the last flush
+ * before it.
+ */
 export interface RedisLoss {
   readonly at: string;
   readonly partitions: number;
@@ -93,7 +96,7 @@ export interface RedisLoss {
 
 const redisLoss = statement('redis_loss', "select value from installation where name = 'redis_lost'");
 
-/** Null where it never was. */
+/** Returns the last loss of Redis; null if there was none. */
 export async function lastLoss(pool: Pool): Promise<RedisLoss | null> {
   const [row] = (await pool.query<{ value: string }>(redisLoss)).rows;
   return row === undefined ? null : (JSON.parse(row.value) as RedisLoss);

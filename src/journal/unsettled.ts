@@ -1,6 +1,6 @@
 /**
- * Partitions whose journal could not be settled, for instance because their slot is being moved. Each is set aside by itself
- * and read again from its start after a backoff; the others go on.
+ * Partitions whose journal could not be settled, for instance because their slot is migrating. Each is set aside
+ * separately and read again from its start after a backoff; the others continue.
  *
  * While a partition is set aside, its later prefixes that are in flight are not settled either: settling one trims
  * everything before it, and the entities of the prefix that failed would stay in Redis without a deadline.
@@ -13,7 +13,10 @@ export interface Unsettled {
   has(partition: number): boolean;
   /** Forgets the failures of partitions that were settled. */
   settled(partitions: Iterable<number>): void;
-  /** Takes back partitions whose backoff is over, but for those of which a prefix is in flight; returns them. */
+  /**
+   * Returns the partitions whose backoff is over and that have no prefix in flight, and no longer counts them as set
+   * aside.
+   */
   takeBack(isInFlight: (partition: number) => boolean): number[];
   /** Whether no partition is set aside. */
   isEmpty(): boolean;

@@ -1,38 +1,44 @@
-/** What flushers do in Postgres besides writing: rows that are past their age end, and days to come get their partition. */
+/**
+ * Postgres maintenance done by flushers: deletes rows that are past their age, and creates partitions for future
+ * days.
+ */
 import { type ByDay, daysAhead, failuresByDay, keepDays, messagesByDay } from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
 import { attemptAgeMs, type Holds, purgeTombstones } from './purge.js';
 
 const interval_ms = 60_000;
-/** What failed is tried again after this. */
+/** Delay before failed work is repeated. */
 const retry_ms = 5_000;
 
 export interface UpkeepOptions {
   readonly pool: Pool;
-  /** What the database holds now. */
+  /** Kinds of tables that the database holds now. */
   readonly holds: () => Holds;
   /** Setting AUDIT_DAYS. */
   readonly auditDays?: number;
   /** Setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
-  /** Told of every failure; the upkeep goes on by itself. */
+  /** Called with every failure; the upkeep continues without help. */
   readonly onError: (error: Error) => void;
 }
 
 export interface Upkeep {
   start(): void;
-  /** Begins nothing more; what runs ends by itself. */
+  /** Starts no more work; work in progress still completes. */
   stop(): void;
   stats(): {
-    /** Rows that ended. */
+    /** Number of rows deleted. */
     readonly purged: number;
-    /** Days to come that have a partition for failures of deliveries, and for messages; not a number before it has looked. */
+    /**
+     * Future days for which the tables of delivery failures and of messages have a partition; NaN before the first
+     * check.
+     */
     readonly daysAhead: number;
     readonly messageDaysAhead: number;
   };
 }
 
-/** Makes the upkeep; it does nothing before `start`. Any number of processes may keep one. */
+/** Creates the upkeep; it is idle until `start`. Any number of processes may run one. */
 export function createUpkeep({ pool, holds, auditDays, messageDays, onError }: UpkeepOptions): Upkeep {
   let purged = 0;
   const ahead = { delivery_failures: Number.NaN, messages: Number.NaN };
@@ -48,7 +54,7 @@ export function createUpkeep({ pool, holds, auditDays, messageDays, onError }: U
     }
   }
 
-  /** True when all was done. */
+  /** Reports a failure. Returns true if the work succeeded. */
   async function tried(work: Promise<void>): Promise<boolean> {
     try {
       await work;
@@ -62,7 +68,8 @@ export function createUpkeep({ pool, holds, auditDays, messageDays, onError }: U
   async function turn(): Promise<void> {
     let days = true;
     if (holds().sharded) {
-      // Retention drops those of messages: it looks first what hangs on them.
+      // Partitions of messages are dropped by the retention job, which first removes data that belongs to the
+      // messages.
       days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
       if (stopped) return;
       days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;

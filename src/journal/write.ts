@@ -1,4 +1,7 @@
-/** Writes a batch to Postgres in one transaction; what Postgres refuses for its data is found and put into quarantine. */
+/**
+ * Writes a batch to Postgres in one transaction. Entries that Postgres refuses because of their data are isolated and
+ * put into quarantine.
+ */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
 import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/messages/history.js';
 import { type Call, isDataError, type Pool, type Statement, statement } from '../postgres/pool.js';
@@ -13,13 +16,13 @@ import {
 } from './batch.js';
 import { type JournalTable, journalTables } from './tables.js';
 
-/** What Postgres has when a batch is committed, in these versions or later ones. */
+/** Changes that Postgres has after the commit of a batch, in these versions or later ones. */
 export interface Written {
   readonly changes: readonly Change[];
   readonly sequences: readonly SequenceChange[];
 }
 
-/** Changes as statements: what to send is made before it is the batch's turn, while the one before is written. */
+/** Changes with their statements, which are prepared while the previous batch is being written. */
 interface Encoded extends Written {
   readonly calls: readonly Call[];
 }
@@ -29,12 +32,12 @@ export interface PreparedBatch extends Encoded {
   readonly unreadable: readonly JournalEntry[];
 }
 
-/** Told of each entry that goes to quarantine: for a counter, a log line at level error, an alert. */
+/** Called for each entry that goes to quarantine: for a counter, a log line at level error, an alert. */
 export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-/** A day is sent as its number since 1970. */
+/** SQL that inserts newer versions. A day is sent as its number since 1970. */
 function upsert({ table, columns, dated }: JournalTable): Statement {
   const all = [...columns, ...(dated ? ['day'] : [])];
   const keys = all.join(', ');
@@ -67,7 +70,10 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
   );
 }
 
-/** Tombstones that tell no day, as programs before partitions by day journaled them: looked for in every partition. */
+/**
+ * SQL for tombstones without a day, which releases before partitions by day journaled. It looks for the row in every
+ * partition.
+ */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
   const n = columns.length;
@@ -112,7 +118,7 @@ function sequenceCall(table: JournalTable, found: readonly SequenceChange[]): Ca
   if (!statement) return null;
   const columns = table.sequence?.columns.length ?? 0;
   const values = [
-    // The key of a sequence ends in how far it came.
+    // The last key column of a sequence is its greatest value.
     ...Array.from({ length: columns + 1 }, (_, i) => keyColumn(found, i)),
     bigintArray(found.map(({ version }) => version)),
     bigintArray(found.map(({ incarnation }) => incarnation)),
@@ -156,7 +162,7 @@ function encode(changes: readonly Change[]): Encoded {
   return { changes, sequences: allSequences, calls };
 }
 
-/** Makes a batch of what was read of journals. */
+/** Prepares a batch from the entries read from journals. */
 export function prepareBatch(prefixes: readonly JournalPrefix[]): PreparedBatch {
   const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
   return { ...encode(changes), prefixes, unreadable };
@@ -185,11 +191,11 @@ const quarantineIn =
       entry.image,
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
-    // A batch that is written again finds its bad entries there already.
+    // If a batch is written again, its refused entries are in quarantine already.
     if (count > 0) onQuarantine(entry, reason);
   };
 
-/** Halves what is refused until the refused entry stands alone. */
+/** Halves a refused batch until each refused entry is alone, and puts those into quarantine. */
 async function bisect(pool: Pool, part: Encoded, quarantine: Quarantine): Promise<Written[]> {
   try {
     await pool.batch(part.calls);
@@ -206,7 +212,7 @@ async function bisect(pool: Pool, part: Encoded, quarantine: Quarantine): Promis
   }
 }
 
-/** Writes entities that are in no journal, the newest image of each. */
+/** Writes the newest image of each entity, outside of a batch of the journal. */
 export async function writeEntries(
   pool: Pool,
   entries: readonly JournalEntry[],
@@ -216,7 +222,7 @@ export async function writeEntries(
   if (changes.length > 0) await bisect(pool, encode(changes), quarantineIn(pool, onQuarantine));
 }
 
-/** Writes how far sequences of a table came. */
+/** Writes the greatest values of sequences of a table. */
 export async function writeSequences(
   pool: Pool,
   table: JournalTable,
@@ -227,9 +233,9 @@ export async function writeSequences(
 }
 
 /**
- * Writes a batch. When it returns, every entry is in its table (in its version or a later one) or in quarantine, and
- * may leave the journal. All of it lies in the shard of this pool. Errors: whatever is wrong with the database rather than with an entry; then the journals
- * must stay as they are, and the same batch can be written again.
+ * Writes a batch to the shard of this pool, which must hold all its partitions. When it returns, every entry is in
+ * its table (in its version or a later one) or in quarantine, and may leave the journal. Errors: any problem of the
+ * database rather than of an entry; then the journals must stay as they are, and the same batch can be written again.
  */
 export async function writeBatch(
   pool: Pool,
@@ -237,7 +243,7 @@ export async function writeBatch(
   onQuarantine: OnQuarantine,
   marks?: ControlMarks,
 ): Promise<Written> {
-  /** Redis learns of the commit before entries leave the journal. */
+  /** Commits, and reports the commit to Redis before entries leave the journal. */
   const commit = async (calls: readonly Call[]) => {
     if (marks === undefined) await pool.batch(calls);
     else await marks.note(await pool.batch<RaisedMark>(calls, raiseMark));

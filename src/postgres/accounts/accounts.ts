@@ -1,20 +1,20 @@
-/** Statements that end an account, and those by which the rest of it is removed step by step. */
+/** Statements that end an account, and those that remove its remaining data step by step. */
 import { noteAudit } from '../bots/audit.js';
 import { tellPerson } from '../bots/notices.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
 
-/** What ended with an account. */
+/** Bots and identities that ended together with an account. */
 export interface Ended {
-  /** bots that the person owned */
+  /** bots that the person owned, by id */
   readonly bots: readonly number[];
-  /** bots with whom the person had a direct chat */
+  /** bots that had a direct chat with the person, by id */
   readonly direct: readonly number[];
-  /** rows of identities that were theirs */
+  /** ids of the identity rows that were the person's */
   readonly identities: readonly number[];
 }
 
-/** What nobody else is shown. */
+/** Tables of data that is shown only to the person. */
 const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'read_marks'],
   ...['chat_invitations', 'stranger_adds', 'bot_creations'],
@@ -24,7 +24,7 @@ const onlyShownToThem = [
 const ids = async (sql: Sql, text: string, values: readonly unknown[]): Promise<number[]> =>
   (await sql.query<{ id: number }>(text, values)).map(({ id }) => id);
 
-/** Declines what the person was offered, as they would. */
+/** Declines all bot transfers that were offered to the person, as they could have done. */
 async function declineOffers(sql: Sql, user: number): Promise<void> {
   const offers = await sql.query<{ bot_id: number; from_id: number; username: string }>(
     `delete from bot_transfers t using bots b where b.id = t.bot_id and t.to_id = $1
@@ -38,9 +38,9 @@ async function declineOffers(sql: Sql, user: number): Promise<void> {
 }
 
 /**
- * Ends an account in one transaction: name, tokens, identities, bots and all that only this person is shown are gone, its
- * direct chats are closed to both sides, and what is left to be removed is noted. Nobody gets the username for `holdMs`.
- * Null when there is no such person, or no more.
+ * Ends an account in one transaction: removes the name, tokens, identities, bots and all data shown only to this
+ * person, closes direct chats to both sides, and records that the remaining data must be removed. Nobody can take the
+ * username for `holdMs`. Returns null when the person does not exist or the account has already ended.
  */
 export function endAccount(db: Database, user: number, holdMs: number): Promise<Ended | null> {
   return db.transaction(async (sql) => {
@@ -88,18 +88,19 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
   });
 }
 
-/** What became of a piece of work on what is left of an account. */
+/** Result of one step in the removal of an account's remaining data. */
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
-  /** when to go on, in ms from now; 0 for at once */
+  /** delay until the next step, in ms; 0 for at once */
   readonly restMs: number;
 }
 
 /**
- * Hands out what is left of one account, of `user` or of whichever waits longest, from the place that the last piece came to
- * (null for the first). One process at a time has an account in hand; one that dies leaves its place as it was. A piece must end
- * within limits.retention_piece_ms. Returns null when there was none.
+ * Runs `work` on the remaining data of one account, of `user` or of the one that waits longest, from where its last
+ * step stopped (null for the first step). One process at a time works on an account; a process that dies leaves that
+ * position unchanged. A step must end within limits.retention_piece_ms. Returns null when there was no account to
+ * remove.
  */
 export function takeRemoval<P>(
   db: Database,
@@ -126,7 +127,7 @@ export function takeRemoval<P>(
   });
 }
 
-/** Lets other accounts go first, since this one could not be worked on. */
+/** Postpones the removal of an account that cannot proceed, so that other accounts go first. */
 export async function putOff(sql: Sql, user: number, ms: number): Promise<void> {
   await sql.query(
     `update account_removals set next_at = clock_timestamp() + $2::bigint * interval '1 millisecond' where user_id = $1`,
@@ -134,7 +135,7 @@ export async function putOff(sql: Sql, user: number, ms: number): Promise<void> 
   );
 }
 
-/** Posts of these partitions on which a person has reactions in Postgres, behind one of them. */
+/** Posts of these partitions that have reactions of a person in Postgres, after the given post. */
 export function loadReactedPosts(
   sql: Sql,
   user: number,
@@ -151,7 +152,7 @@ export function loadReactedPosts(
   );
 }
 
-/** The external id of a person who is no more, while it is still needed. */
+/** The external id of a deleted person, while the removal still needs it. */
 export async function loadExternalId(sql: Sql, user: number): Promise<string> {
   const [row] = await sql.query<{ external_id: string }>('select external_id from users where id = $1', [
     user,
@@ -159,7 +160,7 @@ export async function loadExternalId(sql: Sql, user: number): Promise<string> {
   return row?.external_id ?? '';
 }
 
-/** Groups and channels in which a person ever was, above one of them. */
+/** Groups and channels that a person is or was in, with ids greater than `after`. */
 export function loadChatsOfMember(sql: Sql, user: number, after: number, limit: number): Promise<number[]> {
   return ids(
     sql,
@@ -168,20 +169,20 @@ export function loadChatsOfMember(sql: Sql, user: number, after: number, limit: 
   );
 }
 
-/** The first bot with whom a person still has a direct chat. */
+/** The first bot that still has a direct chat with a person. */
 export const loadDirectBots = (sql: Sql, user: number): Promise<number[]> =>
   ids(sql, 'select bot_id as id from direct_chats where user_id = $1 order by bot_id limit 1', [user]);
 
-/** Removes a direct chat that has no message any more. */
+/** Removes a direct chat that has no messages left. */
 export async function removeDirectChat(sql: Sql, bot: number, user: number): Promise<void> {
   await sql.query('delete from member_events where chat_id = $1 and user_id = $2', [bot, user]);
   await sql.query('delete from direct_chats where bot_id = $1 and user_id = $2', [bot, user]);
 }
 
-/** The last of a person: nothing but the bare id is left. */
+/** Removes the last data of a person; only the id remains. */
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.query('delete from chat_members where member_id = $1', [user]);
-  // What was noted by calls that were under way when the account ended.
+  // Calls that were running when the account ended may have added rows.
   for (const table of [...onlyShownToThem, 'user_tokens'])
     await sql.query(`delete from ${table} where user_id = $1`, [user]);
   await sql.query('update users set external_id = gen_random_uuid() where id = $1', [user]);

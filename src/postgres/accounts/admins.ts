@@ -1,19 +1,19 @@
-/** Statements on the tokens of administrators and on the log of their calls. */
+/** Statements on administrators' tokens and on the log of their calls. */
 import { type Database, isDuplicate, one, type Sql } from '../sql.js';
 
 export interface AdminTokenRow {
   readonly id: number;
   readonly name: string;
-  /** s */
+  /** Unix time in s */
   readonly created_at: number;
-  /** s; null for one that does not expire */
+  /** Unix time in s; null for a token that does not expire */
   readonly expires_at: number | null;
 }
 
 const tokenColumns = `id, name, extract(epoch from created_at)::bigint as created_at,
   extract(epoch from expires_at)::bigint as expires_at`;
 
-/** The token that is valid now under a fingerprint. */
+/** Finds the valid token with this fingerprint. */
 export async function findAdminToken(sql: Sql, fingerprint: Buffer): Promise<AdminTokenRow | null> {
   const [row] = await sql.query<AdminTokenRow>(
     `select ${tokenColumns} from admin_tokens
@@ -25,13 +25,13 @@ export async function findAdminToken(sql: Sql, fingerprint: Buffer): Promise<Adm
 
 export interface NewAdminToken {
   readonly name: string;
-  /** Null for one that does not expire. */
+  /** Days until the token expires; null for a token that does not expire. */
   readonly days: number | null;
-  /** The fingerprint of the token with an id. */
+  /** Computes the fingerprint of the token with the given id. */
   readonly fingerprintOf: (id: number) => Buffer;
 }
 
-/** Adds a token and returns its id; `taken` where another has the name, `full` where there are `max`. */
+/** Adds a token and returns its id; `taken` if another token has the name, `full` if there are `max` tokens. */
 export function addAdminToken(
   db: Database,
   { name, days, fingerprintOf }: NewAdminToken,
@@ -62,16 +62,16 @@ export function addAdminToken(
 export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.query(`select ${tokenColumns} from admin_tokens order by name`);
 
-/** False when there is no such token. */
+/** Removes a token. Returns false when there is no token of this name. */
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
-  // In a transaction, so that Redis learns of it.
+  // Runs in a transaction, so that Redis learns of the change.
   return db.transaction(async (sql) => {
     const rows = await sql.query('delete from admin_tokens where name = $1 returning 1', [name]);
     return rows.length > 0;
   });
 }
 
-/** Who called what, from where. None of the texts holds a token. */
+/** A call of an administrator. None of its texts may contain a token. */
 export interface AdminCall {
   /** Name of the token. */
   readonly token: string;
@@ -82,16 +82,16 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** s; of the first of calls that are alike */
+  /** Unix time in s; for a group of equal calls, the time of the first */
   readonly at: number;
-  /** Status of the answer; null for a change whose end is not known. */
+  /** HTTP status of the response; null for a change whose outcome is not known. */
   readonly status: number | null;
   readonly times: number;
 }
 
 const texts = ({ token, action, target, address }: AdminCall) => [token, action, target, address];
 
-/** Notes a change that is about to be made; returns the id of the entry. */
+/** Logs a change before it is made; returns the id of the entry. */
 export async function beginAdminCall(sql: Sql, call: AdminCall): Promise<number> {
   const { id } = await one<{ id: number }>(
     sql,
@@ -105,7 +105,7 @@ export async function endAdminCall(sql: Sql, id: number, status: number): Promis
   await sql.query('update admin_calls set status = $2 where id = $1', [id, status]);
 }
 
-/** Notes a call that changed nothing. Those alike of one hour are one entry. */
+/** Logs a call that changed nothing. Equal calls within an hour share one entry. */
 export async function countAdminCall(sql: Sql, call: AdminCall, status: number): Promise<void> {
   await sql.query(
     `insert into admin_calls (token, action, target, address, status, hour)
@@ -116,7 +116,7 @@ export async function countAdminCall(sql: Sql, call: AdminCall, status: number):
   );
 }
 
-/** Entries below an id, newest first. */
+/** Log entries with ids below `before`, newest first. */
 export const listAdminCalls = (sql: Sql, before: number, limit: number): Promise<AdminCallRow[]> =>
   sql.query(
     `select id, extract(epoch from at)::bigint as at, token, action, target, address, status, times

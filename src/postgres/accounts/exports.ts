@@ -1,10 +1,10 @@
-/** Statements on what a person is handed of themselves: page by page, in the order of keys. */
+/** Statements that read a person's data for its export: page by page, ordered by key. */
 
 import type { Notice } from '../bots/notices.js';
 import type { MemberStatus } from '../chats/chats.js';
 import type { Sql } from '../sql.js';
 
-/** How far the person has read a chat, as they name it; undefined where they never told. */
+/** The last message that the person has read in a chat; undefined if no read mark is stored. */
 export async function loadReadMark(sql: Sql, user: number, chat: number): Promise<number | undefined> {
   const [row] = await sql.query<{ message_id: number }>(
     'select message_id from read_marks where user_id = $1 and chat_id = $2',
@@ -16,7 +16,7 @@ export async function loadReadMark(sql: Sql, user: number, chat: number): Promis
 export interface PersonFacts {
   /** Unix time in seconds */
   readonly created_at: number;
-  /** what identity providers call the person */
+  /** the person's names at identity providers */
   readonly identities: ReadonlyArray<{ readonly issuer: string; readonly subject: string }>;
 }
 
@@ -41,7 +41,7 @@ export interface NoticeFact {
   readonly at: number;
 }
 
-/** Notices to a person, above one of them. */
+/** Notices to a person with ids greater than `after`. */
 export function loadNotices(sql: Sql, user: number, after: number, limit: number): Promise<NoticeFact[]> {
   return sql.query<NoticeFact>(
     `select id, notice, extract(epoch from created_at)::bigint as at from notices
@@ -57,7 +57,7 @@ export interface ReactionFact {
   readonly record: Buffer;
 }
 
-/** What a person put on posts of these partitions, behind one of these. */
+/** Reactions of a person on posts of these partitions, after the given reaction. */
 export function loadReactions(
   sql: Sql,
   user: number,
@@ -80,7 +80,7 @@ export interface MembershipFact {
   readonly rights: Readonly<Record<string, boolean>>;
 }
 
-/** Groups and channels in which a person is or was, behind one of them. */
+/** Groups and channels that a person is or was in, with ids greater than `after`. */
 export function loadMembershipFacts(
   sql: Sql,
   user: number,

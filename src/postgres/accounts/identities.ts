@@ -1,4 +1,4 @@
-/** Statements on people whom an identity provider knows by a name of its own, the subject. */
+/** Statements on identities: people as identity providers name them, each by an issuer and a subject. */
 import { ApiError, fail } from '../../errors.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
 import { insertUser, type NewUser } from './users.js';
@@ -7,7 +7,7 @@ export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** null for one that belongs to nobody any more */
+  /** null for an identity that no longer belongs to anybody */
   readonly user_id: number | null;
   readonly version: number;
 }
@@ -45,7 +45,7 @@ async function release(
   return rows.map(({ subject }) => subject);
 }
 
-/** Takes a subject for a person within a transaction. Error: `subject_taken`. */
+/** Links a subject to a person within a transaction. Error: `subject_taken`. */
 export async function takeSubject(sql: Sql, issuer: string, user: number, subject: string): Promise<void> {
   const [taken] = await sql.query<{ id: number }>(
     `insert into user_identities (issuer, subject, user_id) values ($1, $2, $3)
@@ -59,7 +59,7 @@ export async function takeSubject(sql: Sql, issuer: string, user: number, subjec
 }
 
 /**
- * Makes a subject that of a person, in place of the one they had of this issuer; null takes it away. Returns the former
+ * Links a subject to a person, in place of their former subject of this issuer; null only unlinks. Returns the former
  * subjects, or null when there is no such person. Error: `subject_taken`.
  */
 export function setSubject(
@@ -75,13 +75,16 @@ export function setSubject(
     if (people.length === 0) return null;
     const former = await release(sql, issuer, user, subject);
     if (subject !== null) await takeSubject(sql, issuer, user, subject);
-    // What nodes remember of tokens of the former subject goes with the person's.
+    // Makes nodes forget the person, and with them the cached tokens of the former subject.
     await noteStale(sql, [['user', user]]);
     return former;
   });
 }
 
-/** The person of a subject, made if there is none; of several calls one makes it. A username that cannot be had is left out. */
+/**
+ * Returns the person of a subject; creates one if there is none. Concurrent calls create only one. A username that is
+ * not available is left out.
+ */
 export function createForSubject(
   db: Database,
   issuer: string,
@@ -89,7 +92,7 @@ export function createForSubject(
   user: NewUser,
 ): Promise<number> {
   return db.transaction(async (sql) => {
-    // Whoever comes at the same time waits for this row.
+    // Concurrent calls for one subject wait for this row.
     const identity = await one<{ id: number; user_id: number | null }>(
       sql,
       `insert into user_identities (issuer, subject) values ($1, $2)

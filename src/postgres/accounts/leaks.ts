@@ -1,34 +1,35 @@
-/** Statements on tokens that were found in public, and on tokens that were valid once. */
+/** Statements on tokens that were found in public, and on former tokens. */
 import { limits } from '../../limits.js';
 import { type Database, one, type Sql } from '../sql.js';
 
-/** A token that somebody found, by whose it would be. */
+/** A token that somebody found, with the bot or person whose it would be. */
 export interface FoundToken {
-  /** which one it is of those that were found */
+  /** its index among the tokens that were found */
   readonly at: number;
   readonly id: number;
   readonly hmac: Buffer;
-  /** where, without tokens */
+  /** where it was found; contains no tokens */
   readonly place: string;
 }
 
-/** What became of tokens that were found. */
+/** The found tokens that were valid, and the outbox rows of their copies. */
 export interface Ended {
-  /** which tokens were valid until now, or, of bots, were blocked before */
+  /** indexes of the tokens that were valid until now; for bots also of those blocked before */
   readonly hits: readonly number[];
-  /** rows of the outbox that name the copies which are stale */
+  /** outbox rows that name the stale copies */
   readonly outbox: readonly number[];
 }
 
 /**
- * Those of a large report are told one after the other, so that the conversations of others with the management bot, and the
- * calls of other clients, are not held up.
+ * Delays between the notices of one report, so that a large report delays neither the management bot's conversations
+ * with other people nor other clients' calls.
  */
 const dueAt = `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`;
 
 /**
- * What is noted with the tokens that end, `ended` being the change: what leaked, what people are told, what the audit log shows
- * and which copies are stale. One statement, however many there are; none of its parts joins another, so that no plan is slow.
+ * SQL that records leaked tokens when they end, `ended` being the change: the leaks, notices to people, audit entries
+ * and stale copies. It is one statement for any number of tokens; none of its parts joins another, so that no plan is
+ * slow.
  */
 const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
   `with ended as (${ended}), noted as (
@@ -67,7 +68,10 @@ const idsOf = (found: readonly FoundToken[]) => found.map(({ id }) => id);
 const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
-/** Blocks those that are live tokens of bots. Returns them with those that were blocked before. Each token is given once. */
+/**
+ * Blocks the found tokens that are live tokens of bots. Returns them together with those blocked before. Each token
+ * must be given once.
+ */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
   return db.transaction(async (sql) => {
     const held = await sql.query<{ readonly at: number; readonly fresh: boolean }>(
@@ -77,14 +81,14 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
       [atsOf(found), idsOf(found), hmacsOf(found)],
     );
     const live = new Set(held.flatMap(({ at, fresh }) => (fresh ? [at] : [])));
-    // Of a token that is looked up under several peppers any one names its bot.
+    // A token that is looked up under several peppers has several entries: the first live one names its bot.
     const ended = found.filter(({ at }) => live.delete(at));
     const { outbox } = await one<Ended>(sql, endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)]);
     return { hits: held.map(({ at }) => at), outbox };
   });
 }
 
-/** Removes those that are live tokens of people, and returns them. Each token is given once. */
+/** Removes the found tokens that are live tokens of people, and returns them. Each token must be given once. */
 export function removeLeakedUserTokens(
   db: Database,
   found: readonly FoundToken[],
@@ -94,7 +98,7 @@ export function removeLeakedUserTokens(
   return db.transaction((sql) => one<Ended>(sql, endUserTokens, values));
 }
 
-/** Those of these lookup values under which a token was valid once, base64. */
+/** The lookup values, in base64, under which a token was once valid. */
 export async function loadFormer(
   sql: Sql,
   found: ReadonlyArray<Pick<FoundToken, 'hmac'>>,
@@ -106,7 +110,7 @@ export async function loadFormer(
   return new Set(rows.map(({ hmac }) => hmac));
 }
 
-/** Whether a token is or was found under one of these lookup values, blocked ones too. */
+/** Whether a token, live, blocked or former, is stored under one of these lookup values. */
 export async function hasExisted(sql: Sql, hmacs: readonly Buffer[]): Promise<boolean> {
   const rows = await sql.query(
     `select 1 from bots where token_hmac = any($1::bytea[])
@@ -117,7 +121,7 @@ export async function hasExisted(sql: Sql, hmacs: readonly Buffer[]): Promise<bo
   return rows.length > 0;
 }
 
-/** Strikes copies off that are refreshed and revoked. */
+/** Removes outbox rows after their copies were refreshed and revoked. */
 export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Promise<void> {
   if (outbox.length === 0) return;
   await sql.query('delete from control_outbox where id = any($1::bigint[])', [outbox]);
@@ -126,18 +130,18 @@ export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Pro
 export interface LeakRow {
   readonly id: number;
   readonly bot_id: number | null;
-  /** of a bot that is there */
+  /** null when the bot no longer exists */
   readonly username: string | null;
   readonly user_id: number | null;
-  /** ms */
+  /** Unix time in ms */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;
-  /** the bot has had no new token since */
+  /** whether the bot has had no new token since */
   readonly blocked: boolean;
 }
 
-/** Leaks before an id, the latest first. */
+/** Leaks with ids below `before`, the latest first. */
 export function listLeaks(sql: Sql, before: number, limit: number): Promise<LeakRow[]> {
   return sql.query<LeakRow>(
     `select l.id, l.bot_id, b.username, l.user_id, (extract(epoch from l.found_at) * 1000)::bigint as found_at,

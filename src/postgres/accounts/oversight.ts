@@ -1,10 +1,10 @@
-/** Statements by which operators suspend bots and people and reserve usernames (behaviour §14). */
+/** Statements that operators use to suspend bots and people and to reserve usernames (behaviour §14). */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { takeName } from './users.js';
 
-/** Suspends a bot, or no longer. Error: `bot_not_found`. */
+/** Suspends a bot, or ends its suspension. Error: `bot_not_found`. */
 export function suspendBot(db: Database, bot: number, suspended: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query<{ was: boolean }>(
@@ -16,7 +16,7 @@ export function suspendBot(db: Database, bot: number, suspended: boolean): Promi
     );
     const [row] = rows;
     if (row === undefined) return fail('bot_not_found');
-    // Its deliveries switch by the version of the webhook.
+    // A new version of the webhook makes the queue apply the suspension to deliveries.
     await sql.query("update webhooks set version = nextval('control_versions') where bot_id = $1", [bot]);
     if (row.was !== suspended)
       await noteAudit(sql, bot, { type: 'operator' }, suspended ? 'suspended' : 'unsuspended');
@@ -28,7 +28,7 @@ export function suspendBot(db: Database, bot: number, suspended: boolean): Promi
   });
 }
 
-/** Suspends a person, or no longer. Error: `user_not_found`. */
+/** Suspends a person, or ends the suspension. Error: `user_not_found`. */
 export function suspendUser(db: Database, user: number, suspended: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
@@ -42,10 +42,10 @@ export function suspendUser(db: Database, user: number, suspended: boolean): Pro
   });
 }
 
-/** Whose a username is that nobody may take. */
+/** Owner id of usernames that nobody may take. */
 const reserved = 0;
 
-/** Keeps a username from everybody. Error: `username_taken`. */
+/** Reserves a username, so that nobody can take it. Error: `username_taken`. */
 export function reserveName(db: Database, username: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [row] = await sql.query('select 1 from names where name = lower($1) and owner = $2', [
@@ -57,7 +57,7 @@ export function reserveName(db: Database, username: string): Promise<boolean> {
   });
 }
 
-/** Error: `username_not_reserved`. */
+/** Ends the reservation of a username. Error: `username_not_reserved`. */
 export function releaseName(db: Database, username: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query('delete from names where name = lower($1) and owner = $2 returning 1', [
@@ -69,7 +69,7 @@ export function releaseName(db: Database, username: string): Promise<boolean> {
   });
 }
 
-/** Usernames that are kept from everybody, behind one of them. */
+/** Reserved usernames after the given one, in alphabetical order. */
 export async function loadReserved(sql: Sql, after: string, limit: number): Promise<string[]> {
   const rows = await sql.query<{ name: string }>(
     'select name from names where owner = $1 and name > $2 order by name limit $3',

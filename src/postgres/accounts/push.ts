@@ -1,4 +1,4 @@
-/** Statements on the browsers that people are notified in, and on what they are to be notified of. */
+/** Statements on push subscriptions, one per browser, and on pending push notifications. */
 import { bigintArray } from '../arrays.js';
 import type { Database, Sql } from '../sql.js';
 import { lockPerson } from './users.js';
@@ -10,7 +10,10 @@ export interface SubscriptionKeys {
   readonly auth: Buffer;
 }
 
-/** Adds a browser to a person; one that was another's becomes theirs. Past `max` the oldest goes. Error: `unauthorized`. */
+/**
+ * Registers a person's browser; one registered for somebody else becomes theirs. Above `max` the oldest is removed.
+ * Error: `unauthorized`.
+ */
 export function putSubscription(
   db: Database,
   user: number,
@@ -19,7 +22,7 @@ export function putSubscription(
   max: number,
 ): Promise<void> {
   return db.transaction(async (sql) => {
-    // Whoever adds one at the same time waits here.
+    // Concurrent registrations of one person wait here.
     await lockPerson(sql, user);
     await sql.query(
       `insert into push_subscriptions (user_id, endpoint, p256dh, auth, token_id)
@@ -46,7 +49,7 @@ export interface SubscriptionFact {
   readonly created_at: number;
 }
 
-/** Browsers of a person, the oldest first: a few. */
+/** Browsers of a person, the oldest first; a person has at most a few. */
 export function loadSubscriptions(sql: Sql, user: number): Promise<SubscriptionFact[]> {
   return sql.query<SubscriptionFact>(
     `select endpoint, extract(epoch from created_at)::bigint as created_at
@@ -55,15 +58,15 @@ export function loadSubscriptions(sql: Sql, user: number): Promise<SubscriptionF
   );
 }
 
-/** Whether anybody is to be notified at all. */
+/** Whether anybody has a push subscription. */
 export async function anySubscription(sql: Sql): Promise<boolean> {
   return (await sql.query('select 1 from push_subscriptions limit 1')).length > 0;
 }
 
-/** The newest message of a chat that people may be told of. */
+/** The newest message of a chat for push notifications. */
 export interface NotedMessage {
   readonly chat: number;
-  /** of a direct chat its person, else 0 */
+  /** the person of a direct chat; 0 for groups and channels */
   readonly user: number;
   readonly message: number;
   readonly sender: number;
@@ -77,9 +80,10 @@ export interface NoteBounds {
 }
 
 /**
- * Notes who is to be told of messages: the people of their chats with a browser, but for the sender and those who muted the
- * chat, up to `recipientsMax` a message and `dueMax` in all. Who waits to be told of a chat already is told of the newest alone, no
- * later than before; and of one chat not again within `gapMs`. A message that was noted before changes nothing.
+ * Schedules notifications of messages to the people of their chats who have a browser, except the sender and people
+ * who muted the chat: at most `recipientsMax` per message and `dueMax` in all. A person with a scheduled notification
+ * of a chat gets it at the same time, but about the newest message. One chat notifies a person at most once in
+ * `gapMs`. A message that was scheduled before changes nothing.
  */
 export async function noteDue(
   sql: Sql,
@@ -127,7 +131,10 @@ export interface DueRow {
   readonly message_id: number;
 }
 
-/** Hands out what is due, the longest due first: each to one process, once. Who dies with it loses it. */
+/**
+ * Takes notifications that are due, the longest due first, each for one process only. They are lost if that process
+ * dies.
+ */
 export function takeDue(sql: Sql, limit: number): Promise<DueRow[]> {
   return sql.query<DueRow>(
     `with due as (
@@ -140,7 +147,7 @@ export function takeDue(sql: Sql, limit: number): Promise<DueRow[]> {
   );
 }
 
-/** How long until something is due, in ms; null when nothing is noted. */
+/** Time until the next notification is due, in ms; null when none is scheduled. */
 export async function untilDue(sql: Sql): Promise<number | null> {
   const [row] = await sql.query<{ ms: number | null }>(
     `select (extract(epoch from min(due_at) - clock_timestamp()) * 1000)::float8 as ms
@@ -150,7 +157,7 @@ export async function untilDue(sql: Sql): Promise<number | null> {
   return row?.ms ?? null;
 }
 
-/** Notes that people are told now. */
+/** Records that these people are notified now. */
 export async function noteTold(sql: Sql, told: readonly DueRow[]): Promise<void> {
   await sql.query(
     `update push_due p set pushed_at = now() from unnest($1::bigint[], $2::bigint[]) as t (user_id, chat_id)
@@ -160,13 +167,15 @@ export async function noteTold(sql: Sql, told: readonly DueRow[]): Promise<void>
 }
 
 export interface Addressee extends DueRow, SubscriptionKeys {
-  /** of the subscription */
+  /** id of the subscription */
   readonly id: number;
   readonly language_code: string | null;
 }
 
-/** A row for each browser of those who are still to be told: who read the message, muted or left the chat meanwhile, or was
- * suspended, has none. */
+/**
+ * One row for each browser to notify. People have none if they meanwhile read the message, muted or left the chat, or
+ * were suspended.
+ */
 export function loadAddressees(sql: Sql, due: readonly DueRow[]): Promise<Addressee[]> {
   return sql.query<Addressee>(
     `select p.user_id, p.chat_id, p.message_id, u.language_code, s.id, s.endpoint, s.p256dh, s.auth
@@ -187,12 +196,15 @@ export function loadAddressees(sql: Sql, due: readonly DueRow[]): Promise<Addres
   );
 }
 
-/** Removes a browser that its push service no longer knows. One that was put anew meanwhile has the same address and goes too. */
+/**
+ * Removes a browser that its push service no longer knows. A browser registered again meanwhile keeps its row, so it
+ * is removed too.
+ */
 export async function dropSubscription(sql: Sql, id: number): Promise<void> {
   await sql.query('delete from push_subscriptions where id = $1', [id]);
 }
 
-/** Counts failures in a row; at `max` the browser is removed. A success (`failed` false) begins anew. */
+/** Counts consecutive failures; at `max` the browser is removed. A success (`failed` false) resets the count. */
 export async function countFailure(sql: Sql, id: number, failed: boolean, max: number): Promise<void> {
   if (!failed) {
     await sql.query('update push_subscriptions set failures = 0 where id = $1 and failures > 0', [id]);
@@ -207,7 +219,7 @@ export async function countFailure(sql: Sql, id: number, failed: boolean, max: n
   );
 }
 
-/** Forgets what was noted longer ago than `ageMs`, told or not. */
+/** Deletes notifications that were scheduled longer ago than `ageMs`, sent or not. */
 export async function purgeDue(sql: Sql, ageMs: number): Promise<void> {
   await sql.query(`delete from push_due where noted_at < now() - $1::bigint * interval '1 millisecond'`, [
     ageMs,

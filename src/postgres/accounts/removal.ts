@@ -1,10 +1,10 @@
-/** Statements that end a bot. Its row stays, nobody's, for those who read what it wrote. */
+/** Statements that delete a bot. Its row stays without an owner, for people who read the bot's messages. */
 import { noteAudit } from '../bots/audit.js';
 import { lockOwned } from '../bots/ownership.js';
 import { releasePictures } from '../bots/pictures.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
 
-/** Ends bots within a transaction that has locked them; nobody can take their usernames for `holdMs`. */
+/** Deletes bots within a transaction that has locked them; nobody can take their usernames for `holdMs`. */
 export async function endBots(
   sql: Sql,
   bots: readonly number[],
@@ -41,7 +41,7 @@ export async function endBots(
   );
 }
 
-/** Ends a bot of `owner`; nobody can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
+/** Deletes a bot of `owner`; nobody can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
 export function deleteBot(db: Database, bot: number, owner: number, holdMs: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     await lockOwned(sql, bot, owner);
@@ -50,7 +50,7 @@ export function deleteBot(db: Database, bot: number, owner: number, holdMs: numb
   });
 }
 
-/** The version under which a deleted bot lets nobody write. Null for any other bot. */
+/** The version of the change that closed a deleted bot to all writers. Null for any other bot. */
 export async function loadGone(sql: Sql, bot: number): Promise<{ readonly version: number } | null> {
   const [row] = await sql.query<{ version: number }>(
     'select write_version as version from bots where id = $1 and deleted_at is not null',
@@ -59,5 +59,5 @@ export async function loadGone(sql: Sql, bot: number): Promise<{ readonly versio
   return row ?? null;
 }
 
-/** Has the sweep go on with what follows. */
+/** Makes the sweep continue with the next step of a bot's removal. */
 export const askAgain = (sql: Sql, bot: number): Promise<void> => noteStale(sql, [['bot_gone', bot]]);

@@ -1,7 +1,7 @@
-/** Statements that put what is sealed under new keys, and lookup values under a new pepper. */
+/** Statements that re-encrypt stored secrets under new keys, and move lookup values to a new pepper. */
 import { type Database, one, type Sql } from '../sql.js';
 
-/** A copy in Redis that a batch has made stale: its row in the outbox, to strike off once it is refreshed. */
+/** A copy in Redis that a batch has made stale, with its outbox row, which is removed once the copy is refreshed. */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -13,7 +13,7 @@ export interface BotBox {
   readonly token_hmac: Buffer;
 }
 
-/** Tokens of bots behind an id, in the order of their ids. */
+/** Encrypted tokens of bots with ids greater than `after`, ordered by id. */
 export function listBotBoxes(sql: Sql, after: number, limit: number): Promise<BotBox[]> {
   return sql.query(
     'select id, token_box, token_hmac from bots where id > $1 and token_box is not null order by id limit $2',
@@ -21,7 +21,7 @@ export function listBotBoxes(sql: Sql, after: number, limit: number): Promise<Bo
   );
 }
 
-/** Of `subject` in the outbox; the sweep refreshes them if this process dies. */
+/** Adds outbox rows of the given subject for stale copies; the sweep refreshes the copies if this process dies. */
 async function noteCopies(sql: Sql, subject: string, ids: readonly number[]): Promise<StaleCopy[]> {
   const rows = await sql.query<{ id: number; subject_id: number }>(
     `insert into control_outbox (subject, subject_id) select $1, unnest($2::bigint[]) returning id, subject_id`,
@@ -36,7 +36,7 @@ export interface BotBoxChange {
   readonly hmac: Buffer;
 }
 
-/** Changes bots whose token is still the one that was read, and returns the copies in Redis that this made stale. */
+/** Changes bots whose token is still the one that was read, and returns the copies in Redis that became stale. */
 export function replaceBotBoxes(
   db: Database,
   changes: readonly BotBoxChange[],
@@ -73,7 +73,7 @@ export interface WebhookBoxes {
   readonly former_signing_box: Buffer | null;
 }
 
-/** What is sealed of webhooks of bots behind an id, in the order of their ids. */
+/** Encrypted webhook fields of bots with ids greater than `after`, ordered by bot id. */
 export function listWebhookBoxes(sql: Sql, after: number, limit: number): Promise<WebhookBoxes[]> {
   return sql.query(
     `select bot_id, url_box, secret_box, signing_box, former_signing_box from webhooks
@@ -87,7 +87,7 @@ export interface WebhookBoxesChange {
   readonly next: WebhookBoxes;
 }
 
-/** Changes webhooks of which nothing has changed since they were read; returns the copies in Redis that this made stale. */
+/** Changes webhooks whose encrypted fields are still as read; returns the copies in Redis that became stale. */
 export function replaceWebhookBoxes(
   db: Database,
   changes: readonly WebhookBoxesChange[],
@@ -127,7 +127,7 @@ export function replaceWebhookBoxes(
   });
 }
 
-/** Strikes off copies that are refreshed. */
+/** Removes outbox rows of copies that were refreshed. */
 export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise<void> {
   if (copies.length === 0) return;
   await sql.query('delete from control_outbox where id = any($1::bigint[])', [
@@ -135,13 +135,16 @@ export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise
   ]);
 }
 
-/** Every column that holds boxes. A test compares it with the schema. */
+/** Every column with encrypted values. A test compares this with the schema. */
 export const boxColumns = {
   bots: ['token_box'],
   webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box'],
 } as const;
 
-/** How many boxes in Postgres are under other keys than `key`, and how many copies wait that may hold some. */
+/**
+ * Counts the values in Postgres that are encrypted under another key than `key`, and the pending copies that may
+ * contain such values.
+ */
 export async function countFormer(
   sql: Sql,
   key: string,
@@ -160,13 +163,13 @@ export async function countFormer(
   );
 }
 
-/** Keys under which something may be sealed, the pepper of lookup values, and the like: what all nodes agree on. */
+/** Values on which all nodes must agree, such as the ids of keys in use and the check value of the pepper. */
 export async function readInstallation(sql: Sql): Promise<Map<string, string>> {
   const rows = await sql.query<{ name: string; value: string }>('select name, value from installation');
   return new Map(rows.map(({ name, value }) => [name, value]));
 }
 
-/** Notes what is not noted yet. */
+/** Stores values whose names are not stored yet. */
 export async function noteInstallation(sql: Sql, values: ReadonlyMap<string, string>): Promise<void> {
   await sql.query(
     'insert into installation (name, value) select * from unnest($1::text[], $2::text[]) on conflict do nothing',
@@ -174,7 +177,7 @@ export async function noteInstallation(sql: Sql, values: ReadonlyMap<string, str
   );
 }
 
-/** Replaces a value that is still what it was. */
+/** Replaces a value if it is still `was`. Returns whether it was replaced. */
 export async function replaceInstallation(
   sql: Sql,
   name: string,
@@ -188,7 +191,7 @@ export async function replaceInstallation(
   return rows.length > 0;
 }
 
-/** Nothing is sealed under these keys any more: nodes may be without them. */
+/** Records that nothing is encrypted under these keys any more, so that nodes may run without them. */
 export async function retireKeys(sql: Sql, ids: readonly string[]): Promise<void> {
   await sql.query('delete from installation where name = any($1::text[])', [
     ids.map((id) => `TOKEN_KEYS ${id}`),
@@ -196,8 +199,8 @@ export async function retireKeys(sql: Sql, ids: readonly string[]): Promise<void
 }
 
 /**
- * Makes `pepper` the one that nodes must hold, if it is not yet, and returns how many tokens of people may still be found under
- * a former one: those that were there when it became so and have not been used since.
+ * Makes `pepper` the one that nodes must have, unless it already is. Returns how many tokens of people may still be
+ * stored under a former pepper: those that existed at the change and have not been used since.
  */
 export function adoptPepper(db: Database, pepper: string): Promise<number> {
   return db.transaction(async (sql) => {
@@ -215,7 +218,10 @@ export function adoptPepper(db: Database, pepper: string): Promise<number> {
   });
 }
 
-/** Finds a person's token under another lookup value from now on, if nodes must hold `pepper`. */
+/**
+ * Stores a person's token under another lookup value, if `pepper` is the one that nodes must have. Returns whether it
+ * did.
+ */
 export function moveUserToken(
   db: Database,
   user: number,

@@ -14,7 +14,7 @@ export interface UserRow {
   readonly last_name: string | null;
   readonly language_code: string | null;
   readonly version: number;
-  /** lookup values of live tokens, base64 */
+  /** lookup values of the person's live tokens, base64 */
   readonly tokens: readonly string[];
   readonly suspended: boolean;
   readonly add_to_groups: AddPolicy;
@@ -27,7 +27,7 @@ export interface NewUser {
   readonly language_code?: string | undefined;
 }
 
-/** Takes a name that people, bots and public chats share. Error: `username_taken`. */
+/** Takes a username; people, bots and public chats share one namespace. Error: `username_taken`. */
 export async function takeName(sql: Sql, name: string, owner: number): Promise<void> {
   const taken = await sql.query<{ name: string }>(
     `insert into names as n (name, owner) values ($1, $2)
@@ -37,7 +37,7 @@ export async function takeName(sql: Sql, name: string, owner: number): Promise<v
   if (taken.length === 0) fail('username_taken');
 }
 
-/** Makes a person within a transaction; returns the id. Error: `username_taken`. */
+/** Inserts a person within a transaction; returns the id. Error: `username_taken`. */
 export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
   const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
   if (user.username !== undefined) await takeName(sql, user.username, id);
@@ -48,8 +48,10 @@ export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
   return id;
 }
 
-/** Creates a person with a first token. `lookupFor` makes the token's lookup value for the new id; `also` is done in the same
- * transaction. */
+/**
+ * Creates a person with a first token. `lookupFor` computes the token's lookup value for the new id; `also` runs in
+ * the same transaction.
+ */
 export function createUser(
   db: Database,
   user: NewUser,
@@ -67,22 +69,24 @@ export function createUser(
 
 export interface UserTokenRow {
   readonly id: number;
-  /** '' for one that was issued without a name */
+  /** '' for a token that was issued without a name */
   readonly name: string;
   /** Unix time in seconds */
   readonly created_at: number;
-  /** YYYY-MM-DD by UTC; null for one that was never used */
+  /** YYYY-MM-DD in UTC; null for a token that was never used */
   readonly last_used_on: string | null;
 }
 
-/** A token that was made, by the digest that is kept of it (base64): whoever made it knows it. */
+/** A created token, named by the digest that is stored of it (base64). Only its creator knows the token. */
 export interface MadeUserToken {
   readonly id: number;
   readonly lookup: string;
 }
 
-/** Adds a token to a person; of those with a name each has its own. Null when there is no such person. Errors:
- * `too_many_tokens`, `token_name_taken`. */
+/**
+ * Adds a token to a person. A person's named tokens have different names. Returns null when there is no such person.
+ * Errors: `too_many_tokens`, `token_name_taken`.
+ */
 export function addUserToken(
   db: Database,
   user: number,
@@ -90,7 +94,7 @@ export function addUserToken(
   lookup: Buffer,
 ): Promise<MadeUserToken | null> {
   return db.transaction(async (sql) => {
-    // Whoever adds one at the same time waits here.
+    // Concurrent additions for one person wait here.
     if (!(await raiseVersion(sql, user))) return null;
     const { count, taken } = await one<{ count: number; taken: boolean }>(
       sql,
@@ -111,7 +115,7 @@ export function addUserToken(
   });
 }
 
-/** Puts another secret in the place of a token that nobody was told. False when it is no more. */
+/** Replaces the secret of a token that has not been shown to anybody. Returns false when the token no longer exists. */
 export function replaceUserToken(db: Database, user: number, id: number, lookup: Buffer): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, user))) return false;
@@ -124,7 +128,7 @@ export function replaceUserToken(db: Database, user: number, id: number, lookup:
   });
 }
 
-/** Tokens of a person behind an id, in the order in which they were made. */
+/** Tokens of a person with ids greater than `after`, in order of creation. */
 export function loadUserTokens(
   sql: Sql,
   user: number,
@@ -138,7 +142,7 @@ export function loadUserTokens(
   );
 }
 
-/** Removes one token of a person, by its id or by its name. False when there is no such token. */
+/** Removes one token of a person, by id or by name. Returns false when there is no such token. */
 export function removeUserToken(
   db: Database,
   user: number,
@@ -161,7 +165,7 @@ export function removeUserToken(
   });
 }
 
-/** Notes that tokens were used today. */
+/** Records that tokens were used today. */
 export async function noteTokensUsed(sql: Sql, lookups: readonly Buffer[]): Promise<void> {
   await sql.query(
     `update user_tokens set last_used_on = (now() at time zone 'utc')::date
@@ -170,13 +174,13 @@ export async function noteTokensUsed(sql: Sql, lookups: readonly Buffer[]): Prom
   );
 }
 
-/** Changes of a person's own settings; absent fields stay. */
+/** Changes to a person's own settings; absent fields are left unchanged. */
 export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;
 }
 
-/** False when there is no such person. */
+/** Changes settings of a person. Returns false when there is no such person. */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
@@ -190,7 +194,7 @@ export function changeUser(db: Database, id: number, change: UserChange): Promis
   });
 }
 
-/** Removes every token of a person. False when there is no such person. */
+/** Removes every token of a person. Returns false when there is no such person. */
 export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, id))) return false;
@@ -200,8 +204,10 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   });
 }
 
-/** Holds off the end of a person's account until the transaction ends. For one whose account has ended `refusal`: as a rule their
- * own call, which was let in before. */
+/**
+ * Prevents the end of a person's account until the transaction ends. Fails with `refusal` if it has already ended,
+ * usually during a call that the person made while it existed.
+ */
 export async function lockPerson(
   sql: Sql,
   id: number,
@@ -232,7 +238,7 @@ export async function loadUser(sql: Sql, id: number): Promise<UserRow | null> {
   return row ?? null;
 }
 
-/** The person, bot or public chat that holds a name, by id. Nobody holds one that is reserved, or was a deleted bot's. */
+/** Id of the person, bot or public chat that holds a name; null for a reserved name or one of a deleted bot. */
 export async function findName(sql: Sql, name: string): Promise<number | null> {
   const [row] = await sql.query<{ owner: number }>(
     'select owner from names where name = $1 and free_at is null and owner <> 0',
