@@ -1,4 +1,4 @@
-/** Which Postgres is used while the Redis that knows how far it came is away. */
+/** Which Postgres servers a node uses while Redis is unavailable. Only Redis knows how far Postgres had come. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHistory } from '../../src/journal/history.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
@@ -28,7 +28,7 @@ const others = statement(
   'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()',
 );
 
-test('a server that was compared serves on new connections too, another one waits for Redis', async () => {
+test('while Redis is unavailable, a server compared before also serves new connections, and another server is refused', async () => {
   const runner: ScriptRunner = createRunner({
     connection,
     recover: async () => undefined,

@@ -52,7 +52,7 @@ const quarantine = statement(
   'select partition, version, entity, image, reason from quarantine order by 2',
 );
 
-/** Holds every message in Redis and every row in Postgres against each other. */
+/** Compares every message in Redis with its row in Postgres. */
 async function compareStores(): Promise<number> {
   const { client } = node.connection;
   const rows = new Map(
@@ -86,7 +86,7 @@ async function compareStores(): Promise<number> {
   return rows.size;
 }
 
-/** Sends, edits and deletes until told to stop, at most `max` changes. The sequence `s` follows the sends. */
+/** Sends, edits and deletes until told to stop, at most `max` changes. Sends are numbered by the sequence `s` of the chat. */
 async function writeUntil(stopped: () => boolean, max: number): Promise<number> {
   let changes = 0;
   const sent = new Map<number, number>();
@@ -105,7 +105,7 @@ async function writeUntil(stopped: () => boolean, max: number): Promise<number> 
   return changes;
 }
 
-/** Changes older messages, and then the last of each chat again so that `s` and `v` speak of it. */
+/** Changes older messages, and then the last of each chat again, so that `s` and `v` of the chat belong to that message. */
 async function editAndDelete(perBot: number): Promise<void> {
   for (let bot = 100_000; bot < 100_024; bot++) {
     const last = Number(await node.connection.client.hget(node.keys.chat(chatOf(bot)), 's'));
@@ -116,8 +116,8 @@ async function editAndDelete(perBot: number): Promise<void> {
   }
 }
 
-describe('flusher killed', () => {
-  it('loses nothing, doubles nothing: Postgres equals Redis row for row', { timeout: 60_000 }, async () => {
+describe('a killed flusher', () => {
+  it('loses and duplicates no rows: Postgres equals Redis row for row', { timeout: 60_000 }, async () => {
     const program = await buildProgram();
     let child: ChildProcess | undefined;
     const start = async () => {
@@ -137,7 +137,7 @@ describe('flusher killed', () => {
       const writing = writeUntil(() => over, 20_000);
       for (let kills = 0; kills < 6; kills++) {
         await start();
-        // The dead flusher's lease and heartbeat would keep the next one waiting.
+        // Without this, the next flusher would wait for the dead one’s lease and heartbeat to expire.
         await node.connection.client.del(...[0, 1, 2, 3].map((p) => node.keys.flushLease(p)));
         await node.connection.client.del(node.keys.flushers());
         await sleep(1_100 + Math.random() * 200);
@@ -159,8 +159,8 @@ describe('flusher killed', () => {
   });
 });
 
-describe('Postgres', () => {
-  it('goes and comes back: the journal grows, then drains', { timeout: 60_000 }, async () => {
+describe('when Postgres fails', () => {
+  it('the journal grows while Postgres is down and drains when it is back', { timeout: 60_000 }, async () => {
     const errors: Error[] = [];
     const flusher = node.flusher({ onError: (error) => errors.push(error) });
     flusher.start();
@@ -180,7 +180,9 @@ describe('Postgres', () => {
     expect(await compareStores()).toBe(200);
   });
 
-  it('away at a drain: the flusher ends in time and leaves the journal', { timeout: 60_000 }, async () => {
+  it('a draining flusher stops in time and leaves entries in the journal while Postgres is down', {
+    timeout: 60_000,
+  }, async () => {
     const flusher = node.flusher();
     flusher.start();
     await postgres.stop();
@@ -195,7 +197,7 @@ describe('Postgres', () => {
     }
   });
 
-  it('ends a batch for a deadlock: it is written again', async () => {
+  it('a batch that Postgres ended for a deadlock is written again', async () => {
     await putMessage(node, chat, 1, 'one');
     await putMessage(node, chat, 2, 'two');
     const first = node.flusher();
@@ -209,7 +211,7 @@ describe('Postgres', () => {
     await other.query('update messages set deleted_at = null where message_id = 2');
     await putMessage(node, chat, 1, 'one, edited');
     await putMessage(node, chat, 2, 'two, edited');
-    // Both are there before it starts: they must be one batch.
+    // Both entries exist before the flusher starts, so that they form one batch.
     node.flusher().start();
     const waiting = statement(
       'test_waiting',
@@ -217,7 +219,7 @@ describe('Postgres', () => {
     );
     await eventually('flusher waits', async () => (await node.pool.query(waiting)).count === 1);
     expect(node.pool.retries()).toBe(0);
-    // The other holds 2 and asks for 1, which it gets when Postgres has ended the flusher: only that one looks.
+    // The other session holds row 2 and requests row 1. Only the flusher detects the deadlock, so Postgres ends the flusher.
     await other.query('update messages set deleted_at = null where message_id = 1');
     await eventually('ended', () => node.pool.retries() >= 1);
     await other.query('commit');
@@ -228,7 +230,7 @@ describe('Postgres', () => {
 });
 
 describe('quarantine', () => {
-  it('finds the entries that Postgres refuses and writes the rest', async () => {
+  it('contains the entries that Postgres refuses, and the other entries are written', async () => {
     await node.pool.query(
       statement(
         'test_check',
@@ -266,12 +268,12 @@ describe('quarantine', () => {
     expect(kept[0]?.image).toEqual(await client.getBuffer(node.keys.message(chat, 13)));
     expect(seen).toHaveLength(6);
     await eventually('counted', () => flusher.stats().quarantined === 6);
-    // What Postgres lacks must not expire.
+    // Entities that Postgres lacks must not expire in Redis.
     expect(await client.pttl(node.keys.message(chat, 13))).toBe(-1);
     expect(await client.pttl(node.keys.message(chat, 14))).toBeGreaterThan(0);
   });
 
-  it('is not for what is wrong with the database', async () => {
+  it('is not used for faults of the database itself', async () => {
     await node.pool.query(statement('test_drop', 'alter table messages rename to elsewhere'));
     await putMessage(node, chat, 1, 'waits');
     const errors: Error[] = [];
@@ -296,7 +298,7 @@ describe('purge', () => {
     );
   const rest = statement('test_rest', "delete from installation where name = 'tombstones_purged_at'");
 
-  it('deletes tombstones past their age, at most once a minute', async () => {
+  it('deletes tombstones past their age, at most once per minute', async () => {
     for (let i = 1; i <= 4; i++) await putMessage(node, chat, i, i === 4 ? 'alive' : undefined);
     const flusher = node.flusher();
     flusher.start();
@@ -318,7 +320,7 @@ describe('purge', () => {
     expect((await messageRows(node.pool)).map((r) => r.message_id)).toEqual([3, 4]);
   });
 
-  it('takes many chunks in one purge', async () => {
+  it('deletes many chunks in one purge', async () => {
     await node.pool.query(
       statement(
         'test_many',

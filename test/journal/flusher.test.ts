@@ -49,7 +49,7 @@ const watermarks = statement(
 );
 
 describe('flusher', () => {
-  it('lets messages of a bot that has had its bytes leave Redis soon, and nobody else’s', async () => {
+  it('shortens the time to live only for messages of a bot over its byte limit', async () => {
     const { client } = node.connection;
     const [noisy, calm] = [chat, chatOf(100_002)];
     const large = 'x'.repeat(10_000);
@@ -65,7 +65,7 @@ describe('flusher', () => {
       Array.from({ length: 20 }, (_, i) => left({ ...noisy, user: 5 + ((i + 1) % 3) }, i + 1)),
     );
     expect(Math.min(...noisyLeft)).toBeGreaterThan(0);
-    // Nine fit 100,000 bytes with their headers.
+    // Nine messages with their headers fit 100,000 bytes.
     expect(noisyLeft.filter((ms) => ms > limits.redis_full_ttl_ms)).toHaveLength(9);
     for (let id = 1; id <= 5; id++) expect(await left(calm, id)).toBeGreaterThan(hotTtlMs - 60_000);
     expect(gone).toBeGreaterThan(0);
@@ -115,7 +115,7 @@ describe('flusher', () => {
     expect(marks.every((row) => row.flushed_at instanceof Date)).toBe(true);
   });
 
-  it('gives a deadline to what Postgres has, and to nothing that changed since it was read', async () => {
+  it('sets a time to live on flushed records, but not on records changed since they were read', async () => {
     const other = chatOf(100_001, 6);
     const { client } = node.connection;
     await putMessage(node, chat, 1, 'stays as it is');
@@ -127,7 +127,7 @@ describe('flusher', () => {
     flusher.start();
     await place.reached;
     await putMessage(node, chat, 2, 'edited');
-    // The second batch must not come: it would settle what the first may not.
+    // A second batch must not run: it would settle entries that the first one must not.
     const stopped = flusher.stop();
     place.open();
     await stopped;
@@ -138,14 +138,14 @@ describe('flusher', () => {
       expect(await ttl(key)).toBeGreaterThan(hotTtlMs - 60_000);
       expect(await ttl(key)).toBeLessThanOrEqual(hotTtlMs);
     }
-    // One that was deleted stays as long: Postgres may go back to before that.
+    // A tombstone stays as long: Postgres may be restored to a time before the deletion.
     expect(await ttl(keys.message(chat, 4))).toBeGreaterThan(60_000);
     expect(await ttl(keys.message(chat, 2))).toBe(-1);
     expect(await ttl(keys.chat(chat))).toBe(-1);
     expect(await client.xlen(keys.journal(partitionOf(node, chat)))).toBe(1);
   });
 
-  it('drains many partitions through many full batches and counts what it did', async () => {
+  it('drains many partitions in full batches and counts entries and rows', async () => {
     const sent: Array<Promise<number>> = [];
     for (let i = 0; i < 6_000; i++)
       sent.push(putMessage(node, chatOf(100_000 + (i % 50)), 1 + Math.floor(i / 50), `m${i}`));
@@ -161,7 +161,7 @@ describe('flusher', () => {
     expect(await messageRows(node.pool)).toHaveLength(6_000);
   });
 
-  it('keeps lag and lengths of what it holds', async () => {
+  it('reports the lag and the journal lengths of its partitions', async () => {
     const place = gate();
     const flusher = node.flusher({ onStep: at('read', place) });
     await putMessage(node, chat, 1, 'x');
@@ -177,7 +177,7 @@ describe('flusher', () => {
 });
 
 describe('an idle flusher', () => {
-  /** Connections on which Redis holds a read until a journal has an entry. */
+  /** Counts the connections on which Redis blocks a read until a journal has an entry. */
   async function waitingIds(): Promise<string[]> {
     const list = String(await node.connection.client.client('LIST'));
     return list
@@ -185,7 +185,7 @@ describe('an idle flusher', () => {
       .flatMap((line) => (/\bcmd=xread\b/.test(line) ? [/id=(\d+)/.exec(line)?.[1] ?? ''] : []));
   }
 
-  it('waits for an entry instead of polling, and goes on when its connection is cut', async () => {
+  it('waits for an entry instead of polling, and continues after its connection was cut', async () => {
     const flusher = node.flusher();
     flusher.start();
     await eventually('it waits', async () => (await waitingIds()).length === 1);
@@ -202,7 +202,7 @@ describe('an idle flusher', () => {
 });
 
 describe('two flushers on one partition', () => {
-  /** A flusher that ignores leases in effect: it took its batch before the other one came. */
+  /** Pauses a flusher at a step. It ignores leases in effect, because it read its batch before the other flusher started. */
   async function holdAt(step: FlushStep) {
     const place = gate();
     const held = node.flusher({ id: 'held', onStep: at(step, place) });
@@ -213,41 +213,44 @@ describe('two flushers on one partition', () => {
     return { place, held };
   }
 
-  it.each(['read', 'committed'] as const)('one held at "%s", the other passes it', async (step) => {
-    await putMessage(node, chat, 1, 'old');
-    await putMessage(node, chat, 2, 'to be deleted');
-    await putMessage(node, chat, 3, 'untouched');
-    const { place, held } = await holdAt(step);
-    const edited = await putMessage(node, chat, 1, 'new');
-    const deleted = await putMessage(node, chat, 2);
-    const other = node.flusher({ id: 'other' });
-    other.start();
-    await eventually('the other emptied the journal', () => journalEmpty(node));
-    const before = await messageRows(node.pool);
-    const late = await putMessage(node, chat, 4, 'after the other');
-    await other.stop();
-    const length = await node.connection.client.xlen(node.keys.journal(partitionOf(node, chat)));
+  it.each(['keep the newer rows when one pauses at "%s" and the other passes it', 'committed'] as const)(
+    'one held at "%s", the other passes it',
+    async (step) => {
+      await putMessage(node, chat, 1, 'old');
+      await putMessage(node, chat, 2, 'to be deleted');
+      await putMessage(node, chat, 3, 'untouched');
+      const { place, held } = await holdAt(step);
+      const edited = await putMessage(node, chat, 1, 'new');
+      const deleted = await putMessage(node, chat, 2);
+      const other = node.flusher({ id: 'other' });
+      other.start();
+      await eventually('the other emptied the journal', () => journalEmpty(node));
+      const before = await messageRows(node.pool);
+      const late = await putMessage(node, chat, 4, 'after the other');
+      await other.stop();
+      const length = await node.connection.client.xlen(node.keys.journal(partitionOf(node, chat)));
 
-    const stopped = held.stop();
-    place.open();
-    await stopped;
-    expect(held.stats()).toMatchObject({ batches: 1, failures: 0 });
-    const rows = await messageRows(node.pool);
-    expect(rows.slice(0, 3)).toEqual(before.slice(0, 3));
-    expect(texts(rows.slice(0, 3))).toEqual(['new', null, 'untouched']);
-    expect(rows.slice(0, 2).map((r) => r.version)).toEqual([edited, deleted]);
-    // Its late trim takes away only what it had read itself.
-    if (length === 1) {
-      const [[id] = []] = await node.connection.client.xrange(
-        node.keys.journal(partitionOf(node, chat)),
-        '-',
-        '+',
-      );
-      expect(id).toBe(`${late}-0`);
-    } else expect(rows[3]?.version).toBe(late);
-  });
+      const stopped = held.stop();
+      place.open();
+      await stopped;
+      expect(held.stats()).toMatchObject({ batches: 1, failures: 0 });
+      const rows = await messageRows(node.pool);
+      expect(rows.slice(0, 3)).toEqual(before.slice(0, 3));
+      expect(texts(rows.slice(0, 3))).toEqual(['new', null, 'untouched']);
+      expect(rows.slice(0, 2).map((r) => r.version)).toEqual([edited, deleted]);
+      // The late trim removes only entries that this flusher had read.
+      if (length === 1) {
+        const [[id] = []] = await node.connection.client.xrange(
+          node.keys.journal(partitionOf(node, chat)),
+          '-',
+          '+',
+        );
+        expect(id).toBe(`${late}-0`);
+      } else expect(rows[3]?.version).toBe(late);
+    },
+  );
 
-  it('share the partitions, and the one that is left takes all', async () => {
+  it('share the partitions, and the remaining one takes all when the other stops', async () => {
     const first = node.flusher({ id: 'a' });
     const second = node.flusher({ id: 'b' });
     const { client } = node.connection;
@@ -262,8 +265,8 @@ describe('two flushers on one partition', () => {
   });
 });
 
-describe('replay', () => {
-  it('an old batch after a deletion brings nothing back', async () => {
+describe('replay of an old batch', () => {
+  it('does not restore messages deleted since', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partitionOf(node, chat));
     await putMessage(node, chat, 1, 'gone soon');
@@ -278,7 +281,7 @@ describe('replay', () => {
     const marks = (await node.pool.query(watermarks)).rows.map((row) => row.flushed_version);
     expect(texts(rows)).toEqual([null, 'edited']);
 
-    // The stream refuses ids below its last: the old batch can only come back in a stream that was made anew.
+    // The stream refuses ids below its last one, so the old batch needs a new stream.
     const again = client.multi().del(journal);
     for (const [id, fields] of old) again.xadd(journal, id, ...fields);
     expect((await again.xlen(journal).exec())?.at(-1)).toEqual([null, 2]);

@@ -1,4 +1,4 @@
-// A flusher in a process of its own, to be killed: folder of the program, URL of Redis, URL of Postgres.
+// A flusher in its own process, for tests that kill it. Arguments: folder of the program, URL of Redis, URL of Postgres.
 const [folder, redisUrl, postgresUrl] = process.argv.slice(2);
 const load = (path) => import(`${folder}/dist/${path}.js`);
 const { connectRedis } = await load('redis/connection');

@@ -1,4 +1,4 @@
-/** Two servers of Postgres that share a past, as two databases: which of them counts, and what the other one may do. */
+/** Two Postgres servers with a common past, simulated by two databases: which one is current, and what the replaced one may do. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { createHistory, type History } from '../../src/journal/history.js';
@@ -18,7 +18,7 @@ afterAll(async () => {
   await redis?.remove();
 });
 
-/** A process on a database; `away` cuts it off from Redis. */
+/** A process on a database. `away` disconnects it from Redis. */
 interface Process {
   readonly db: Database;
   readonly pool: Pool;
@@ -46,7 +46,7 @@ afterEach(async () => {
   await node.connection.close();
 });
 
-/** Makes `after` of what `before` has now. */
+/** Makes the database `after` a copy of the present state of `before`. */
 async function branch(): Promise<void> {
   const name = new URL(before).pathname.slice(1);
   const server = before.replace(`/${name}`, '/petrel');
@@ -77,7 +77,7 @@ function start(url: string): Process {
   return made;
 }
 
-/** Any change at all. */
+/** Makes any change. */
 const touch = ({ db }: Process) =>
   db.transaction((sql) =>
     sql.query(
@@ -94,7 +94,7 @@ const refusal = (work: Promise<unknown>) =>
     (error) => (error as ApiError).kind,
   );
 
-it('refuses what a standing connection commits on a server that another one has replaced', async () => {
+it('a commit over an open connection to a replaced server is refused', async () => {
   const former = start(before);
   await touch(former);
   await branch();
@@ -109,18 +109,18 @@ it('refuses what a standing connection commits on a server that another one has 
   expect(present.found).toEqual([]);
 });
 
-it('revokes again what was revoked on a replaced server and what Redis learns only now', async () => {
+it('a revocation made on a replaced server is repeated on the current one once Redis learns of it', async () => {
   const former = start(before);
   await touch(former);
   await branch();
   await former.db.query('select 1').catch(() => {});
   await former.db.query('select 1');
   former.away = true;
-  // It is committed, and nobody else knows of it.
+  // The revocation is committed, and no other process knows of it.
   await revoke(former, 'ada');
   const present = start(after);
   await present.db.query('select 1');
-  // Its marks come to where those of the other server were.
+  // The marks of the current server reach those of the replaced one.
   for (let i = 0; i < 200; i++) await touch(present);
   expect(await names(after)).toEqual(['ada', 'bob']);
 

@@ -1,4 +1,4 @@
-/** What a node decides from what Redis and Postgres name, and how it looks at the masters of a cluster. */
+/** Whether a node uses, adopts or refuses a Redis, by the names in Redis and Postgres, and how it checks the masters of a cluster. */
 import { afterAll, describe, expect, it, test } from 'vitest';
 import { type Adoption, createIdentity, decide, type RedisIdentity } from '../../src/journal/identity.js';
 import type { OtherNode } from '../../src/postgres/identity.js';
@@ -33,8 +33,9 @@ function decided(
 }
 
 describe('a Redis that names its installation', () => {
-  it('is used when both agree', () => expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
-  it('is used under its own generation when Postgres went back', () =>
+  it('is used when Redis and Postgres name the same installation and generation', () =>
+    expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
+  it('is used under its own generation when Postgres was restored to an earlier time', () =>
     expect(decided(named(3), 2)).toBe('uses 3'));
   it('is refused when it belongs to another installation', () => {
     for (const adoption of ['unless_used', 'never', 'rebuild'] as const)
@@ -42,9 +43,9 @@ describe('a Redis that names its installation', () => {
         /^refuses: .*installation theirs, and .* ours/,
       );
   });
-  it('is refused when it is a former one', () =>
+  it('is refused when it has an older generation', () =>
     expect(decided(named(1), 2)).toMatch(/^refuses: this Redis is a former one/));
-  it('is used again after a rebuild, unless nodes use the present one', () => {
+  it('is adopted again by a rebuild, unless nodes use the current Redis', () => {
     expect(decided(named(1), 2, [], 'rebuild')).toBe('adopts 3');
     expect(decided(named(1), 2, [node(2)], 'rebuild')).toMatch(/^refuses: .*1 node .* uses another one/);
   });
@@ -64,15 +65,15 @@ describe('an empty Redis', () => {
     expect(decided(none, 1, [node(1, true)])).toMatch(/^waits: .*1 node /);
     expect(decided(none, 1, [node(1)], 'rebuild')).toMatch(/^waits: /);
   });
-  it('is adopted by a rebuild when the other Redis is away', () =>
+  it('is adopted by a rebuild when the nodes have lost the other Redis', () =>
     expect(decided(none, 1, [node(1, true)], 'rebuild')).toBe('adopts 2'));
-  it('is adopted when it is the present one that lost its data', () =>
+  it('is adopted when it is the current one and lost its data', () =>
     expect(decided(none, 1, [node(1)], 'unless_used', true)).toBe('adopts 2'));
-  it('is never adopted by a command once the installation has used one', () =>
+  it('is never adopted by a command once the installation has used a Redis', () =>
     expect(decided(none, 1, [], 'never')).toMatch(/^refuses: this Redis is empty/));
 });
 
-describe('a Redis of a version that named nothing', () => {
+describe('a Redis of an old version that did not name its installation', () => {
   it('is adopted when partition 0 was opened on this Postgres', () => {
     expect(decided(unnamed('run'), 0)).toBe('adopts 1');
     expect(decided(unnamed('run'), 0, [], 'never')).toBe('adopts 1');
@@ -83,7 +84,7 @@ describe('a Redis of a version that named nothing', () => {
   });
 });
 
-test('a master that has a partition of another installation is not used', async () => {
+test('a master that contains a partition of another installation is not used', async () => {
   const [cluster, database] = await Promise.all([freshCluster(), migratedDatabase()]);
   afterAll(() => Promise.all([cluster.stop(), database.drop()]));
   const keys = makeKeys(8);

@@ -1,4 +1,4 @@
-/** Write-behind on a Redis Cluster while a slot is half-way to another master. */
+/** Write-behind on a Redis Cluster while a slot is being moved to another master. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
 import { createRecovery } from '../../src/journal/recovery.js';
@@ -64,11 +64,11 @@ const put = (bot: number, id: number) => {
 };
 const lengthOf = (partition: number) => masterOf(partition).client.xlen(keys.journal(partition));
 
-test('a partition that cannot be settled holds up no other one, and is settled once its slot has moved', async () => {
+test('a partition that cannot be settled delays no others, and is settled once its slot has moved', async () => {
   const [bot, slot] = [bots[0] as number, keys.partitions.slots[stuck] as number];
   const [from, to] = [await cluster.ownerOf(slot), ((await cluster.ownerOf(slot)) + 1) % 3];
   for (let id = 1; id <= 30; id++) await put(bot, id);
-  // A settle names the key of every message, and this one is on neither server.
+  // A settle names the key of every message, and this key is on neither server.
   await masterOf(stuck).client.del(keys.message(chatOf(bot), 1));
   await cluster.beginMove(slot, from, to);
   for (let id = 1; id <= 300; id++) await Promise.all(others.map((other) => put(other, id)));
@@ -93,7 +93,7 @@ test('a partition that cannot be settled holds up no other one, and is settled o
     expect(flusher.stats().entries).toBe(count + 30);
     expect(masterOf(stuck).url).toBe(cluster.nodes[to]?.url);
     expect(await lengthOf(stuck)).toBe(0);
-    // What was settled may leave Redis: no message was forgotten while its partition was set aside.
+    // Settled messages may be evicted: none was forgotten while its partition was set aside.
     const { client } = masterOf(stuck);
     for (let id = 2; id <= 30; id++)
       expect(await client.pttl(keys.message(chatOf(bot), id))).toBeGreaterThan(0);

@@ -50,7 +50,7 @@ const incarnationOf = (version: number) => Math.floor(version / limits.versions_
 const rows = statement('test_partitions', 'select partition, incarnation, run_id from partitions order by 1');
 const registered = async () => (await node.pool.query(rows)).rows;
 
-/** Stops Redis the hard way, puts `from` in the place of its data, and starts it again. */
+/** Kills Redis, replaces its data with `from`, and starts it again. */
 async function restartFrom(from: string): Promise<void> {
   const before = runId();
   await redis.stop();
@@ -81,7 +81,7 @@ describe('recovery', () => {
     expect(await putMessage(node, chat, 1, 'x')).toBe(limits.versions_per_incarnation + 1);
   });
 
-  it('does nothing where the run id is known, but for a new high-water mark', async () => {
+  it('changes only the high-water mark where the run id is known', async () => {
     await node.recovery.recover(partition(), runId());
     const version = await putMessage(node, chat, 1, 'x');
     await node.connection.client.hset(node.keys.meta(partition()), 'hw', 7);
@@ -96,13 +96,13 @@ describe('recovery', () => {
     expect((await registered())[0]?.incarnation).toBe(1);
   });
 
-  it('does nothing for a run id that the connection no longer reaches', async () => {
+  it('does nothing for the run id of a server that the connection no longer reaches', async () => {
     await node.recovery.recover(partition(), 'of another server');
     expect(await meta()).toEqual({});
     expect(await registered()).toEqual([]);
   });
 
-  it('never gives a version out twice when Redis lost its tail', async () => {
+  it('never gives a version out twice after Redis lost its tail', async () => {
     await node.recovery.recover(partition(), runId());
     const versions: number[] = [];
     for (let i = 1; i <= 3; i++) versions.push(await putMessage(node, chat, i, `kept ${i}`));
@@ -128,7 +128,7 @@ describe('recovery', () => {
     ]);
   });
 
-  describe('a Redis that was sealed and stopped in order', () => {
+  describe('a Redis that was sealed and shut down cleanly', () => {
     let trusting: Node;
     const all = [0, 1, 2, 3];
 
@@ -138,7 +138,7 @@ describe('recovery', () => {
     });
     afterEach(() => trusting.close());
 
-    /** Stops it in order and starts it again. */
+    /** Shuts Redis down cleanly and starts it again. */
     async function restart(): Promise<void> {
       const before = runId();
       await redis.stop('SIGTERM');
@@ -147,7 +147,7 @@ describe('recovery', () => {
         await eventually('reconnected', () => (each.connection.runId() ?? before) !== before);
     }
 
-    it('goes on under the same incarnation, once', async () => {
+    it('continues under the same incarnation, once', async () => {
       const version = await putMessage(trusting, chat, 1, 'kept');
       await trusting.recovery.seal(all);
       await restart();
@@ -159,7 +159,7 @@ describe('recovery', () => {
       expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([2, 2, 2, 2]);
     });
 
-    it('is closed for changes, and a raise by another node voids the seal', async () => {
+    it('is closed for changes, and a raise by another node invalidates the seal', async () => {
       await trusting.recovery.seal(all);
       expect((await meta()).run).toBe('sealed');
       await node.recovery.recover(partition(), runId());
@@ -169,14 +169,14 @@ describe('recovery', () => {
       expect(incarnationOf(Number((await meta()).ver))).toBe(3);
     });
 
-    it('is raised where its data may be an older copy', async () => {
+    it('is raised when its data may be an older copy', async () => {
       await trusting.recovery.seal(all);
       await restart();
       await node.recovery.openAll(all, runId());
       expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([2, 2, 2, 2]);
     });
 
-    it('is raised when sealed data is started a second time, or older data comes back', async () => {
+    it('is raised when sealed data is started a second time, or when older data is restored', async () => {
       const unsealed = await copyOfData();
       await trusting.recovery.seal(all);
       const sealed = await copyOfData('sealed');
@@ -194,7 +194,7 @@ describe('recovery', () => {
       }
     });
 
-    it('is raised when the incarnation was raised elsewhere meanwhile', async () => {
+    it('is raised when the incarnation was raised meanwhile with other data', async () => {
       await trusting.recovery.seal(all);
       const sealed = await copyOfData('sealed');
       await trusting.connection.client.flushall();
@@ -227,7 +227,7 @@ describe('recovery', () => {
     const incarnations = async () => (await registered()).map(({ incarnation }) => incarnation);
     const raised = [2, 2, 2, 2];
 
-    it('goes on under the same incarnation after SHUTDOWN, once', async () => {
+    it('continues under the same incarnation after SHUTDOWN, once', async () => {
       await sealed();
       await restart();
       expect(await putMessage(node, chat, 2, 'next')).toBe(version + 1);
@@ -254,7 +254,7 @@ describe('recovery', () => {
       expect(await incarnations()).toEqual(raised);
     });
 
-    it('is raised when the sealed data is started again later', async () => {
+    it('is raised when the sealed data is started a second time', async () => {
       await sealed();
       const copy = await copyOfData('sealed');
       await restart();
@@ -275,7 +275,7 @@ describe('recovery', () => {
     });
   });
 
-  it('an old Redis, twice brought back, is raised each time', async () => {
+  it('an old copy of Redis that is restored twice is raised each time', async () => {
     await node.recovery.recover(partition(), runId());
     const first = await putMessage(node, chat, 1, 'x');
     const copy = await copyOfData();
@@ -288,7 +288,7 @@ describe('recovery', () => {
     expect(versions.map(incarnationOf)).toEqual([1, 2, 3]);
   });
 
-  it('an emptied Redis goes on above the database, under the same run id too', async () => {
+  it('after Redis was emptied, the new incarnation is above the one in Postgres, even under the same run id', async () => {
     await node.recovery.recover(partition(), runId());
     const before = await putMessage(node, chat, 1, 'x');
     await node.connection.client.flushall();
@@ -297,7 +297,7 @@ describe('recovery', () => {
     expect([before, after].map(incarnationOf)).toEqual([1, 2]);
   });
 
-  it('an emptied database goes on above Redis', async () => {
+  it('after the database was emptied, the new incarnation is above the one in Redis', async () => {
     const { client } = node.connection;
     await client.hset(node.keys.meta(partition()), {
       run: 'an older one',
@@ -309,7 +309,7 @@ describe('recovery', () => {
     expect((await registered())[0]?.incarnation).toBe(42);
   });
 
-  it('a lost counter goes on above the last id of the journal, an empty journal too', async () => {
+  it('after the version counter was lost, new versions start above the last id of the journal, even of an empty one', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partition());
     await client.xadd(journal, `${7 * limits.versions_per_incarnation + 3}-0`, 'k', 'x', 'i', '');
@@ -319,7 +319,7 @@ describe('recovery', () => {
     await putMessage(node, chat, 1, 'is accepted by the stream');
   });
 
-  it('a row whose incarnation was lost goes on above its watermark', async () => {
+  it('after a partition row lost its incarnation, new versions start above its watermark', async () => {
     await node.pool.query(
       statement('test_row', 'insert into partitions (partition, flushed_version) values ($1, $2)'),
       [partition(), 12 * limits.versions_per_incarnation + 1],
@@ -328,7 +328,7 @@ describe('recovery', () => {
     expect(incarnationOf(Number((await meta()).ver))).toBe(13);
   });
 
-  it('twenty nodes that meet one restart raise once or a few times, and no version comes twice', async () => {
+  it('twenty nodes that detect one restart raise the incarnation at most four times, and no version is given out twice', async () => {
     await node.recovery.recover(partition(), runId());
     const before = await putMessage(node, chat, 1, 'x');
     const copy = await copyOfData();
@@ -356,7 +356,7 @@ describe('recovery', () => {
     }
   });
 
-  it('refuses a registration that is not above what was handed out', async () => {
+  it('refuses an incarnation that is not above the versions given out', async () => {
     await node.connection.client.hset(node.keys.meta(partition()), {
       run: 'an older one',
       ver: `${4 * limits.versions_per_incarnation + 5}`,
@@ -379,7 +379,7 @@ describe('recovery', () => {
     expect(await meta()).toEqual(before);
   });
 
-  it('opens many partitions at once and lets an open installation start without Postgres', async () => {
+  it('opens many partitions at once, and nodes of an open installation start without Postgres', async () => {
     const wide = await openNode(redis.url, url, 64);
     try {
       const all = Array.from({ length: 64 }, (_, i) => i);
@@ -408,7 +408,7 @@ describe('recovery', () => {
     }
   });
 
-  it('says unavailable, soon, while Postgres is down, and leaves the partition closed', async () => {
+  it('fails quickly with unavailable while Postgres is down, and leaves the partition closed', async () => {
     await postgres.stop();
     try {
       const start = performance.now();

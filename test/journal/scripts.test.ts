@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis?.remove());
 beforeEach(async () => {
-  // No script here needs Postgres: the address leads nowhere.
+  // No script here needs Postgres: no server listens at this address.
   node = await openNode(redis.url, 'postgres://nobody@127.0.0.1:1/none');
   await node.connection.client.config('SET', 'maxmemory', '0');
   await node.connection.client.flushall();
@@ -80,13 +80,13 @@ const calls = {
 };
 
 describe('partition/recover', () => {
-  it('asks, applies, and knows its own run id', async () => {
+  it('reports the highest version, applies a raise once, and detects another run id', async () => {
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'behind', highest: 0 });
     expect(await node.connection.client.exists(node.keys.meta(partition()))).toBe(0);
     expect(await calls.recover('another', 3)).toEqual({ status: 'moved' });
     expect(await calls.recover(runId(), 3)).toEqual({ status: 'ok' });
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'ok' });
-    // A raise that comes late must change nothing: versions are handed out already.
+    // A late raise must change nothing: versions were already given out.
     const version = await putMessage(node, chat, 1, 'x');
     expect(await calls.recover(runId(), 9)).toEqual({ status: 'ok' });
     expect(await node.connection.client.hgetall(node.keys.meta(partition()))).toEqual({
@@ -100,7 +100,7 @@ describe('partition/recover', () => {
 });
 
 describe('journal/heartbeat', () => {
-  it('names who lives, forgets who is late and who leaves', async () => {
+  it('lists live flushers, and removes late and leaving ones', async () => {
     const { client } = node.connection;
     const flushers = node.keys.flushers();
     expect(await calls.heartbeat('a')).toEqual({ status: 'ok', live: ['a'] });
@@ -115,7 +115,7 @@ describe('journal/heartbeat', () => {
 });
 
 describe('journal/lease and journal/release', () => {
-  it('one holder at a time, renewed by it, freed by it alone', async () => {
+  it('grant a lease to one holder at a time, which alone can renew and release it', async () => {
     const { client } = node.connection;
     const key = node.keys.flushLease(partition());
     expect(await calls.lease('a', 500)).toEqual({ status: 'ok' });
@@ -132,7 +132,7 @@ describe('journal/lease and journal/release', () => {
 });
 
 describe('journal/settle', () => {
-  it('trims to the id it is told, and no further', async () => {
+  it('trims up to the given id and no further', async () => {
     await calls.recover(runId(), 1);
     const versions: number[] = [];
     for (let i = 1; i <= 5; i++) versions.push(await putMessage(node, chat, i, 'x'));
@@ -143,7 +143,7 @@ describe('journal/settle', () => {
     expect(ids.map(([id]) => id)).toEqual(versions.slice(3).map((version) => `${version}-0`));
   });
 
-  it('lets expire what has the version, and passes by what is missing or odd', async () => {
+  it('sets a time to live on records with the given version, and skips missing or invalid ones', async () => {
     const { client } = node.connection;
     const { keys } = node;
     await calls.recover(runId(), 1);
@@ -180,7 +180,7 @@ describe('journal/settle', () => {
     expect((await calls.settle(last + 1, [], [[keys.chat(chat), last - 1]])).expiring).toBe(0);
   });
 
-  it('takes a whole batch of keys', async () => {
+  it('accepts a full batch of keys', async () => {
     const states = Array.from({ length: 1_000 }, (_, i): [string, number] => [
       node.keys.chat(chatOf(100_001, i + 1)),
       1,
@@ -191,7 +191,7 @@ describe('journal/settle', () => {
 });
 
 describe('journal/state', () => {
-  it('tells of a partition before and after it was opened', async () => {
+  it('describes a partition before and after it was opened', async () => {
     expect(await calls.state()).toEqual({
       status: 'ok',
       length: 0,
@@ -219,7 +219,7 @@ describe('journal/state', () => {
 });
 
 describe('a Redis whose memory is full', () => {
-  it('runs every script here: they are how it becomes less full', async () => {
+  it('runs every script of the journal, because these scripts free memory', async () => {
     const { client } = node.connection;
     await calls.recover(runId(), 1);
     const version = await putMessage(node, chat, 1, 'x');

@@ -1,4 +1,4 @@
-/** How much of the journals one batch holds. */
+/** How many entries and bytes of the journals one batch contains. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readPrefixes } from '../../src/journal/source.js';
 import { limits } from '../../src/limits.js';
@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 beforeEach(() => connection.client.flushall());
 
-/** Appends entries to a journal, behind those that it has. */
+/** Appends entries to a journal. */
 const fill = (partition: number, count: number, bytes: number) =>
   connection.client.eval(
     `local image, from = string.rep('x', ARGV[2]), redis.call('XLEN', KEYS[1])
@@ -47,13 +47,13 @@ test.each([
   for (const partition of partitions) await fill(partition, each, size);
   const batch = await read();
   expect(batch.full).toBe(true);
-  // Every partition gives an entry a round, and two in the first one, whatever their size.
+  // Each round reads one entry of every partition, and the first round two, whatever their size.
   expect(batch.entries.length).toBeLessThanOrEqual(limits.journal_batch_entries_max + 64);
   expect(batch.bytes).toBeLessThanOrEqual(limits.journal_batch_bytes_max + 128 * size);
   expect(batch.prefixes).toHaveLength(64);
 });
 
-test('one partition alone fills a batch with small entries, and with large ones no further than its bytes', async () => {
+test('one partition alone can fill a batch: with small entries up to their number, with large ones up to the byte limit', async () => {
   await fill(5, 2_000, 100);
   expect((await read()).entries).toHaveLength(limits.journal_batch_entries_max);
   await fill(6, 400, 78_000);
@@ -62,7 +62,7 @@ test('one partition alone fills a batch with small entries, and with large ones 
   expect(batch.full).toBe(true);
 });
 
-test('batch by batch every entry is read, once and in order', async () => {
+test('successive batches read every entry once and in order', async () => {
   for (const [partition, size] of [
     [3, 200],
     [40, 50_000],

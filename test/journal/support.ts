@@ -1,4 +1,4 @@
-/** A private Redis and Postgres for the tests of write-behind, and what a mutating script would leave in a journal. */
+/** A private Redis and Postgres for the tests of write-behind, and helpers that fill a journal as the scripts would. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
@@ -27,11 +27,11 @@ export interface RedisServer {
   readonly dir: string;
   stop(signal?: NodeJS.Signals): Promise<void>;
   start(): Promise<void>;
-  /** Stops it and removes its data. */
+  /** Stops the server and removes its data. */
   remove(): Promise<void>;
 }
 
-/** A Redis with an append-only file in a folder of its own. */
+/** A Redis with an append-only file in its own folder. */
 export async function startRedis(...settings: string[]): Promise<RedisServer> {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-redis-'));
   const port = await freePort();
@@ -54,7 +54,7 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
       log += chunk;
       if (log.includes('Ready to accept connections')) break;
     }
-    // Leaving the loop closed the pipe; Redis writes on without anybody to read.
+    // Leaving the loop closed the pipe. Redis continues to write, and no process reads it.
     if (!log.includes('Ready')) throw new Error(`redis-server did not start: ${log}`);
   };
   await start();
@@ -73,14 +73,14 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
 export interface PostgresServer {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Stops it and removes its data. */
+  /** Stops the server and removes its data. */
   remove(): Promise<void>;
-  /** A new database with the present schema. */
+  /** A new database with the current schema. */
   database(name: string): Promise<string>;
   emptyDatabase(name: string): Promise<string>;
 }
 
-/** A Postgres without durability: no test here turns its power off. It keeps its port when it is started again. */
+/** A Postgres without durability, because no test here cuts its power. It keeps its port when it is started again. */
 export async function startPostgres(): Promise<PostgresServer> {
   const home = temporaryFolder();
   const launch = (port?: number) =>
@@ -119,7 +119,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   };
 }
 
-/** The program as it runs: `src/` in plain JavaScript beside its scripts, for children to import. */
+/** The built program: `src/` in plain JavaScript beside its scripts, for child processes to import. */
 export async function buildProgram(): Promise<{ folder: string; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-program-'));
   const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -140,7 +140,7 @@ export const highWater = 100_000;
 export const bytesMax = 64 * 1024 ** 2;
 export const hotTtlMs = 3_600_000;
 
-/** One node's way to both stores. */
+/** One node’s connections to Redis and Postgres. */
 export interface Node {
   readonly connection: RedisConnection;
   readonly runner: ScriptRunner;
@@ -189,7 +189,7 @@ export async function openNode(
   };
 }
 
-/** What a sending script does, in one step: version, record, chat and journal. Answers the version. */
+/** Does in one step what a sending script does to version, record, chat and journal. Returns the version. */
 const change = `
 local meta, journal, record, chat = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local version = redis.call('HINCRBY', meta, 'ver', 1)
@@ -203,7 +203,7 @@ return ('%.0f'):format(version)`;
 
 export const partitionOf = (node: Node, chat: ChatRef): number => node.keys.partitions.of(chat.id);
 
-/** Seeds Redis with a change of a message as a script would make it. An absent text is a deletion. */
+/** Changes a message in Redis as a script would. Without a text, deletes it. */
 export async function putMessage(
   node: Node,
   chat: ChatRef,
@@ -240,7 +240,7 @@ export async function putMessage(
   return Number(version);
 }
 
-/** Appends any entry to a journal, as it stands. */
+/** Appends any entry to a journal, unchanged. */
 export async function putEntry(
   node: Node,
   partition: number,
@@ -253,7 +253,7 @@ export async function putEntry(
   return version;
 }
 
-/** Direct chats of the bot `bot`, all in one partition. */
+/** A direct chat of the bot `bot`; all chats of one bot are in one partition. */
 export const chatOf = (bot: number, user = 5): ChatRef => directChat(bot, user);
 
 const allMessages = statement(
@@ -292,7 +292,7 @@ export const journalEmpty = async (node: Node): Promise<boolean> => {
   return (await Promise.all(all)).every((length) => length === 0);
 };
 
-/** A place where a flusher waits: `reached` resolves when it is there, `open` lets it go on for good. */
+/** Pauses a flusher: `reached` resolves when it is paused, `open` lets it continue for good. */
 export function gate() {
   let reach = () => {};
   let pass = () => {};

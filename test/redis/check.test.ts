@@ -24,28 +24,31 @@ afterAll(async () => {
   await server.stop();
 });
 
-test('a private Redis passes without a warning', async () => {
+test('accepts a private Redis without a warning', async () => {
   const { version, warnings } = await checkRedis(server.url);
   expect(version).toMatch(/^\d+\.\d+\.\d+$/);
   expect(warnings).toEqual([]);
 });
 
-test.each(['allkeys-lru', 'volatile-ttl', 'volatile-lru'])('policy %s is refused by name', async (policy) => {
-  await admin.config('SET', 'maxmemory-policy', policy);
-  await expect(checkRedis(server.url)).rejects.toThrow(
-    new RegExp(`maxmemory-policy is ${policy}.*noeviction`),
-  );
-  await admin.config('SET', 'maxmemory-policy', 'noeviction');
-  await checkRedis(server.url);
-});
+test.each(['refuses the eviction policy %s by name', 'volatile-ttl', 'volatile-lru'])(
+  'policy %s is refused by name',
+  async (policy) => {
+    await admin.config('SET', 'maxmemory-policy', policy);
+    await expect(checkRedis(server.url)).rejects.toThrow(
+      new RegExp(`maxmemory-policy is ${policy}.*noeviction`),
+    );
+    await admin.config('SET', 'maxmemory-policy', 'noeviction');
+    await checkRedis(server.url);
+  },
+);
 
-test('without the append-only file it warns and passes', async () => {
+test('accepts a Redis without the append-only file, with a warning', async () => {
   await admin.config('SET', 'appendonly', 'no');
   expect((await checkRedis(server.url)).warnings).toEqual([expect.stringMatching(/append-only/)]);
   await admin.config('SET', 'appendonly', 'yes');
 });
 
-test('a user that may run no scripts is refused, and so is one without sharded pub/sub', async () => {
+test('refuses a user that may not run scripts or use sharded pub/sub', async () => {
   await admin.acl('SETUSER', 'limited', 'on', '>pw', '~*', '&*', '+@all', '-eval');
   const url = `redis://limited:pw@127.0.0.1:${server.port}`;
   await expect(checkRedis(url)).rejects.toThrow(/does not run Lua scripts/);
@@ -55,7 +58,7 @@ test('a user that may run no scripts is refused, and so is one without sharded p
   await checkRedis(url);
 });
 
-test('a wrong password, nobody there and a silent server are each one clear error without the password', async () => {
+test('reports a wrong password, a closed port and a silent server in one clear error each, without the password', async () => {
   const wrong = checkRedis(`redis://:hunter2hunter2@127.0.0.1:${server.port}`);
   await expect(wrong).rejects.toThrow(/cannot be used: .*WRONGPASS/);
   await expect(wrong).rejects.not.toThrow(/hunter2/);
@@ -73,7 +76,7 @@ test('a wrong password, nobody there and a silent server are each one clear erro
   }
 });
 
-test('a Redis without the command EVAL at all is refused', async () => {
+test('refuses a Redis without the command EVAL', async () => {
   const port = await freePort();
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--rename-command', 'EVAL', ''];
   const child = spawn(findRedis() ?? '', args, { stdio: 'ignore' });
@@ -91,14 +94,14 @@ test('a Redis without the command EVAL at all is refused', async () => {
   }
 });
 
-describe('a connection over TLS that fails', () => {
+describe('the error of a failed TLS connection', () => {
   const why = (url: string, timeout_ms = 3_000) =>
     checkRedis(url, timeout_ms).then(
       () => 'nothing',
       (error: Error) => error.message,
     );
 
-  it('names a certificate that is not trusted, and one for another host', async () => {
+  it('names an untrusted certificate, and a certificate for another host', async () => {
     const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
     const server = createServer(certificate, (socket) => socket.end());
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -115,11 +118,11 @@ describe('a connection over TLS that fails', () => {
     );
   });
 
-  it('names a port without TLS, one where nothing listens, and a wrong password', async () => {
+  it('names a port without TLS, a port where nothing listens, and a wrong password', async () => {
     const redis = await freshRedis();
     try {
       const { port, password } = new URL(redis.url);
-      // Whether Redis takes the handshake for a whole command depends on its random bytes.
+      // Whether Redis reads the handshake as a complete command depends on its random bytes.
       for (let i = 0; i < 6; i++)
         expect(await why(`rediss://:${password}@127.0.0.1:${port}`, 300)).toMatch(
           /does not use TLS on this port|port (may|does) not use TLS/,
@@ -132,11 +135,11 @@ describe('a connection over TLS that fails', () => {
   });
 });
 
-test('a server that is too old is refused in one line, by its own name', async () => {
+test('refuses a server that is too old in one line, with the server’s own name', async () => {
   let info = '';
   const server = createTcpServer((socket) => {
     socket.on('error', () => {});
-    // One answer to each command.
+    // One reply to each command.
     socket.on('data', (chunk) => {
       for (const _ of String(chunk).matchAll(/\*\d+\r\n/g)) socket.write(`$${info.length}\r\n${info}\r\n`);
     });

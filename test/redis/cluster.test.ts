@@ -1,4 +1,4 @@
-/** The whole service on a Redis Cluster: across masters, without one of them, while a slot moves, and after a failover. */
+/** The whole service on a Redis Cluster: on all masters, without one master, while a slot moves, and after a failover. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
@@ -21,13 +21,13 @@ const readyz = async (url: string) => (await fetch(`${url}/readyz`)).status;
 let cluster: FreshCluster;
 let service: Service;
 let owner: TestUser;
-/** One bot on each master, each in a direct chat with the owner. */
+/** One bot on each master, each with a direct chat with the owner. */
 let bots: [TestBot, TestBot, TestBot];
 let groups: [number, number, number];
 
 const slotOfId = (id: number) => keys.partitions.slots[keys.partitions.of(id)] as number;
 
-/** Makes something until there is one on each master. */
+/** Makes items until each master has one. */
 async function onEach<T>(make: () => Promise<T>, idOf: (made: T) => number): Promise<[T, T, T]> {
   const found: T[] = [];
   for (let tries = 0; tries < 200; tries++) {
@@ -41,7 +41,7 @@ async function onEach<T>(make: () => Promise<T>, idOf: (made: T) => number): Pro
 beforeAll(async () => {
   cluster = await freshCluster();
   service = await startService({ redis: cluster, fronts: 2, extraEnv: { JOURNAL_HIGH_WATER: '100000' } });
-  // Two masters are to go in turn: who calls lives on the third, with all that concerns tokens.
+  // Two masters are killed in turn. The owner and all tokens are on the third one.
   do owner = await service.newUser('olga');
   while ((await cluster.ownerOf(slotOfId(owner.id))) !== 0);
   bots = await onEach(
@@ -66,7 +66,7 @@ interface Heard {
 }
 const offsets = new Map<number, number>();
 
-/** Confirms what came before and takes what waits. */
+/** Confirms the earlier updates and returns the pending ones. */
 async function poll(bot: TestBot, heard: Heard): Promise<void> {
   const offset = offsets.get(bot.id) ?? 0;
   const answer = await service.bot(bot, 'getUpdates', { offset, timeout: 0 }, 1);
@@ -78,7 +78,7 @@ async function poll(bot: TestBot, heard: Heard): Promise<void> {
   }
 }
 
-/** Texts of a chat as its people see it, oldest first. */
+/** Texts of a chat as its members see it, oldest first. */
 async function history(bot: TestBot): Promise<{ texts: string[]; ids: number[] }> {
   const all: Array<{ text: string; message_id: number }> = [];
   for (let before: number | undefined; ; before = all.at(-1)?.message_id) {
@@ -93,7 +93,7 @@ async function history(bot: TestBot): Promise<{ texts: string[]; ids: number[] }
 
 const once = (texts: readonly string[], text: string) => texts.filter((each) => each === text).length;
 
-test('the partitions are spread evenly, and every master runs scripts', async () => {
+test('partitions are spread evenly, and every master runs scripts', async () => {
   const owners = await Promise.all(keys.partitions.slots.map((slot) => cluster.ownerOf(slot)));
   for (const i of masters) expect(owners.filter((each) => each === i).length).toBeGreaterThanOrEqual(21);
   for (const { client } of cluster.nodes) {
@@ -101,7 +101,7 @@ test('the partitions are spread evenly, and every master runs scripts', async ()
   }
 });
 
-test('a conversation, an edit, a button, a stream and a revoked token, on every master', async () => {
+test('messages, edits, buttons, streams and revoked tokens work on every master', async () => {
   const events: EventSource = await openEvents(service.fronts[0].url, owner.token);
   for (const bot of bots) {
     const heard: Heard = { ids: [], texts: [] };
@@ -140,7 +140,7 @@ test('a conversation, an edit, a button, a stream and a revoked token, on every 
   await resultOf(service.bot(bots[2], 'getMe', {}, 1));
 });
 
-test('a long poll is woken by the master that its bot lives on', async () => {
+test('a long poll is woken by the master that has its bot', async () => {
   for (const bot of bots) {
     await poll(bot, { ids: [], texts: [] });
     const began = performance.now();
@@ -151,13 +151,13 @@ test('a long poll is woken by the master that its bot lives on', async () => {
     expect(
       (await resultOf(waiting)).map((update: { message?: { text: string } }) => update.message?.text),
     ).toEqual(['wake up']);
-    // The look each second may have come to the help of one hint, not of three.
+    // The read each second may have replaced one hint, but not three.
     expect(performance.now() - said).toBeLessThan(1_000);
     expect(performance.now() - began).toBeGreaterThan(250);
   }
 });
 
-test('a group on any master reaches its bots on all masters, in order and once', async () => {
+test('a group on any master sends updates to its bots on all masters, in order and once', async () => {
   for (const [i, group] of groups.entries()) {
     const texts = Array.from({ length: 10 }, (_, n) => `/to_all ${i} ${n}`);
     for (const text of texts) await resultOf(sayInGroup(group, text));
@@ -171,7 +171,7 @@ test('a group on any master reaches its bots on all masters, in order and once',
   }
 });
 
-test('a slot moves under traffic: nothing acknowledged is lost, nothing refused was done, nothing comes twice', async () => {
+test('a slot moves under traffic: no acknowledged message is lost, no refused call was applied, no id is given out twice', async () => {
   const bot = bots[0];
   const slot = slotOfId(bot.id);
   const acked: string[] = [];
@@ -208,7 +208,7 @@ test('a slot moves under traffic: nothing acknowledged is lost, nothing refused 
   };
   const traffic = Promise.all([talk(0), talk(1), talk(0), listen()]);
   await sleep(500);
-  // There and back again, so that either server is found with a history that it had before.
+  // The slot moves to the other master and back, so that each server meets a history that it had before.
   for (const [from, to] of [
     [0, 1],
     [1, 0],
@@ -229,7 +229,7 @@ test('a slot moves under traffic: nothing acknowledged is lost, nothing refused 
   const { texts, ids: shown } = await history(bot);
   for (const text of acked) expect(once(texts, text)).toBe(1);
   for (const text of refused) expect(once([...texts, ...heard.texts], text)).toBe(0);
-  // Calls wait while their slot moves, so next to none is refused.
+  // Calls wait while their slot moves, so almost none is refused.
   expect(refused.length).toBeLessThanOrEqual(Math.ceil((acked.length + refused.length) / 1_000));
   expect(warned('while its slot migrated')).toBe(true);
   expect(warned('Command queue state error')).toBe(false);
@@ -237,11 +237,11 @@ test('a slot moves under traffic: nothing acknowledged is lost, nothing refused 
   expect(shown).toEqual([...shown].sort((a, b) => a - b));
   expect(heard.ids).toEqual([...new Set(heard.ids)].sort((a, b) => a - b));
   expect(await cluster.ownerOf(slot)).toBe(2);
-  // Each new master was met with a raised incarnation.
+  // Each new master got a raised incarnation.
   expect(Math.max(...ids) - Math.min(...ids)).toBeGreaterThan(30_000);
 }, 60_000);
 
-test('one master is killed: its partitions answer 503, the others go on, and nothing acknowledged is lost', async () => {
+test('while one master is dead, only its partitions answer 503, and no acknowledged message is lost', async () => {
   const [, dead] = bots;
   const living = bots[2];
   const events = await openEvents(service.fronts[0].url, owner.token);
@@ -256,7 +256,7 @@ test('one master is killed: its partitions answer 503, the others go on, and not
     slowest.ms = Math.max(slowest.ms, performance.now() - began);
     return result;
   };
-  // A call on the dead master waits for it within a bound, and holds nobody up.
+  // A call on the dead master waits for it within a bound, and delays no other call.
   const refused = service.bot(dead, 'sendMessage', { chat_id: owner.id, text: 'x' });
   for (const until = performance.now() + 6_500; performance.now() < until; await sleep(20)) {
     const text = `alone ${++round}`;
@@ -289,7 +289,7 @@ test('one master is killed: its partitions answer 503, the others go on, and not
   events.cut();
 }, 60_000);
 
-test('a replica takes over: its partitions go on under a raised incarnation', async () => {
+test('after a replica took over, its partitions continue under a raised incarnation', async () => {
   const bot = bots[1];
   const before = await resultOf(say(bot, 'to the first master'));
   const replica = await cluster.addReplica(1);
@@ -315,7 +315,7 @@ test('a replica takes over: its partitions go on under a raised incarnation', as
     await poll(bot, heard);
     expect(once(heard.texts, 'to the second')).toBe(1);
   });
-  // Hints come from the new master too.
+  // Hints also arrive from the new master.
   const waiting = service.bot(bot, 'getUpdates', { offset: offsets.get(bot.id), timeout: 20 }, 1);
   await sleep(300);
   await resultOf(say(bot, 'wake up'));

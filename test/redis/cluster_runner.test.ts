@@ -1,4 +1,4 @@
-/** Calls that arrive where their slot no longer is, or is being taken from, and what is refused before a start. */
+/** Script calls whose slot has moved or is moving, and clusters that are refused at the start. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
 import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
@@ -50,7 +50,7 @@ const renew = (partition: number) =>
     { node: 'n', known: 0, acked: 0, lease_ms: 1_000 },
   );
 
-test('one seed leads to every master, and each partition to its own', async () => {
+test('one seed leads to every master, and each partition has its own connection', async () => {
   expect(new Set(connection.nodes().map(({ url }) => url))).toEqual(new Set(cluster.cluster));
   for (const [partition, slot] of slots.entries())
     expect(nodeAt(partition)).toBe(await cluster.ownerOf(slot));
@@ -66,7 +66,7 @@ test('a call carries the run id of the server that runs it', async () => {
   expect(new Set(recovered.map((each) => each.split(' ')[1])).size).toBe(3);
 });
 
-test('MOVED: the call goes on at the new master and runs once, and later calls know the way', async () => {
+test('MOVED: the call runs once on the new master, and later calls go there directly', async () => {
   const partition = 5;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -78,7 +78,7 @@ test('MOVED: the call goes on at the new master and runs once, and later calls k
   expect(nodeAt(partition)).toBe(to);
 });
 
-test('ASK: the call runs where the slot is going to, also if the script is unknown there; the map stays', async () => {
+test('ASK: the call runs on the new owner of the slot, even if the script is unknown there, and the slot map stays', async () => {
   const partition = 7;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -93,14 +93,14 @@ test('ASK: the call runs where the slot is going to, also if the script is unkno
   expect(await lease(partition, 'third')).toEqual({ status: 'taken' });
 });
 
-test('TRYAGAIN: a call on several keys of a slot that is being moved is unavailable, and changed nothing', async () => {
+test('TRYAGAIN: a call on several keys of a moving slot fails with unavailable and changes nothing', async () => {
   const partition = 9;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   await clientAt(from).hset(keys.meta(partition), 'run', 'r');
   await cluster.beginMove(slot, from, (from + 1) % 3);
   const began = performance.now();
   await expect(renew(partition)).rejects.toMatchObject({ kind: 'unavailable', retryAfter: 1 });
-  // It may be repeated, so it waited for the move.
+  // The call may be repeated, so it waited for the move.
   expect(performance.now() - began).toBeGreaterThan(900);
   await clientAt(from).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
   await clientAt((from + 1) % 3).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
@@ -108,7 +108,7 @@ test('TRYAGAIN: a call on several keys of a slot that is being moved is unavaila
   await renew(partition);
 });
 
-test('TRYAGAIN: a call that may be repeated runs at the new master once all keys are there; another slot is not held up', async () => {
+test('TRYAGAIN: a repeatable call runs on the new master once all keys are there, and other slots are not delayed', async () => {
   const partition = 11;
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   const to = (from + 1) % 3;
@@ -127,7 +127,7 @@ test('TRYAGAIN: a call that may be repeated runs at the new master once all keys
   expect(nodeAt(partition)).toBe(to);
 });
 
-test('a start is refused where a master may evict, and where the settings name the wrong kind of Redis', async () => {
+test('a start is refused if a master may evict keys, or if the settings name the wrong kind of Redis', async () => {
   expect((await checkRedis([cluster.url])).warnings).toEqual([]);
   await expect(checkRedis(cluster.url)).rejects.toThrow(/REDIS_CLUSTER/);
   await clientAt(2).config('SET', 'maxmemory-policy', 'allkeys-lru');
@@ -140,7 +140,7 @@ test('a start is refused where a master may evict, and where the settings name t
   await clientAt(1).config('SET', 'cluster-require-full-coverage', 'no');
 });
 
-test('a dead master refuses a start by its name; a dead seed does not', async () => {
+test('a dead master prevents a start and is named in the error; a dead seed does not prevent it', async () => {
   const [dead, living] = [cluster.nodes[2], cluster.nodes[0]] as const;
   await dead?.kill();
   const check = checkRedis([dead?.url as string, living?.url as string], 2_000);
@@ -149,7 +149,7 @@ test('a dead master refuses a start by its name; a dead seed does not', async ()
   await checkRedis(['redis://:x@127.0.0.1:1', living?.url as string], 2_000);
 });
 
-test('what servers say of each other keeps password and protocol, and the host where they name none', () => {
+test('addresses announced by servers keep the password and protocol, and the host if they announce none', () => {
   const from = 'rediss://u:p@one.example:7000';
   const at = (text: string) => readRedirection(text, from);
   expect(at('MOVED 3999 10.0.0.1:6381')).toEqual({

@@ -1,4 +1,4 @@
-/** The grammar of script headers: what does not agree with it is refused with the place that is wrong. */
+/** The grammar of script headers: an invalid header is refused, and the error names the place. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -95,28 +95,28 @@ describe('refuses', () => {
     expect(() => readScript(root, 'x.lua')).toThrow('x.lua: no header between --[[ and ]]');
   });
 
-  test('KEYS in a shared function, by the line of its own file', () => {
+  test('KEYS in a shared function, with the line of that function’s own file', () => {
     put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
     expect(() => read('@summary x.\n@include f', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
   });
 
-  test('a refusal inside a shared function that the script does not declare', () => {
+  test('a shared function that returns an error which the script does not declare', () => {
     put('lib/f.lua', '@summary f.', "local function f() return refuse('inside') end");
     expect(() => read('@summary x.\n@include f', 'return f()')).toThrow('does not declare @err inside');
   });
 
-  test('an include that is not there', () => {
+  test('an include that does not exist', () => {
     expect(() => read('@summary x.\n@include nothing')).toThrow(/nothing\.lua/);
   });
 });
 
-test('takes eight arguments, and lists at the end', () => {
+test('accepts eight arguments, and lists at the end', () => {
   const script = read(`@summary x.\n${args(7)}\n@args l int\n@key k {NN}:k SET\n@keys m {NN}:… SET`);
   expect(script.args.map(({ name, form }) => `${name} ${form}`).slice(-2)).toEqual(['a6 one', 'l list']);
   expect(script.keys.map(({ name, form }) => `${name} ${form}`)).toEqual(['k one', 'm list']);
 });
 
-test('names keys, arguments, flags and limits for the body', () => {
+test('makes keys, arguments, flags and limits available to the body by name', () => {
   const { source } = read(
     '@summary x.\n@flag allow-oom\n@key k {NN}:k SET\n@derived d {NN}:d:<id> SET\n@arg f flag\n@args l int',
     'return ok(k_key, d_key(1), f, l, LIMITS.queue_bytes_max)',
@@ -128,7 +128,7 @@ test('names keys, arguments, flags and limits for the body', () => {
   expect(body).toBe(`return ok(k_key, d_key(1), f, l, ${limits.queue_bytes_max})`);
 });
 
-test('knows where each line came from', () => {
+test('maps each line to the file that it came from', () => {
   put('lib/f.lua', '@summary f.\n@why it must.', 'local f = 1');
   const { source, origin } = read('@summary x.\n@include f', 'local a = f\nreturn ok(a)');
   const lines = source.split('\n');
@@ -136,7 +136,7 @@ test('knows where each line came from', () => {
   expect(origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:6');
 });
 
-test('leaves out shared functions that nothing calls', () => {
+test('omits shared functions that are never called', () => {
   const shared = [
     ...['local function deep(a)', '  return a -- wide', 'end', 'local function one() return deep(1) end'],
     ...['-- As wide as one.', 'local function wide()', '  return one()', 'end', 'local kept = 2'],
@@ -153,14 +153,14 @@ test('leaves out shared functions that nothing calls', () => {
   expect(read('@summary x.\n@include g', 'return ok(wide())').source).toContain('local function wide');
 });
 
-test('reads every script but the shared functions, by name', () => {
+test('reads every script by name, without the shared functions', () => {
   put('lib/f.lua', '@summary f.', '');
   put('z/last.lua', '@summary z.');
   put('a/first.lua', '@summary a.');
   expect([...readScripts(root).keys()]).toEqual(['a/first', 'z/last']);
 });
 
-test('generates one result a status and leaves the run id to the runner', () => {
+test('generates one result type per status and leaves the run id to the runner', () => {
   put(
     'a/b.lua',
     '@summary Does it.\n@key k {NN}:k SET\n@arg run text\n@arg n int\n@args l bytes\n@ok a int?\n@err stale_run\n@err no t text',

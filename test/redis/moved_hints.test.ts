@@ -1,4 +1,4 @@
-/** Hints of a channel whose slot moves to another master while the node gives the channel up itself. */
+/** Hints of a channel whose slot moves to another master while the node unsubscribes from it. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => cluster?.stop());
 
-/** Before a server: holds back what the server says until it is let through. */
+/** A proxy in front of a server that can hold back the server’s output until it is released. */
 async function startHolding(port: number) {
   const held: Array<() => void> = [];
   const sockets: Socket[] = [];
@@ -51,7 +51,7 @@ async function startHolding(port: number) {
   };
 }
 
-/** A channel on a master whose answers can be held back, beside one that stays there and keeps the connection. */
+/** A channel on a master whose output can be held back, beside a channel that stays there and keeps the connection open. */
 async function listenAt(tag: string, lasting: string) {
   const [channel, slot] = [`{${tag}}:on_bot:1`, clusterSlot(tag)];
   const from = await cluster.ownerOf(slot);
@@ -80,7 +80,7 @@ async function listenAt(tag: string, lasting: string) {
   await eventually(async () => expect((await subscribers())[1]).toBe(1));
   return {
     ...{ next, errors, heard, proxy, unlisten },
-    /** Moves the slot; the old master's notice is held back. */
+    /** Moves the slot. The notice of the old master is held back. */
     async move() {
       proxy.hold();
       await cluster.beginMove(slot, from, to);
@@ -96,7 +96,7 @@ async function listenAt(tag: string, lasting: string) {
         await next.client.spublish(channel, text);
         expect(heard).toContain(text);
       }),
-    /** What stays is heard over the connection that was held. */
+    /** Hints of the channel that stays arrive over the connection that was held back. */
     hearLasting: (text: string) =>
       eventually(async () => {
         await old.client.spublish(`{${lasting}}:on_bot:2`, text);
@@ -109,7 +109,7 @@ async function listenAt(tag: string, lasting: string) {
   };
 }
 
-test('a slot moves while its channel is listened to: hints come from the new master', async () => {
+test('when a slot moves while its channel is subscribed, hints come from the new master', async () => {
   const at = await listenAt('one', 'four');
   try {
     await at.move();
@@ -125,7 +125,7 @@ test('a slot moves while its channel is listened to: hints come from the new mas
   }
 }, 60_000);
 
-test('a slot moves as its channel is given up: notice and refusal are taken for one', async () => {
+test('when a slot moves during an unsubscribe, the notice and the refusal are counted as one', async () => {
   const at = await listenAt('five', 'four');
   try {
     await at.move();

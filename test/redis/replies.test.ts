@@ -5,7 +5,7 @@ import { OwnDecoder, Replies } from '../../src/redis/replies.js';
 
 type Decoder = new (options: ConstructorParameters<typeof OwnDecoder>[0]) => { write(chunk: Buffer): void };
 
-/** What a decoder makes of a stream that arrives in pieces; errors with a mark, since their classes differ. */
+/** The results of a decoder for a stream that arrives in pieces. Errors are marked, since their classes differ. */
 function decoded(Kind: Decoder, chunks: readonly Buffer[]): unknown[] {
   const heard: unknown[] = [];
   const plain = (value: unknown): unknown => {
@@ -29,7 +29,7 @@ const bulk = fc
 const simple = fc.oneof(
   bulk,
   line.map((text) => Buffer.from(`+${text}\r\n`)),
-  // Near 2^53 the decoder of ioredis errs by one.
+  // The decoder of ioredis is off by one near 2^53.
   fc
     .maxSafeInteger()
     .map((n) => Math.trunc(n / 2))
@@ -44,7 +44,7 @@ const { reply } = fc.letrec<{ reply: Buffer; array: Buffer }>((tie) => ({
   reply: fc.oneof({ depthSize: 'small' }, simple, refusal, tie('array')),
 }));
 
-/** Cuts bytes at places that are given as parts of their length. */
+/** Cuts bytes at the given fractions of their length. */
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const ends = [...places.map((place) => Math.floor(place * bytes.length)), bytes.length].sort(
     (a, b) => a - b,
@@ -53,8 +53,8 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 const places = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 });
 
-describe('answers of Redis', () => {
-  test('are read as the decoder of ioredis reads them, wherever they are cut', () => {
+describe('replies of Redis', () => {
+  test('are decoded as ioredis decodes them, wherever the stream is cut', () => {
     fc.assert(
       fc.property(fc.array(reply, { minLength: 1, maxLength: 6 }), places, (replies, at) => {
         const chunks = cut(Buffer.concat(replies), at);
@@ -64,12 +64,12 @@ describe('answers of Redis', () => {
     );
   });
 
-  test('may be cut behind the first byte of an error', () => {
+  test('may be cut after the first byte of an error', () => {
     const chunks = [Buffer.from('-'), Buffer.from('ERR no\r\n:1\r\n')];
     expect(decoded(Replies, chunks)).toEqual(decoded(OwnDecoder, chunks));
   });
 
-  test('stay with that decoder on a connection that opens in RESP3', () => {
+  test('are left to the decoder of ioredis on a connection that starts in RESP3', () => {
     fc.assert(
       fc.property(fc.array(refusal, { maxLength: 2 }), bulk, places, (refusals, value, at) => {
         const opening = Buffer.from('%1\r\n+proto\r\n:3\r\n');
@@ -82,7 +82,7 @@ describe('answers of Redis', () => {
     );
   });
 
-  test('that are none are an error', () => {
+  test('that are malformed cause an error', () => {
     expect(() => decoded(Replies, [Buffer.from('+OK\r\n'), Buffer.from('?\r\n')])).toThrow('Protocol error');
   });
 });

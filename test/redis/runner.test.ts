@@ -1,4 +1,4 @@
-/** What can happen to a script call on its way: forced on a real Redis behind a proxy that cuts and holds. */
+/** Faults during a script call, forced on a real Redis behind a proxy that cuts and pauses the connection. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { directChat, makeKeys } from '../../src/store/core/keys.js';
 import { type FreshRedis, freshRedis } from '../support/servers.js';
 
-/** Between client and Redis. `cut` ends the connection once a command that holds the text has been passed on. */
+/** A proxy between client and Redis. `cut` ends the connection once a command that contains the text was forwarded. */
 async function startProxy(port: number) {
   const sockets = new Set<Socket>();
   let cutOn: string | null = null;
@@ -33,7 +33,7 @@ async function startProxy(port: number) {
       upstream.write(chunk);
     });
     upstream.on('data', (chunk) => {
-      // Redis has answered, so the command was applied; the answer does not arrive.
+      // Redis has answered, so the command was applied. The answer is lost.
       if (cutting) client.destroy();
       else client.write(chunk);
     });
@@ -130,33 +130,33 @@ const sendBy = (through: ScriptRunner, request: string) =>
     { chat: '100001.5', tail, reply_to: '', from: '', token: 't' },
   );
 const due = keys.webhooksDue(partition);
-/** Changes something, frees memory, and has no request id. */
+/** A call that changes data, frees memory and has no request id. */
 const sweep = () =>
   runner.call('webhooks/sweep', partition, { due, state: keys.queueStateRoot(partition) }, { limit: 10 });
 const journalLength = () => straight.client.xlen(keys.journal(partition));
 const tooMany = { kind: 'too_many_requests', retryAfter: 1 };
 const unavailable = { kind: 'unavailable', retryAfter: 1 };
 
-test('a partition that was never opened is recovered once, and the call goes on', async () => {
+test('a partition that was never opened is recovered once, and the call succeeds', async () => {
   expect(await send('r1')).toMatchObject({ status: 'ok', message_id: 1 });
   expect(recovered).toEqual([`${partition} ${connection.runId()}`]);
   expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
   expect(recovered).toHaveLength(1);
 });
 
-test('a partition that stays closed ends in unavailable', async () => {
+test('calls on a partition that stays closed fail with unavailable', async () => {
   recover = async () => undefined;
   await expect(send('r1')).rejects.toMatchObject(unavailable);
   expect(recovered).toHaveLength(3);
   expect(await journalLength()).toBe(0);
 });
 
-test('what recovery says is said to the caller', async () => {
+test('recovery errors are returned to the caller', async () => {
   recover = () => Promise.reject(new Error('Postgres is away'));
   await expect(send('r1')).rejects.toThrow('Postgres is away');
 });
 
-test('a script that Redis forgot is sent whole', async () => {
+test('a script that Redis forgot is sent again in full', async () => {
   await send('r1');
   await straight.client.script('FLUSH');
   expect(await send('r2')).toMatchObject({ message_id: 2 });
@@ -173,7 +173,7 @@ test('a full journal answers 429', async () => {
   expect(await journalLength()).toBe(10);
 });
 
-test('a connection that is cut after the script ran: with a request id it is asked again and applied once', async () => {
+test('a call with a request id is repeated after a cut connection and applied once', async () => {
   await send('r1');
   proxy.cut('req:r2');
   expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
@@ -181,7 +181,7 @@ test('a connection that is cut after the script ran: with a request id it is ask
   expect(await straight.client.hget(keys.chat(chat), 's')).toBe('2');
 });
 
-test('without a request id the outcome is unknown, and is said to be', async () => {
+test('a call without a request id reports an unknown outcome after a cut connection', async () => {
   await sweep();
   await straight.client.zadd(due, 1, chat.id);
   proxy.cut('webhooks_due');
@@ -189,7 +189,7 @@ test('without a request id the outcome is unknown, and is said to be', async () 
   expect(await straight.client.zcard(due)).toBe(0);
 });
 
-test('while Redis is away, calls that may be repeated wait for it within a bound, others do not wait', async () => {
+test('while Redis is unavailable, repeatable calls wait for it within a bound, and others fail at once', async () => {
   await send('r1');
   proxy.refuse(true);
   await once(connection.client, 'close');
@@ -205,7 +205,7 @@ test('while Redis is away, calls that may be repeated wait for it within a bound
   expect(await pending).toMatchObject({ status: 'ok', message_id: 2 });
 });
 
-test('callers of a Redis that falls silent are answered before its connection is given up, and go on when it speaks', async () => {
+test('calls to a silent Redis are answered before its connection is closed, and calls succeed when it answers again', async () => {
   await send('r1');
   process.kill(redis.pid, 'SIGSTOP');
   const { client } = connection;
@@ -218,7 +218,7 @@ test('callers of a Redis that falls silent are answered before its connection is
       Array.from({ length: 3 }, () => ({ status: 'rejected', reason: unavailable })),
     );
     expect(gaveUp).toBe(false);
-    // It counts as away: nothing more is sent to it, and what cannot be repeated is refused at once.
+    // Redis counts as unavailable: no command is sent to it, and calls that cannot be repeated fail at once.
     expect(connection.runId()).toBeNull();
     const owed = client.commandQueue.length;
     await expect(sweep()).rejects.toMatchObject(unavailable);
@@ -227,15 +227,15 @@ test('callers of a Redis that falls silent are answered before its connection is
     process.kill(redis.pid, 'SIGCONT');
   }
   await connection.ready(5_000);
-  // What was sent before the silence ran after it: a repeated request is recognised.
+  // Commands sent before the silence ran after it: a repeated request is recognised.
   expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
   expect(await send('r4')).toMatchObject({ status: 'ok', message_id: 4 });
   expect(gaveUp).toBe(false);
 });
 
-test('a Redis that is slow but answers is not taken for one that is away', async () => {
+test('a slow Redis that still answers does not count as unavailable', async () => {
   await send('r1');
-  // Some tenths of a second. From Redis 7.2 on a script cannot wait for a time: TIME stands still while it runs.
+  // Takes some tenths of a second. From Redis 7.2 on a script cannot wait for a time: TIME stands still while it runs.
   const slow = 'local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + i end return 1';
   const busyMs = async (steps: number) => {
     const since = performance.now();
@@ -244,7 +244,7 @@ test('a Redis that is slow but answers is not taken for one that is away', async
   };
   let slowed = true;
   const slowing = (async () => {
-    // As many steps as take that long on this machine, however crowded it is.
+    // Enough steps to take that long on this machine, however busy it is.
     for (let i = 0, steps = 4_000_000; i < 8; i++) steps = Math.round((steps * 300) / (await busyMs(steps)));
     slowed = false;
   })();
@@ -254,7 +254,7 @@ test('a Redis that is slow but answers is not taken for one that is away', async
   expect(sent).toBeGreaterThan(2);
 });
 
-test('a Redis that accepts connections and never answers ends in unavailable', async () => {
+test('calls to a Redis that accepts connections but never answers fail with unavailable', async () => {
   const mute = createServer(() => undefined);
   mute.listen(0, '127.0.0.1');
   await once(mute, 'listening');
@@ -267,7 +267,7 @@ test('a Redis that accepts connections and never answers ends in unavailable', a
   mute.close();
 });
 
-test('a server that is nearly full refuses what grows before Redis does, until it has room again', async () => {
+test('a server that is nearly full refuses growing calls before Redis does, until memory is free again', async () => {
   const memory = createMemoryWatch({ connection: straight });
   const watched = createRunner({ connection: straight, recover: async () => undefined, memory });
   await send('r1');
@@ -284,7 +284,7 @@ test('a server that is nearly full refuses what grows before Redis does, until i
   expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
   await setTo(limits.redis_roomy_percent - 5);
   expect(await sendBy(watched, 'r2')).toMatchObject({ status: 'ok', message_id: 2 });
-  // Without `maxmemory` a setting says how much is too much.
+  // Without `maxmemory`, a setting gives the limit.
   await straight.client.config('SET', 'maxmemory', '0');
   await memory.check();
   expect(watched.isFull(partition)).toBe(false);
@@ -293,7 +293,7 @@ test('a server that is nearly full refuses what grows before Redis does, until i
   expect(bounded.anyFull()).toBe(true);
 });
 
-test('a full memory answers 429 and applies nothing; scripts that free memory still run', async () => {
+test('a full Redis answers 429 and applies nothing, and scripts that free memory still run', async () => {
   await send('r1');
   const before = await straight.client.hgetall(keys.meta(partition));
   await straight.client.config('SET', 'maxmemory', '1');
@@ -305,7 +305,7 @@ test('a full memory answers 429 and applies nothing; scripts that free memory st
   expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
 });
 
-test('a Redis that refuses writes for its replicas is unavailable, not broken', async () => {
+test('a Redis that refuses writes for lack of replicas counts as unavailable, not as a fault', async () => {
   await send('r1');
   await straight.client.config('SET', 'min-replicas-to-write', '1');
   await expect(send('r2')).rejects.toMatchObject(unavailable);
@@ -322,9 +322,9 @@ test('a fault names the script and the line of its file', async () => {
   expect((fault as Error).message).not.toContain('xxx');
 });
 
-test('an unknown script is a fault of the caller; calls are counted', async () => {
+test('an unknown script is a programming error, and calls are counted', async () => {
   await expect(runner.call('no/such' as never, 0, {} as never, {} as never)).rejects.toThrow('no script');
-  // The first brings the script with it, and is not timed.
+  // The first call sends the script too, and is not measured.
   for (const request of ['r1', 'r2']) await send(request);
   const { counts, sumMs } = runner.times.of('messages/send_direct');
   expect(counts.reduce((a, b) => a + b)).toBe(1);

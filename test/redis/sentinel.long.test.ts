@@ -1,4 +1,4 @@
-/** The whole service on a Redis that Sentinels watch: its master is killed, and a former one comes back as a replica. */
+/** The whole service on a Redis with Sentinels: its master is killed, and a former master returns as a replica. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
@@ -58,7 +58,7 @@ async function eventually(what: string, holds: () => Promise<boolean> | boolean)
     if (performance.now() > end) throw new Error(`not in time: ${what}`);
 }
 
-test('a client of the Sentinels speaks to the master, and what would lose changes is said before a start', async () => {
+test('a client of the Sentinels uses the master, and settings that would lose changes are reported before a start', async () => {
   const { warnings } = await checkRedis(target());
   expect(warnings).toEqual([expect.stringContaining('min-replicas-to-write')]);
   const client = openClient(target(), { protocol: 2 });
@@ -68,7 +68,7 @@ test('a client of the Sentinels speaks to the master, and what would lose change
   await expect(checkRedis(unknown, 1_000)).rejects.toThrow(/the master nobody of 3 Sentinels cannot be used/);
 });
 
-test('a master is killed under traffic: what the replica had is kept, and no id comes twice', async () => {
+test('when a master is killed under traffic, changes that reached the replica are kept, and no id is given out twice', async () => {
   await resultOf(say(bot, 'before'));
   await resultOf(say(pushed, 'pushed before'));
   await eventually('a delivery', () => delivered.includes('pushed before'));
@@ -105,7 +105,7 @@ test('a master is killed under traffic: what the replica had is kept, and no id 
   expect(history.map(({ text }: { text: string }) => text)).toContain('before');
 }, 60_000);
 
-test('polls are woken and webhooks delivered by the new master', async () => {
+test('after the failover, long polls are woken and webhooks delivered', async () => {
   const updates = await resultOf(service.bot(bot, 'getUpdates', { timeout: 0, offset: -1 }, 1));
   const waiting = service.bot(bot, 'getUpdates', { offset: updates.at(-1).update_id + 1, timeout: 20 }, 1);
   await sleep(300);
@@ -119,7 +119,7 @@ test('polls are woken and webhooks delivered by the new master', async () => {
   await eventually('a delivery', () => delivered.includes('pushed after'));
 });
 
-test('connections that look for a master come back when another one is announced meanwhile', async () => {
+test('connections that are looking for the master reconnect when another one is announced meanwhile', async () => {
   const servers = await freshSentinels();
   const [stopped = 0] = servers.sentinelPids;
   const connections = Array.from({ length: 40 }, (_, n) =>
@@ -128,7 +128,7 @@ test('connections that look for a master come back when another one is announced
   try {
     await Promise.all(connections.map((connection) => connection.ready(20_000)));
     const ids = await Promise.all(connections.map(({ client }) => client.client('ID')));
-    // Whoever asks this Sentinel waits for a second, and another one fails over meanwhile.
+    // A request to this Sentinel waits for a second, and another Sentinel fails over meanwhile.
     process.kill(stopped, 'SIGSTOP');
     await openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel'), servers.sentinels[1]);
     for (const id of ids) {
@@ -143,11 +143,11 @@ test('connections that look for a master come back when another one is announced
   }
 }, 60_000);
 
-/** What `npm run test:cluster` does over and above. */
+/** True in `npm run test:cluster`, which also runs the test below. */
 const long = process.env.PETREL_TEST_REDIS !== undefined;
 
 if (long)
-  test('the former master comes back as a replica: nobody writes to it, and it can be promoted again', async () => {
+  test('the former master returns as a replica, no node writes to it, and it can be promoted again', async () => {
     await watched.nodes[0].start();
     await eventually('a replica', async () =>
       /^role:slave[\s\S]*master_link_status:up/m.test(await watched.nodes[0].client.info('replication')),
@@ -161,7 +161,7 @@ if (long)
       ),
     );
     await watched.replaced(1);
-    // Until Sentinels have told it that it is a replica, the former master goes on: what it takes then is lost with it.
+    // The former master accepts writes until Sentinels have made it a replica. Those writes are lost with it.
     await eventually('the first again', async () => {
       const { status, body } = await say(bot, 'on the first again');
       return status === 200 && body.result.message_id > last + 10_000;
