@@ -1,4 +1,4 @@
-/** Accounts that end, and what people are handed of themselves (behaviour §14). */
+/** Deletion of accounts, and exports of a person's data (behaviour §14). */
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -38,7 +38,7 @@ const end = (by: { readonly token: string }) => service.app(by, 'DELETE', '/api/
 const count = async (text: string, ...values: unknown[]) =>
   Number((await database.query(`select count(*) as n from ${text}`, values)).rows[0].n);
 
-/** A person who has left something everywhere. */
+/** Creates a person with a bot, chats, messages, reactions and tokens, so that every table has rows of the person. */
 async function furnish(name: string) {
   const ann = await service.newUser(name);
   const olga = await service.newUser('olga');
@@ -67,15 +67,15 @@ async function furnish(name: string) {
   return { ann, olga, own, other, group, channel, post };
 }
 
-describe('an account that ends', () => {
-  test('asks for a confirmation', async () => {
+describe('a deleted account', () => {
+  test('is deleted only with a confirmation', async () => {
     const ann = await service.newUser('ann');
     for (const body of [{}, { confirm: false }])
       expect((await service.app(ann, 'DELETE', '/api/me', body)).status).toBe(400);
     expect((await service.app(ann, 'GET', '/api/me')).status).toBe(200);
   });
 
-  test('is nobody on any node, and nothing of it can be read', async () => {
+  test('is unknown on every node, and none of its data can be read', async () => {
     const { ann, olga, own, other, group, channel, post } = await furnish('ann');
     await resultOf(service.app(ann, 'POST', `/api/chats/${other.id}/read`, { message_id: 2 }));
     const second = await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'phone' }));
@@ -103,14 +103,14 @@ describe('an account that ends', () => {
     }
     expect(await end(ann)).toMatchObject(unauthorized);
     expect((await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, 1)).body.ok).toBe(false);
-    // On a busy machine flushers remove the rest.
+    // Flushers remove the rest, which takes longer on a busy machine.
     const left = () => count('account_removals where user_id = $1', ann.id);
     await vi.waitFor(async () => expect(await left()).toBe(0), { timeout: 20_000, interval: 50 });
     for (const front of [0, 1])
       expect(await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, front)).toMatchObject(
         refusal(400, 'Bad Request: chat not found'),
       );
-    // Those who look are told to read the group anew.
+    // Clients that have the group open receive an event to read it again.
     await watching.heard(({ event, data }) => event === 'reset' && data.chat_id === group);
     watching.cut();
 
@@ -130,7 +130,7 @@ describe('an account that ends', () => {
       refusal(404, 'Not Found: bot not found'),
     );
     expect(channel).toBeLessThan(0);
-    // The username is nobody's, and nobody's to take for a while.
+    // The username belongs to nobody, and nobody can take it for a while.
     const taken = await service.app(operator, 'POST', '/api/admin/users', {
       username: ann.username,
       first_name: 'X',
@@ -163,7 +163,7 @@ describe('an account that ends', () => {
       expect(await count('messages where position($1::bytea in record) > 0', Buffer.from(text))).toBe(0);
   });
 
-  test('is ended by an operator too, a suspended one as well', async () => {
+  test('can be deleted by an operator, also while it is suspended', async () => {
     const eve = await service.newUser('eve');
     const path = `/api/admin/users/${eve.id}`;
     await resultOf(service.app(operator, 'POST', `${path}/suspension`));
@@ -175,7 +175,7 @@ describe('an account that ends', () => {
   });
 });
 
-/** The lines of an export, each held against the schema of the OpenAPI document. */
+/** The lines of an export. Each is validated against the schema of the OpenAPI document. */
 async function exported(by: { readonly token: string }): Promise<ExportLine[]> {
   const answer = await request(`${service.fronts[0].url}/api/me/export`, {
     headers: { authorization: `Bearer ${by.token}` },
@@ -195,7 +195,7 @@ describe('an export', () => {
   const kind = <K extends ExportLine['kind']>(lines: readonly ExportLine[], which: K) =>
     lines.filter((line): line is Extract<ExportLine, { kind: K }> => line.kind === which);
 
-  test('has everything of the person and no secret, and is counted', async () => {
+  test('contains all data of the person and no secret, and counts against the limit of exports', async () => {
     const { ann, own, other, group, channel, post } = await furnish('ida');
     await resultOf(
       service.bot(own, 'setMyCommands', { commands: [{ command: 'a', description: 'does a' }] }),

@@ -1,4 +1,4 @@
-/** Administrators with tokens of their own, where they may call from, and the log of what they did. */
+/** Administrators with their own tokens, the addresses they may call from, and the log of their calls. */
 import pg from 'pg';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -6,7 +6,7 @@ import { isAdminToken, maskTokens } from '../../src/rules/token.js';
 import { petrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
 
-// Each command is a process of its own.
+// Each command runs in its own process.
 vi.setConfig({ testTimeout: 120_000 });
 
 let service: Service;
@@ -48,11 +48,11 @@ type Call = Record<'token' | 'action' | 'target' | 'address', string> & Record<'
 const changes = async (token: string): Promise<Call[]> =>
   (await calls('?limit=100')).items.filter((call: Call & { status?: number }) => call.token === token);
 
-test('a token that was added is accepted by every front, and by none once revoking it has returned', async () => {
+test('every front accepts an added token, and no front accepts it once the revoke command has returned', async () => {
   const one = await add('ada');
   expect(isAdminToken(one.token)).toBe(true);
   for (const front of [0, 1]) expect((await look(one, front)).status).toBe(200);
-  // It is an administrator's and nobody else's.
+  // The token works only for the administration API, not for people or bots.
   expect((await service.app(one, 'GET', '/api/me')).status).toBe(401);
   expect((await service.bot(one.token, 'getMe')).status).toBe(401);
   expect((await admin('tokens', 'add', 'ada')).log).toContain('a token ada already exists');
@@ -75,7 +75,7 @@ test('a token that was added is accepted by every front, and by none once revoki
   expect((await look(root)).status).toBe(200);
 });
 
-test('a token ends when it expires, and the list says so', async () => {
+test('a token stops working when it expires, and the list shows it as expired', async () => {
   const brief = await add('brief', '--days', '1');
   const forever = await add('forever');
   expect((await look(brief)).status).toBe(200);
@@ -116,7 +116,7 @@ test('made-up tokens are refused', async () => {
   expect(rows[0].fingerprint).toHaveLength(32);
 });
 
-test('the log names who did what to whom, with which result and from where', async () => {
+test('the log shows caller, action, target, result and address of each call', async () => {
   const eve = await add('eve');
   const front = service.fronts[0].url;
   const call = async (method: 'POST' | 'DELETE', path: string, body?: object, from = '192.0.2.5') => {
@@ -171,7 +171,7 @@ test('the log names who did what to whom, with which result and from where', asy
       ...{ address, status: 200, times: 1 },
     },
   ]);
-  // The commands are in it too, and no token is.
+  // The log contains the commands too, and no token.
   const refusals = [await admin('tokens', 'add', 'eve'), await admin('tokens', 'revoke', 'nobody')];
   expect(refusals.map(({ code }) => code)).toEqual([1, 1]);
   const printed = await admin('audit', '--limit', '1000');
@@ -185,14 +185,14 @@ test('the log names who did what to whom, with which result and from where', asy
   for (const { token } of [eve, root]) expect(all).not.toContain(token.slice(-20));
 });
 
-test('the change is noted before it is made: without the log it is refused and not made', async () => {
+test('a change is logged before it is made: if the log cannot be written, the change is refused', async () => {
   await db.query('alter table admin_calls rename to admin_calls_away');
   try {
     const answer = await service.app(root, 'POST', '/api/admin/reserved_usernames', {
       username: 'not_noted',
     });
     expect(answer.status).toBe(500);
-    // Reads go on.
+    // Reads still work.
     expect((await look(root)).status).toBe(200);
   } finally {
     await db.query('alter table admin_calls_away rename to admin_calls');
@@ -201,15 +201,15 @@ test('the change is noted before it is made: without the log it is refused and n
   expect(JSON.stringify(items)).not.toContain('not_noted');
 });
 
-test('reads that are alike are one entry an hour', async () => {
+test('identical reads share one log entry per hour', async () => {
   const reader = await add('reader');
   for (let i = 0; i < 6; i++) expect((await look(reader, i % 2)).status).toBe(200);
   await expect.poll(async () => (await changes('reader')).reduce((sum, { times }) => sum + times, 0)).toBe(6);
-  // The hour may have ended meanwhile.
+  // A new hour may have begun during the test.
   expect((await changes('reader')).length).toBeLessThanOrEqual(2);
 });
 
-test('an address that is not allowed is refused with a good token, which the log tells', async () => {
+test('a valid token is refused from an address that is not allowed, and the refusal is logged', async () => {
   const far = await add('far');
   const from = async (address: string, token = far.token) => {
     const answer = await request(`${service.fronts[1]?.url}/api/admin/reserved_usernames`, {
@@ -230,7 +230,7 @@ test('an address that is not allowed is refused with a good token, which the log
     .toMatchObject([{ status: 403, times: expect.any(Number) }]);
 });
 
-test('the log is read in pages, each entry once', async () => {
+test('the pages of the log show each entry once', async () => {
   const whole = (await calls('?limit=100')).items.map(({ id }: Call) => id);
   expect(whole.length).toBeGreaterThan(10);
   const seen: number[] = [];

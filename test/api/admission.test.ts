@@ -1,4 +1,4 @@
-/** Who sends a body is known before it is taken (behaviour §13): strangers cannot fill the memory of a front. */
+/** A front authenticates the caller before it reads the body (behaviour §13), so strangers cannot fill its memory. */
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -52,18 +52,18 @@ test.each<[name: string, line: () => string, headers: () => string[], answer: nu
   ],
   ['the token of a bot', () => 'POST /api/chats', () => [`Authorization: Bearer ${bot.token}`], 401],
   [
-    'no token of an operator',
+    'the token of a person on an operator endpoint',
     () => 'POST /api/admin/users',
     () => [`Authorization: Bearer ${owner.token}`],
     401,
   ],
-  ['a path that is none', () => 'POST /elsewhere', () => [], 404],
-  ['an endpoint that is none', () => 'POST /api/elsewhere', () => [], 404],
-])('with %s a call is answered before its body comes', async (_, line, headers, answer) => {
+  ['an unknown path', () => 'POST /elsewhere', () => [], 404],
+  ['an unknown endpoint', () => 'POST /api/elsewhere', () => [], 404],
+])('a call with %s is answered before its body arrives', async (_, line, headers, answer) => {
   expect(await status(await send(line(), ...upload, ...headers()))).toBe(answer);
 });
 
-test('uploads of strangers leave no mark in the memory of a front', async () => {
+test('uploads of unauthenticated clients do not increase the memory of a front', async () => {
   const { pid } = service.fronts[0];
   const residentMiB = () =>
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
@@ -79,7 +79,7 @@ test('uploads of strangers leave no mark in the memory of a front', async () => 
   expect((await service.bot(bot, 'getMe')).status).toBe(200);
 }, 60_000);
 
-test('a token that is revoked while a body comes is not accepted', async () => {
+test('a call is refused if its token is revoked while its body is arriving', async () => {
   const body = Buffer.from(JSON.stringify({ name: 'late' }));
   const late = await service.newBot(owner, 'late');
   const client = await send(

@@ -1,4 +1,4 @@
-/** Albums: what goes together, all of it or nothing, and how it is shown. */
+/** Albums: which media they may combine, that they are sent completely or not at all, and how they are shown. */
 import { readdir } from 'node:fs/promises';
 import { Api as GrammyApi, InputFile, InputMediaBuilder } from 'grammy';
 import { expect, test } from 'vitest';
@@ -27,7 +27,7 @@ const kept = async () =>
     entry.isFile(),
   ).length;
 
-test('an album of uploads, a URL and a file_id, as grammY sends it: in order, one group, each with its caption', async () => {
+test('grammY sends an album of uploads, a URL and a file_id: items keep their order and captions and share one group id', async () => {
   const api = new GrammyApi(bot.token, { apiRoot: service.fronts[0].url });
   const { photo } = await api.sendPhoto(user.id, new InputFile(png(3, 4), 'earlier.png'));
   const earlier = photo[0]?.file_id as string;
@@ -58,7 +58,7 @@ test('an album of uploads, a URL and a file_id, as grammY sends it: in order, on
   expect(seen[2].photo[0].url).toBe(url(1));
 });
 
-test('the whole album answers one message, and two albums are two groups', async () => {
+test('every item of an album replies to the given message, and two albums have different group ids', async () => {
   const [{ message_id }] = await history();
   const more = { reply_parameters: { message_id }, protect_content: true };
   const album = await resultOf(send(photos(10), more));
@@ -70,7 +70,7 @@ test('the whole album answers one message, and two albums are two groups', async
   expect(other[0].media_group_id).not.toBe(album[0].media_group_id);
 });
 
-test('music and documents go only with their like', async () => {
+test('audio files and documents cannot be mixed with other media types', async () => {
   for (const type of ['audio', 'document']) {
     const one = { type, media: url(1) };
     expect(await resultOf(send([one, one]))).toHaveLength(2);
@@ -83,7 +83,7 @@ test('music and documents go only with their like', async () => {
   }
 });
 
-test('a refusal of one item sends nothing and keeps no file', async () => {
+test('nothing is sent and no file is kept if one item is refused', async () => {
   const before = [await kept(), (await history())[0].message_id];
   const form = async (media: unknown, chat = user.id) => {
     const body = new FormData();

@@ -1,4 +1,4 @@
-/** The texts of the application API (behaviour §11), with what a refusal must leave untouched. */
+/** Refusals of the application API (behaviour §11): their exact texts, and that they change nothing. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Watch, watch } from './refused.js';
@@ -43,7 +43,7 @@ const noUser = [404, 'Not Found: user not found'] as const;
 const notOwner = [403, 'Forbidden: not the owner of the bot'] as const;
 const noMember = [403, 'Forbidden: user is not a member of the chat'] as const;
 
-test('people and their tokens', async () => {
+test('endpoints for people and their tokens refuse invalid names, languages and unknown people', async () => {
   const path = '/api/admin/users';
   const given = { username: 'zoe_x', first_name: 'Zoe' };
   for (const username of ['', 'ab', '1abc', 'a b c', 'x'.repeat(33), 'a__b', 'end_', 7])
@@ -89,7 +89,7 @@ test('people and their tokens', async () => {
   expect(self.external_id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
 });
 
-test('bots and their owners', async () => {
+test('endpoints for bots refuse invalid usernames and names, and callers who do not own the bot', async () => {
   const path = '/api/me/bots';
   for (const username of ['', 'nobody', 'a__bot', 'bot ', `${'x'.repeat(30)}bot`])
     await refused(owner, 'POST', path, { username, name: 'n' }, ...bad('username is invalid'));
@@ -122,7 +122,7 @@ test('bots and their owners', async () => {
   expect((await resultOf(service.bot(bot, 'getMe'))).id).toBe(bot.id);
 });
 
-test('starting a bot', async () => {
+test('starting a bot refuses unknown bots and invalid payloads', async () => {
   await refused(user, 'POST', '/api/bots/no_such_bot/start', {}, ...noBot);
   await refused(user, 'POST', `/api/bots/${user.username}/start`, {}, ...noBot);
   const what = 'parameter "payload" must be a string of up to 64 letters, digits, "_" and "-"';
@@ -133,7 +133,7 @@ test('starting a bot', async () => {
   expect(started.text).toBe(`/start ${'x'.repeat(64)}`);
 });
 
-test('chats that are not there, not theirs, or not to be made', async () => {
+test('endpoints for chats refuse unknown chats, callers who are not members, and invalid new chats', async () => {
   for (const title of ['', ' ', 'x'.repeat(129)])
     await refused(user, 'POST', '/api/chats', { type: 'group', title }, ...bad('title is invalid'));
   await refused(user, 'POST', '/api/chats', { title: 't' }, ...bad('parameter "type" is required'));
@@ -160,7 +160,7 @@ test('chats that are not there, not theirs, or not to be made', async () => {
     await refused(user, 'POST', `/api/chats/${id}/messages`, text, ...noChat);
 });
 
-test('messages of people', async () => {
+test('endpoints for messages refuse empty, long and badly formatted texts, unknown messages and fast edits', async () => {
   const path = `/api/chats/${bot.id}/messages`;
   for (const text of [undefined, '', ' \n'])
     await refused(user, 'POST', path, { text }, ...bad('message text is empty'));
@@ -194,7 +194,7 @@ test('messages of people', async () => {
   );
 });
 
-test('members, and who may change them', async () => {
+test('endpoints for members refuse unknown people, invalid rights and callers without the needed rights', async () => {
   const members = `/api/chats/${group}/members`;
   const few = bad('not enough rights');
   await refused(owner, 'PUT', `${members}/999999`, {}, ...noUser);
@@ -221,7 +221,7 @@ test('members, and who may change them', async () => {
   await refused(user, 'DELETE', `${members}/${bot.id}`, undefined, ...few);
   const rights = { can_invite_users: true };
   await resultOf(service.app(owner, 'PUT', `${members}/${user.id}`, { status: 'administrator', rights }));
-  // One who may invite may not make administrators, nor touch one.
+  // An administrator with only can_invite_users may not appoint or remove administrators.
   await refused(
     user,
     'PUT',

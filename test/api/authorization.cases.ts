@@ -1,17 +1,17 @@
-/** Whom each endpoint and each bot method serves. A new one needs a row here. */
+/** Who may call each endpoint and each bot method. A new endpoint or method needs a row here. */
 
 /**
- * What a call is about, which tells who is refused:
- * - `own`: the caller's own things, or what everybody may see;
- * - `bot`: a bot, for its owner alone;
- * - `chat`: what is in a private chat, for its members alone;
- * - `admin`: the installation, for operators alone;
- * - `partner`: signed, without a token.
+ * What a call accesses, which decides which callers are refused:
+ * - `own`: the caller's own data, or public data;
+ * - `bot`: a bot, only for its owner;
+ * - `chat`: the content of a private chat, only for its members;
+ * - `admin`: the installation, only for operators;
+ * - `partner`: a signed report, sent without a token.
  */
 export type About = 'own' | 'bot' | 'chat' | 'admin' | 'partner';
 export type Row = readonly [about: About, params?: Readonly<Record<string, unknown>>];
 
-/** Texts in braces are filled in by the test. */
+/** The test replaces texts in braces. */
 export const endpointRows: Readonly<Record<string, Row>> = {
   'POST /api/admin/users': ['admin', { username: 'someone_new', first_name: 'New' }],
   'POST /api/admin/users/{id}/tokens': ['admin', { id: '{owner}' }],
@@ -56,7 +56,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'POST /api/chats': ['own', { type: 'group', title: 'Another' }],
   'GET /api/names/{username}': ['own', { username: '{bot_name}' }],
   'GET /api/stream': ['own'],
-  // Whoever knows the sealed identifier of a file may read it.
+  // Every caller who knows the encrypted identifier of a file may read the file.
   'GET /api/files/{file_id}': ['own', { file_id: 'unknown' }],
 
   'GET /api/me/bots/{bot_id}': ['bot'],
@@ -121,7 +121,7 @@ const at = { chat_id: '{chat}', message_id: '{message}' };
 const many = { chat_id: '{chat}', message_ids: ['{message}'] };
 const url = 'https://media.example/1.jpg';
 
-/** Of methods, `own` is about the calling bot. */
+/** For bot methods, `own` means data of the calling bot. */
 export const methodRows: Readonly<Record<string, Row>> = {
   getMe: ['own'],
   setMyName: ['own', { name: 'Name' }],

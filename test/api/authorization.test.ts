@@ -1,4 +1,4 @@
-/** Every endpoint and every bot method refuses everybody whom it does not serve, and nothing is different afterwards. */
+/** Every endpoint and every bot method refuses all callers without access, and those refused calls change nothing. */
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/server/endpoints.gen.js';
@@ -16,7 +16,7 @@ let before: string;
 
 const admin = () => ({ token: service.adminToken });
 
-/** All that intruders could have changed. */
+/** All state that unauthorized calls could have changed. */
 async function stateOf(): Promise<string> {
   const chat = filled.chat;
   const get = (path: string) => resultOf(service.app(owner as TestUser, 'GET', path));
@@ -34,7 +34,7 @@ onSharedService(async (running) => {
   [owner, former, removed, stranger, suspended] = await Promise.all(
     ['owner', 'former', 'removed', 'stranger', 'suspended'].map((name) => service.newUser(name)),
   );
-  // What `former` made belongs to `owner` now; the token died with that.
+  // `former` created the bot and transferred it to `owner`; the transfer revoked the token.
   bot = await service.newBot(former as TestUser, 'handed');
   former_token = bot.token;
   await resultOf(
@@ -72,7 +72,7 @@ onSharedService(async (running) => {
   before = await stateOf();
 }, 60_000);
 
-/** Fills the texts in braces. */
+/** Replaces the texts in braces. */
 function fill(value: unknown): unknown {
   if (typeof value === 'string') return value.replace(/^\{(\w+)\}$/, (_, name) => String(filled[name]));
   if (Array.isArray(value)) return value.map(fill);
@@ -94,7 +94,7 @@ async function send(verb: string, path: string, params: Record<string, unknown>,
       body: inQuery ? null : JSON.stringify(params),
     },
   );
-  // A stream has no end.
+  // A stream does not end by itself.
   if (headers['content-type'] !== 'text/event-stream') return { status: statusCode, text: await body.text() };
   body.on('error', () => undefined).destroy();
   return { status: statusCode, text: '' };
@@ -112,7 +112,7 @@ function callEndpoint(verb: string, path: string, [, given = {}]: Row, bearer?: 
   return send(verb, filledPath, rest, bearer);
 }
 
-test('every endpoint and every method has a row', () => {
+test('every endpoint and every method has a row in authorization.cases.ts', () => {
   expect(endpoints.map(({ verb, path }) => `${verb} ${path}`).sort()).toEqual(
     Object.keys(endpointRows).sort(),
   );
@@ -125,7 +125,7 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     const row = endpointRows[name] as Row;
     const about = row?.[0];
 
-    test('refuses who has no good token for it', async () => {
+    test('refuses callers without a valid token of the right kind', async () => {
       const unauthorized: Record<string, string | undefined> = {
         nobody: undefined,
         malformed: 'malformed',
@@ -135,14 +135,14 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
       };
       for (const [who, bearer] of Object.entries(unauthorized)) {
         const { status, text } = await callEndpoint(verb, path, row, bearer);
-        // Reports of leaks are off here, for everybody.
+        // Leak reports are disabled in this service, so every caller gets 404.
         expect([who, status]).toEqual([who, about === 'partner' ? 404 : 401]);
         expect(text).not.toContain('secret');
       }
     });
 
     if (about === 'bot' || about === 'chat')
-      test('refuses people who have no right to it', async () => {
+      test('refuses people without access to the bot or chat', async () => {
         for (const [who, person] of Object.entries({ stranger, former, removed })) {
           const { status, text } = await callEndpoint(verb, path, row, person?.token);
           const refused = about === 'bot' ? [403, 404] : [400, 403, 404];
@@ -157,9 +157,9 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
       });
 
     if (caller === 'user' && verb === 'GET')
-      test('serves who has the right', async () => {
+      test('serves a person with access', async () => {
         const { status, text } = await callEndpoint(verb, path, row, owner?.token);
-        // There is no picture yet, and no file of this name.
+        // No picture was set, and no file has this identifier.
         const absent = /avatar|start_picture|files/.test(path);
         expect(absent ? [400, 404] : [200], text).toContain(status);
       });
@@ -171,7 +171,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
   const call = (token: string | undefined) =>
     send('POST', `/bot${token}/${name}`, fill(row[1] ?? {}) as Record<string, unknown>);
 
-  test('refuses who has no good token for it', async () => {
+  test('refuses callers without a valid bot token', async () => {
     const unauthorized = {
       nobody: '',
       malformed: 'malformed',
@@ -199,6 +199,6 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
     });
 });
 
-test('after all of that nothing is different', async () => {
+test('the refused calls of the other tests changed nothing', async () => {
   expect(await stateOf()).toBe(before);
 });

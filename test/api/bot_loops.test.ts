@@ -1,4 +1,4 @@
-/** Bots of one chat do not answer each other for ever (behaviour §9). */
+/** Two bots in one chat cannot answer each other endlessly (behaviour §9). */
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { makeCertificate } from '../support/certificates.js';
@@ -61,7 +61,7 @@ const call = (bot: TestBot, method: string, params: object = {}) =>
 const say = (text: string, chat = group): Promise<Message> =>
   resultOf(service.app(owner, 'POST', `/api/chats/${chat}/messages`, { text }));
 
-/** Polls and confirms until an update is `last`; returns all up to it. Updates of a chat arrive in its order. */
+/** Polls and confirms updates until `last` matches one; returns all updates so far. Updates of one chat arrive in order. */
 async function heard(bot: TestBot, last: (update: Update) => boolean): Promise<Update[]> {
   const all: Update[] = [];
   for (let offset = 0; !all.some(last); ) {
@@ -82,8 +82,8 @@ const texts = async (chat = group): Promise<Array<string | undefined>> =>
     .map(({ text }: Message) => text)
     .reverse();
 
-test('a message of a person in a group with two polling echo bots ends with two answers', async () => {
-  /** Answers every message, like a bot that has no filter. */
+test('two polling echo bots in a group answer a message of a person once each, and not each other', async () => {
+  /** Answers every message, like a bot that filters nothing. */
   const echo = async (bot: TestBot, until: string) => {
     const shown: Array<string | undefined> = [];
     for (let offset = 0; !shown.includes(until); ) {
@@ -93,7 +93,7 @@ test('a message of a person in a group with two polling echo bots ends with two 
         shown.push(message?.text);
         if (message?.text !== undefined && message.text !== until)
           await call(bot, 'sendMessage', { text: `re ${message.text}` });
-        // An endless exchange must not keep the test busy for ever.
+        // Ends the test even if the bots answer each other endlessly.
         if (shown.length > 20) return shown;
       }
     }
@@ -107,7 +107,7 @@ test('a message of a person in a group with two polling echo bots ends with two 
   expect(await texts()).toEqual(['hello', 're hello', 're hello', 'stop']);
 });
 
-/** All that a bot can put into a chat. */
+/** Sends every kind of message that a bot can send to a chat. */
 async function sendAll(bot: TestBot): Promise<number> {
   const { message_id } = await call(bot, 'sendMessage', { text: 'a text' });
   await call(bot, 'sendMediaGroup', { media: [photo('x'), photo('y')] });
@@ -119,7 +119,7 @@ async function sendAll(bot: TestBot): Promise<number> {
   return message_id;
 }
 
-test.each(['hot', 'cold'])('a bot does not receive what another puts into a %s group', async (state) => {
+test.each(['hot', 'cold'])('a bot does not receive messages of another bot in a %s group', async (state) => {
   if (state === 'cold') {
     await say('before');
     for (const bot of [a, b]) await heard(bot, said('before'));
@@ -131,7 +131,7 @@ test.each(['hot', 'cold'])('a bot does not receive what another puts into a %s g
   expect((await heard(b, said('the end'))).map(({ message }) => message?.text)).toEqual(['the end']);
   await heard(a, said('the end'));
 
-  // A person edits it: its author is told, the other bot is not.
+  // When a person edits the message, the bot that wrote it gets an update and the other bot does not.
   const path = `/api/chats/${group}/messages/${message_id}`;
   await expect
     .poll(async () => (await service.app(owner, 'PATCH', path, { text: 'by a person' })).status)
@@ -143,7 +143,7 @@ test.each(['hot', 'cold'])('a bot does not receive what another puts into a %s g
   expect((await heard(b, said('again'))).map(({ message }) => message?.text)).toEqual(['again']);
 });
 
-test('service messages, and posts of bots in a channel, are received as before', async () => {
+test('bots receive service messages, and posts of other bots in a channel', async () => {
   const { message_id } = await say('pin me');
   await resultOf(
     service.app(owner, 'PUT', `/api/chats/${group}/members/${a.id}`, {
@@ -156,7 +156,7 @@ test('service messages, and posts of bots in a channel, are received as before',
   await heard(b, said('a post'));
 });
 
-test('two bots that pin what the other pinned end with one pin each', async () => {
+test('two bots that re-pin their own message after each pin of the other stop after one pin each', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {
@@ -166,7 +166,7 @@ test('two bots that pin what the other pinned end with one pin each', async () =
   const { message_id } = await say('one');
   await say('two');
   const own = { [a.id]: message_id, [b.id]: message_id + 1 };
-  /** Restores its own pin whenever it hears of another's. */
+  /** Pins its own message again whenever it receives a pin of another member. */
   const insist = async (bot: TestBot) => {
     let pins = 0;
     for (let offset = 0, ended = false; !ended; ) {
@@ -188,7 +188,7 @@ test('two bots that pin what the other pinned end with one pin each', async () =
   for (const pins of both) expect(await pins).toBe(1);
 });
 
-/** Both bots have webhooks whose receiver answers each update with a message to the chat that it came from. */
+/** Both bots have webhooks whose receiver answers each update with a message to the chat that the update came from. */
 let receiver: Receiver | undefined;
 let pushed: Map<string, Update[]>;
 async function hook(): Promise<void> {
@@ -225,7 +225,7 @@ const calm = async () => {
       .toBe(0);
 };
 
-test('a message of a person in a group with two bots that answer by webhook ends with two answers', async () => {
+test('two bots that answer by webhook in a group answer a message of a person once each', async () => {
   await hook();
   await say('hello');
   await expect.poll(texts, { timeout: 10_000 }).toEqual(['hello', 're hello', 're hello']);
@@ -239,18 +239,18 @@ test('a message of a person in a group with two bots that answer by webhook ends
   expect(await texts()).toHaveLength(6);
 });
 
-test('calls in an answer run for what a person caused, and not for what a bot caused', async () => {
+test('method calls in webhook answers run for updates caused by people, not for updates caused by bots', async () => {
   await hook();
   const { message_id } = await say('a word of a person', channel);
   const answers = ['re a word of a person', 're a word of a person'];
   await expect.poll(() => texts(channel), { timeout: 10_000 }).toHaveLength(3);
-  // Each bot was pushed the other's answer, and its answer to that was not run.
+  // Each bot received the other bot's message, but the call in its answer did not run.
   for (const bot of [a, b])
     await expect.poll(() => pushedTo(bot), { timeout: 10_000 }).toEqual(['a word of a person', answers[0]]);
   await calm();
   expect((await texts(channel)).slice(1)).toEqual(answers);
 
-  // Service messages that a bot caused go to all bots, also to itself.
+  // All bots, also the bot that caused them, receive service messages that a bot caused.
   await call(a, 'pinChatMessage', { chat_id: channel, message_id });
   await expect
     .poll(() => [pushedTo(a).at(-1), pushedTo(b).at(-1)], { timeout: 10_000 })
@@ -260,7 +260,7 @@ test('calls in an answer run for what a person caused, and not for what a bot ca
   await calm();
   expect(await texts(channel)).toHaveLength(4);
 
-  // A press is a person's, whoever sent the button.
+  // A person pressed the button, so the answer runs although a bot sent the button.
   const reply_markup = { inline_keyboard: [[{ text: 'Go', callback_data: 'pressed' }]] };
   const button = await call(a, 'sendMessage', { text: 'press', reply_markup });
   const path = `/api/chats/${group}/messages/${button.message_id}/callback`;

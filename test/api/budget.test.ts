@@ -1,4 +1,4 @@
-/** Round trips: what a front asks of Redis for a call on hot data, counted by Redis itself. */
+/** Round trips from a front to Redis for a call on hot data, as Redis counts them. */
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -13,27 +13,27 @@ let masters: Redis[];
 let monitors: Redis[];
 let user: TestUser;
 let bot: TestBot;
-/** Commands as they came over a connection, for each master. */
+/** Commands that clients sent over a connection, for each master. */
 let seen: string[][][] = [];
-/** When the front renewed its lease on tokens, in seconds of Redis. */
+/** Times, in seconds of the Redis clock, at which the front renewed its authentication lease. */
 let renewals: number[] = [];
-/** A front that was held up for longer looks the token of the next call up. */
+/** If the front paused for longer than this, the next call looks its token up in Redis. */
 const heldUpSecondsMax = (limits.auth_lease_ms - limits.auth_lease_margin_ms) / 1_000;
 
 beforeAll(async () => {
-  // Guesses are counted over all nodes, in a script each: here they are not.
+  // Counting token guesses takes a script call each, so it is disabled here.
   service = await startService({ fronts: 1, extraEnv: { GUESSES_BURST: '0' } });
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'hot');
   await service.openChat(user, bot);
-  // Only the front stays connected.
+  // Only the front stays connected to Redis.
   await Promise.all([service.deliver.stop(), service.flush.stop()]);
   masters = openMasters(service.redis);
   monitors = await Promise.all(masters.map((client) => client.monitor()));
   for (const [i, monitor] of monitors.entries()) {
     monitor.on('monitor', (time: string, args: string[], source: string) => {
       if (args.some((arg) => arg.endsWith(':auth_nodes')) && source !== 'lua') renewals.push(Number(time));
-      // What a script does inside the server costs no round trip.
+      // Commands that a script runs inside Redis cost no round trip.
       if (source !== 'lua') seen[i]?.push(args);
     });
   }
@@ -44,8 +44,8 @@ afterAll(async () => {
 });
 
 /**
- * Everything the front sent during `work`, apart from renewals of its lease, a look-up of the token after the lease ran out, what it
- * tells of itself every two seconds, looks at the memory of Redis and, on a cluster, at where slots are.
+ * The commands that the front sent during `work`, without its background work: renewals of its lease, a look-up of the token after
+ * the lease expired, its own status report every two seconds, and queries for the memory and the slots of Redis.
  */
 async function during(work: () => Promise<void>): Promise<string[]> {
   const mark = (name: string) =>
@@ -75,7 +75,7 @@ async function during(work: () => Promise<void>): Promise<string[]> {
     .map(([command = '']) => command.toLowerCase());
 }
 
-test('getMe of a remembered token asks Redis nothing', async () => {
+test('getMe with a cached token sends nothing to Redis', async () => {
   await resultOf(service.bot(bot, 'getMe'));
   const sent = await during(async () => {
     for (let i = 0; i < calls; i++) await resultOf(service.bot(bot, 'getMe'));
@@ -83,7 +83,7 @@ test('getMe of a remembered token asks Redis nothing', async () => {
   expect(sent).toEqual([]);
 });
 
-test('names are answered from memory too, descriptions from their copy in one call', async () => {
+test('getMyName is served from memory, getMyDescription with one script call', async () => {
   await resultOf(service.bot(bot, 'setMyName', { name: 'Hot', language_code: 'ru' }));
   for (const method of ['getMyName', 'getMyDescription']) await resultOf(service.bot(bot, method));
   const names = await during(async () => {
@@ -100,7 +100,7 @@ test('names are answered from memory too, descriptions from their copy in one ca
   expect(descriptions).toEqual(Array(calls).fill('evalsha'));
 });
 
-test('sendMessage in a hot chat is one script call, with keyboard, reply and entities too', async () => {
+test('sendMessage in a hot chat takes one script call, also with keyboard, reply and entities', async () => {
   const first = await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'warm' }));
   const sent = await during(async () => {
     for (let i = 0; i < calls; i++) {
@@ -118,7 +118,7 @@ test('sendMessage in a hot chat is one script call, with keyboard, reply and ent
   expect(sent).toEqual(Array(calls).fill('evalsha'));
 });
 
-test('editMessageText of a hot message is one script call, refused or not', async () => {
+test('editMessageText of a hot message takes one script call, also when it is refused', async () => {
   const ids: number[] = [];
   for (let i = 0; i < calls; i++)
     ids.push((await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }))).message_id);
@@ -135,7 +135,7 @@ test('editMessageText of a hot message is one script call, refused or not', asyn
   expect(refused).toEqual(Array(calls - 1).fill('evalsha'));
 });
 
-test('a message of a person with a remembered token is one script call', async () => {
+test('a message of a person with a cached token takes one script call', async () => {
   const say = () => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'hi' }));
   await say();
   const sent = await during(async () => {
@@ -144,7 +144,7 @@ test('a message of a person with a remembered token is one script call', async (
   expect(sent).toEqual(Array(calls).fill('evalsha'));
 });
 
-test('a made-up token asks Redis nothing', async () => {
+test('a call with a made-up token sends nothing to Redis', async () => {
   const [id, secret = ''] = bot.token.split(':');
   const sent = await during(async () => {
     for (let i = 0; i < calls; i++) {
@@ -155,7 +155,7 @@ test('a made-up token asks Redis nothing', async () => {
   expect(sent).toEqual([]);
 });
 
-test('forwarding, copying or deleting 1 or 100 hot messages is one read and one change', async () => {
+test('forwarding or copying 1 or 100 hot messages takes two script calls, and deleting them takes one', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 100; i++)
     ids.push((await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }))).message_id);

@@ -1,4 +1,4 @@
-/** Channels, public names, members and what bots hear of them, over HTTP (behaviour §3, §9, §11). */
+/** Channels, public usernames, members, and the updates bots get about them, over HTTP (behaviour §3, §9, §11). */
 import { expect, test } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -34,7 +34,7 @@ const admin = (...rights: string[]) => ({
   rights: Object.fromEntries(rights.map((right) => [right, true])),
 });
 
-/** Takes what waits for a bot until `count` updates came. */
+/** Polls and confirms the bot's pending updates until there were at least `count`. */
 async function updatesOf(which: TestBot, count: number, allowed_updates?: string[]) {
   const seen: Array<Record<string, Json>> = [];
   const more = allowed_updates ? { allowed_updates } : {};
@@ -49,7 +49,7 @@ async function updatesOf(which: TestBot, count: number, allowed_updates?: string
 }
 const drop = (which: TestBot) => service.bot(which, 'deleteWebhook', { drop_pending_updates: true });
 
-test('a channel: who may post, and what its bots get', async () => {
+test('only administrators with the right may post in a channel, and its bots receive the posts and edits', async () => {
   const username = uniqueName();
   const made = await ok(owner, 'POST', '/api/chats', { type: 'channel', title: ' News ', username });
   expect(made).toEqual({ id: made.id, type: 'channel', title: 'News', username, member_count: 1 });
@@ -87,7 +87,7 @@ test('a channel: who may post, and what its bots get', async () => {
   const summary = await ok(reader, 'GET', `/api/chats/${chat}`);
   expect(summary).toMatchObject({ ...about, member_count: 4, last_message: { text: 'zwei' } });
   const members = await ok(owner, 'GET', `/api/chats/${chat}/members`);
-  // Subscribers do not see each other.
+  // Subscribers may not list the members.
   const forbidden = 'Bad Request: not enough rights';
   expectEnvelope(await app(reader, 'GET', `/api/chats/${chat}/members`), 400, forbidden);
   await put(chat, reader, admin('can_post_messages'));
@@ -99,9 +99,9 @@ test('a channel: who may post, and what its bots get', async () => {
   });
 });
 
-test('names are taken once, and found by bots', async () => {
+test('a username can be taken once, and bots find the chat by it', async () => {
   const username = uniqueName();
-  // A name that was asked for before it was taken is found all the same.
+  // This look-up finds nothing. It must not hide the chat that is created afterwards.
   const unknown = [400, 'Bad Request: chat not found'] as const;
   expectEnvelope(await service.bot(bot, 'getChat', { chat_id: `@${username}` }), ...unknown);
   const chat = await newChat({ username });
@@ -133,7 +133,7 @@ test('names are taken once, and found by bots', async () => {
     expectEnvelope(await service.bot(bot, 'sendMessage', { chat_id: `@${name}`, text: 'x' }), ...unknown);
 });
 
-test('what bots learn of members', async () => {
+test('bots read members, administrators and the member count of their chats', async () => {
   const chat = await newChat({});
   await put(chat, bot, admin('can_edit_messages'));
   await put(chat, other, admin('can_pin_messages'));
@@ -185,7 +185,7 @@ test('what bots learn of members', async () => {
   expect((await ok(owner, 'GET', `/api/chats/${chat}`)).member_count).toBe(3);
 });
 
-test('people join what is public, leave, and stay out when they were removed', async () => {
+test('people join and leave public chats, and cannot join again after they were removed', async () => {
   const noChat = [404, 'Not Found: chat not found'] as const;
   const hidden = [await newChat({ private: true }), await newChat({ type: 'group' })];
   for (const chat of [...hidden, -999_999, bot.id, reader.id])
@@ -212,7 +212,7 @@ test('people join what is public, leave, and stay out when they were removed', a
   }
 });
 
-test('a private channel is not there for people who are not in it', async () => {
+test('a private channel looks like an unknown chat to people who are not members', async () => {
   const chat = await newChat({ private: true });
   const posted = await ok(owner, 'POST', `/api/chats/${chat}/messages`, { text: 'inside' });
   const left = await service.newUser('lea');
@@ -239,14 +239,14 @@ test('a private channel is not there for people who are not in it', async () => 
     expect(unknown.status, `${verb} ${end}`).toBe(404);
     for (const person of [reader, left]) {
       const hidden = await app(person, verb, `/api/chats/${chat}${end}`, body);
-      // Whoever was removed knows that it is there.
+      // A removed person gets another answer from join, because the person already knows the chat.
       if (person === left && end === '/join') continue;
       expect([verb, end, hidden.status, hidden.body]).toEqual([verb, end, unknown.status, unknown.body]);
     }
   }
 });
 
-test('a person blocks a bot and starts it again', async () => {
+test('after a person blocks a bot neither can write to the other, until the person starts it again', async () => {
   const person = await service.newUser('bea');
   const path = `/api/bots/${bot.username}/block`;
   expect(await ok(person, 'POST', path)).toBe(true);
@@ -269,7 +269,7 @@ test('a person blocks a bot and starts it again', async () => {
   expect(await ok(person, 'DELETE', path)).toBe(true);
   await resultOf(send());
   await ok(person, 'POST', path);
-  // Nor does the person write, edit, pin or press there: the bot would hear of it and could not answer.
+  // The person cannot write, edit, pin or press a button there either: the bot would get an update and could not answer.
   const chat = `/api/chats/${bot.id}`;
   for (const [verb, where, body] of [
     ['POST', 'messages', { text: 'x' }],
@@ -279,7 +279,7 @@ test('a person blocks a bot and starts it again', async () => {
     ['POST', `messages/${menu.message_id}/callback`, { data: 'd' }],
   ] as const)
     expectEnvelope(await app(person, verb, `${chat}/${where}`, body), 403, 'Forbidden: you blocked this bot');
-  // What the bot does not hear of is left to the person.
+  // The person may still unpin and delete: the bot gets no update about these.
   await ok(person, 'DELETE', `${chat}/pin`);
   await ok(person, 'DELETE', `${chat}/messages/${mine.message_id}`);
   await service.openChat(person, bot);
@@ -306,7 +306,7 @@ test('a person blocks a bot and starts it again', async () => {
     expectEnvelope(await app(person, verb, '/api/bots/no_such_bot/block'), 404, 'Not Found: bot not found');
 });
 
-test('bots hear of members: of themselves, and of others when they ask for it', async () => {
+test('bots get updates about their own membership, and about other members if they request chat_member', async () => {
   const chat = await newChat({});
   await put(chat, other, admin('can_invite_users'));
   const all = ['my_chat_member', 'chat_member'];

@@ -1,4 +1,4 @@
-/** The list of a person's chats: pages in the order of activity, small whatever the messages hold. */
+/** The list of a person's chats: pages ordered by activity, which stay small however large the messages are. */
 import { setTimeout } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -41,7 +41,7 @@ async function query(text: string, values: unknown[]): Promise<void> {
   }
 }
 
-/** Groups that the database holds, as if they had been made one by one. */
+/** Inserts groups into the database in the same state as groups created over the API. */
 async function manyGroups(person: TestUser, count: number, titleLength: number): Promise<void> {
   await query(
     `with made as (
@@ -70,10 +70,10 @@ async function pagesOf(person: TestUser, limit: number): Promise<Listing[]> {
 const say = (person: TestUser, chat: number, text: string) =>
   resultOf(service.app(person, 'POST', `/api/chats/${chat}/messages`, { text }));
 
-test('each chat stands on one page, the one with the latest message first', async () => {
+test('each chat appears on one page, and the chat with the latest message comes first', async () => {
   const groups: number[] = [];
   for (let n = 0; n < 5; n++) groups.push(await service.newGroup(ann, `Group ${n}`, [ben]));
-  // Of messages within one second the greater id comes first.
+  // Chats whose last messages have the same second are ordered by id, the greater first.
   const dates: Array<readonly [number, number]> = [];
   for (const id of groups) dates.push([(await say(ann, id, 'x')).date, id]);
   const order = dates.sort((a, b) => b[0] - a[0] || b[1] - a[1]).map(([, id]) => id);
@@ -90,7 +90,7 @@ test('each chat stands on one page, the one with the latest message first', asyn
   expect((await pagesOf(ben, 2))[0]?.items[0]?.id).toBe(oldest);
 });
 
-test('a chat without messages stands where the person joined, among those with messages', async () => {
+test('a chat without messages is ordered by the time at which the person joined', async () => {
   const dan = await service.newUser('dan');
   const older = await service.newGroup(ann, 'Older', [dan]);
   const spoken = await service.newGroup(ann, 'Spoken', [dan]);
@@ -110,7 +110,7 @@ test('a chat without messages stands where the person joined, among those with m
   }
   const [shown] = (await pagesOf(dan, 100))[0]?.items ?? [];
   expect(await resultOf(service.app(dan, 'GET', `/api/chats/${newer}`))).toEqual(shown);
-  // Who comes back joins anew.
+  // joined_at changes when a person joins again.
   await resultOf(service.app(dan, 'POST', `/api/chats/${older}/leave`));
   await query("update chat_members set joined_at = joined_at - interval '1 hour' where chat_id = $1", [
     older,
@@ -121,10 +121,10 @@ test('a chat without messages stands where the person joined, among those with m
   expect(back.joined_at).toBeGreaterThan(date);
 });
 
-test('a chat whose copies left Redis stands where its newest message puts it', async () => {
+test('a chat evicted from Redis is still ordered by its newest message', async () => {
   const before = (await pagesOf(ben, 100))[0]?.items;
   const client = new Redis(service.redis.url);
-  // Everything must be in Postgres before it may leave Redis.
+  // Redis may lose only messages that Postgres already has.
   const lag = async () => {
     const pool = new pg.Client(service.databaseUrl);
     await pool.connect();
@@ -144,7 +144,7 @@ test('a chat whose copies left Redis stands where its newest message puts it', a
   expect((await pagesOf(ben, 100))[0]?.items).toEqual(before);
 });
 
-test('a preview has the first words, the kind and the sender of a message, and no more', async () => {
+test('a preview has only the first words, the kind and the sender of a message', async () => {
   const group = await service.newGroup(ann, 'Previews', [ben, bot]);
   const long = '🐦'.repeat(4_096);
   await say(ann, group, long);
@@ -178,7 +178,7 @@ test('a preview has the first words, the kind and the sender of a message, and n
   });
 });
 
-test('a list of 400 chats with the longest titles is read in answers of 64 KiB, and a wrong cursor is refused', async () => {
+test('a list of 400 chats with the longest titles has pages of at most 64 KiB, and a wrong cursor is refused', async () => {
   const cora = await service.newUser('cora');
   await manyGroups(cora, 400, 2 * limits.chat_title_length_max);
   const pages = await pagesOf(cora, 100);
@@ -194,7 +194,7 @@ test('a list of 400 chats with the longest titles is read in answers of 64 KiB, 
   }
 }, 120_000);
 
-test('pages behind the first read what they show, and not the heads of all chats', async () => {
+test('the second and later pages read only the chats they show, not the heads of all chats', async () => {
   const dora = await service.newUser('dora');
   const count = 1_000;
   await manyGroups(dora, count, 10);
@@ -213,7 +213,7 @@ test('pages behind the first read what they show, and not the heads of all chats
   for (const reads of [secondReads, thirdReads]) expect(reads).toBeLessThan(count / 4);
   const ids = [first, second, third].flatMap(({ items }) => items.map(({ id }) => id));
   expect([ids.length, new Set(ids).size, ids]).toEqual([30, 30, [...ids].sort((a, b) => b - a)]);
-  // A chat that was left meanwhile is not shown, and one whose message came meanwhile is shown once.
+  // A chat that the person left since the last page is not shown; a chat with a new message is shown once.
   const [gone, spoken] = [(ids[29] as number) - 1, (ids[29] as number) - 2];
   await query('update chats set creator_id = $2 where id = $1', [gone, ann.id]);
   await query("update chat_members set status = 'member' where chat_id = $1", [gone]);
@@ -228,7 +228,7 @@ test('pages behind the first read what they show, and not the heads of all chats
   client.disconnect();
 });
 
-test('who lists thousands of chats has fewer calls left', async () => {
+test('listing thousands of chats counts as more than one call against the rate limit', async () => {
   const [many, few] = [await service.newUser('many'), await service.newUser('few')];
   await manyGroups(many, 2 * limits.heads_per_call, 10);
   await manyGroups(few, 10, 10);

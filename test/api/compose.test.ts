@@ -1,10 +1,10 @@
-/** What becomes the content of a message, and what is refused before it is looked at. */
+/** How the content of a message is made from parameters, and which texts are refused before they are parsed. */
 import { expect, test } from 'vitest';
 import { captionContent, textContent, type Writer } from '../../src/actions/compose.js';
 import { limits } from '../../src/limits.js';
 import type { Store } from '../../src/store/store.js';
 
-/** Only mentions of people use them. */
+/** The store is used only for mentions of people, which these texts do not contain. */
 const store = {} as Store;
 const writer: Writer = { id: 1, isBot: true, chat: null };
 /** Long marks: a text may hold 5,000. */
@@ -14,7 +14,7 @@ const marked = (bytes: number) => ({
   text: `${mark.repeat(Math.floor(bytes / mark.length))}x`,
 });
 
-test('marks without end are not parsed, however little text they hold', async () => {
+test('a text with too much markup is refused before parsing, even if it shows only one character', async () => {
   const { text: most, ...mode } = marked(limits.markup_length_max - 1);
   const { text: more } = marked(limits.markup_length_max + mark.length);
   expect(textContent(store, writer, { text: most, ...mode })).toEqual({ text: 'x' });

@@ -36,7 +36,7 @@ type Params = Readonly<Record<string, unknown>>;
 const call = (method: string, params: Params, front = 0) => service.bot(bot, method, params, front);
 const result = (method: string, params: Params, front = 0) => resultOf(call(method, params, front));
 const send = (chat_id: number) => result('sendMessage', { chat_id, text: 'hello' });
-/** What the person writes to the bot. */
+/** Sends a message from the person to the bot. */
 const say = (text: string) => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 const shown = async (chat: number, limit: number) =>
   (await itemsOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];
@@ -44,7 +44,7 @@ const refused = (method: string, params: Params, code: number, text: string) =>
   seen.refused(() => call(method, params), code, text);
 
 describe('behaviour §4 deleteMessages', () => {
-  test('deletes what is there and skips what is not', async () => {
+  test('deletes the messages that exist and skips the others', async () => {
     const ids = [(await send(user.id)).message_id, (await say('x')).message_id];
     const message_ids = [...ids, ids[0], 999_999];
     expect(await result('deleteMessages', { chat_id: user.id, message_ids })).toBe(true);
@@ -53,7 +53,7 @@ describe('behaviour §4 deleteMessages', () => {
     expect(await result('deleteMessages', { chat_id: user.id, message_ids })).toBe(true);
   });
 
-  test("another's message keeps them all", async () => {
+  test('deletes nothing if one of the messages belongs to somebody else', async () => {
     const own = (await send(group)).message_id;
     const other = await resultOf(service.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'mine' }));
     const message_ids = [own, other.message_id];
@@ -66,16 +66,16 @@ describe('behaviour §4 deleteMessages', () => {
   });
 });
 
-test('what is cold is read back, and what Postgres does not have either is skipped', async () => {
+test('deletes cold messages, and skips ids that are not in Postgres either', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 5; i++) ids.push((await send(group)).message_id);
-  // A flusher that ends in order leaves nothing behind.
+  // A flusher that stops cleanly has written everything to Postgres.
   await service.flush.start();
   await service.flush.stop();
   const chat = sharedChat(group);
   const cold = ids.slice(1).map((id) => keys.message(chat, id));
   expect(await seen.redis.del(keys.chat(chat), keys.member(group, bot.id), ...cold)).toBe(6);
-  // Below the first id lie those that the raise of the incarnation skipped.
+  // Id 1 is below the first message of the chat: raising the incarnation skipped it.
   const message_ids = [...ids, 1, 999_999];
   expect(await result('deleteMessages', { chat_id: group, message_ids }, 1)).toBe(true);
   const left = (await shown(group, 10)).map((message) => message.message_id);

@@ -1,4 +1,4 @@
-/** Downloads over HTTP: whole, in part, to slow readers, and what is refused. */
+/** Downloads over HTTP: whole files, ranges, slow readers and refusals. */
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -26,7 +26,7 @@ onSharedService(async (running) => {
 const root = (front = 0) => service.fronts[front]?.url as string;
 const fileUrl = (path: string, token = bot.token, front = 1) => `${root(front)}/file/bot${token}/${path}`;
 
-/** The identifier of a document that was sent with these bytes. */
+/** Sends a document with these bytes; returns its file_id. */
 async function upload(bytes: Buffer, filename: string): Promise<string> {
   const head = `Content-Disposition: form-data; name="document"; filename="${filename}"`;
   const sent = await resultOf(
@@ -35,7 +35,7 @@ async function upload(bytes: Buffer, filename: string): Promise<string> {
   return sent.document.file_id;
 }
 
-test('downloads: ranges, conditions, HEAD, and what is unknown', async () => {
+test('downloads support ranges, conditions and HEAD, and refuse unknown files and tokens', async () => {
   const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 31) & 255));
   const file_id = await upload(bytes, 'data \\"1\\" ü.html');
   const { file_path } = await resultOf(service.bot(bot, 'getFile', { file_id }));
@@ -112,7 +112,7 @@ test('downloads: ranges, conditions, HEAD, and what is unknown', async () => {
   }
 });
 
-test('a large file goes to as many slow readers as a bot may have without being held in memory, and they leave nothing behind', async () => {
+test('a large file is streamed to the maximum number of slow readers without being held in memory, and is closed when they disconnect', async () => {
   const large = Buffer.alloc(49 * 1024 * 1024);
   large.write('start');
   const file_id = await upload(large, 'large.bin');
@@ -129,7 +129,7 @@ test('a large file goes to as many slow readers as a bot may have without being 
     }),
   );
   await sleep(1_000);
-  // As many whole copies would be three gigabytes.
+  // One whole copy per reader would take three gigabytes.
   expect((await memory()) - before).toBeLessThan(120 * 1024 * 1024);
   const denied = await fetch(fileUrl(file_path));
   expect([denied.status, denied.headers.get('retry-after')]).toEqual([429, '1']);

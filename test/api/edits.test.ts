@@ -25,7 +25,7 @@ const send = async (chat_id: number, text: string): Promise<number> =>
   (await resultOf(call('sendMessage', { chat_id, text }))).message_id;
 const refused = async (answer: ReturnType<typeof call>, code: number, description: string) =>
   expect((await answer).body).toMatchObject({ ok: false, error_code: code, description });
-/** The edits among the updates that wait for a bot. */
+/** The edited messages among a bot's pending updates. */
 const edited = async (from: TestBot) => {
   const updates = await resultOf(call('getUpdates', { timeout: 2 }, 0, from));
   return updates.flatMap((update: { edited_message?: object }) => update.edited_message ?? []);
@@ -33,7 +33,7 @@ const edited = async (from: TestBot) => {
 const wrongFile = 'Bad Request: wrong file identifier/HTTP URL specified';
 const cantEdit = "Bad Request: message can't be edited";
 
-test('interface §8: of 50 edits at once on two fronts one goes through, the others get 429 with retry_after', async () => {
+test('interface §8: one of 50 simultaneous edits on two fronts succeeds, the others get 429 with retry_after', async () => {
   const message_id = await send(user.id, 'start');
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, i) =>
@@ -55,7 +55,7 @@ test('interface §8: of 50 edits at once on two fronts one goes through, the oth
   expect(newest.text).toBe(done?.body.result.text);
 });
 
-test('interface §4.3.6: an answer streamed by an edit a second; what changes nothing does not count', async () => {
+test('interface §4.3.6: a message can be edited once per second, and edits that change nothing do not count', async () => {
   const message_id = await send(user.id, 'chunk');
   let text = 'chunk';
   for (let i = 0; i < 5; i++) {
@@ -71,7 +71,7 @@ test('interface §4.3.6: an answer streamed by an edit a second; what changes no
   }
 });
 
-test("interface §4.3.5, §5.12: another's message only with can_edit_messages; the other bots hear of it", async () => {
+test("interface §4.3.5, §5.12: a bot edits another's message only with can_edit_messages, and the other bots get an update", async () => {
   const path = `/api/chats/${group}/messages`;
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: "the user's" }));
   const edit = () => call('editMessageText', { chat_id: group, message_id, text: "the bot's" });
@@ -85,15 +85,15 @@ test("interface §4.3.5, §5.12: another's message only with can_edit_messages; 
   await grant({ can_edit_messages: true });
   expect(await resultOf(edit())).toMatchObject({ text: "the bot's", from: { id: user.id } });
   expect(await edited(other)).toMatchObject([{ message_id, text: "the bot's", from: { id: user.id } }]);
-  // The editor hears nothing of its own edit.
+  // The bot that edited gets no update about its own edit.
   expect(await edited(bot)).toEqual([]);
-  // In a direct chat nobody administers the other.
+  // In a direct chat no party has administrator rights over the other.
   const own = await resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }));
   const theirs = { chat_id: user.id, message_id: own.message_id, text: 'x' };
   await refused(call('editMessageText', theirs), 400, cantEdit);
 });
 
-test('behaviour §7: captions and media of a text, service messages, no such message', async () => {
+test('behaviour §7: editMessageCaption refuses text messages, and all edits refuse service messages and unknown messages', async () => {
   const message_id = await send(user.id, 'plain');
   const noCaption = 'Bad Request: there is no caption in the message to edit';
   const at = { chat_id: user.id, message_id };
@@ -120,7 +120,7 @@ test('behaviour §7: captions and media of a text, service messages, no such mes
   await refused(call('editMessageCaption', long), 400, 'Bad Request: message caption is too long');
 });
 
-test('interface §2, §4.3.5: media by URL with a caption; media of another kind; behaviour §7: the errors of types', async () => {
+test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other media with a caption, and edits of the wrong type are refused', async () => {
   const photo = 'https://example.org/a.jpg';
   const sent = await resultOf(call('sendPhoto', { chat_id: user.id, photo, caption: 'first' }));
   const at = { chat_id: user.id, message_id: sent.message_id };
@@ -135,7 +135,7 @@ test('interface §2, §4.3.5: media by URL with a caption; media of another kind
     caption: '<b>new</b>',
     parse_mode: 'HTML',
   };
-  // What changed nothing did not count: this comes within the same second.
+  // The edit that changed nothing did not count, so this edit in the same second succeeds.
   const changed = await resultOf(call('editMessageMedia', { ...at, media: JSON.stringify(media) }, 1));
   expect(changed).toMatchObject({
     ...{ message_id: sent.message_id, caption: 'new', video: { width: 0, duration: 0 } },

@@ -1,4 +1,4 @@
-/** Token buckets of bots, owners, chats and client addresses: exact over nodes (behaviour §14). */
+/** Rate limits of bots, owners, chats and client addresses, which hold exactly over all nodes (behaviour §14). */
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { Agent, request } from 'undici';
@@ -15,11 +15,11 @@ import {
   type TestBot,
 } from '../support/service.js';
 
-// Nothing comes back while a test runs, however slow it is.
+// The buckets refill over a day, so that nothing is refilled during a test, however slow it is.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
 const bounds = { ...rates, BOTS_PER_OWNER: '3' };
 let service: Service;
-/** Fronts that count addresses. */
+/** Fronts that limit requests by client address. */
 const counting: RoleProcess[] = [];
 const ports: number[] = [];
 
@@ -39,7 +39,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Half of them on each front, all at once. */
+/** Makes all calls at once, every second one on the other front. */
 const many = (count: number, call: (front: number, n: number) => Promise<Answer>) =>
   Promise.all(Array.from({ length: count }, (_, n) => call(n % 2, n)));
 const taken = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
@@ -57,7 +57,7 @@ function expectWait(answer: Answer, seconds: number): void {
   expect(retry_after).toBeLessThanOrEqual(seconds);
 }
 
-test('behaviour §14: a bot has so many calls on all nodes together, polls apart', async () => {
+test('behaviour §14: a bot has one call limit over all nodes, and polls have a separate limit', async () => {
   const owner = await service.newUser('olga');
   const [bot, other] = [await service.newBot(owner, 'noisy'), await service.newBot(owner, 'calm')];
   const answers = await many(20, (front) => service.bot(bot, 'getMe', {}, front));
@@ -73,13 +73,13 @@ test('behaviour §14: a bot has so many calls on all nodes together, polls apart
   expect((await itemsOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
 });
 
-test('behaviour §14: a bot has as many polls as other calls, and at least ten a second', async () => {
+test('behaviour §14: a bot may poll as often as it may make other calls, and at least ten times a second', async () => {
   const owner = await service.newUser('poll');
   const [bot, other] = [await service.newBot(owner, 'hasty'), await service.newBot(owner, 'calm')];
   const began = performance.now();
   const answers = await many(400, (front) => service.bot(bot, 'getUpdates', {}, front));
   const seconds = (performance.now() - began) / 1_000;
-  // Of polls that come at once the newest wins, and all of them count.
+  // Of simultaneous polls only the newest gets 200. All of them count against the limit.
   const counted = answers.filter(({ status }) => status === 200 || status === 409).length;
   expect(counted).toBeGreaterThanOrEqual(100);
   expect(counted).toBeLessThanOrEqual(120 + 12 * seconds);
@@ -88,13 +88,13 @@ test('behaviour §14: a bot has as many polls as other calls, and at least ten a
   expect((await service.bot(other, 'getUpdates')).status).toBe(200);
 });
 
-test('behaviour §14: a change of its settings counts as many calls of a bot', async () => {
+test('behaviour §14: a call that changes settings counts as several calls of the bot', async () => {
   const bot = await service.newBot(await service.newUser('settings'), 'settings');
   expect((await service.bot(bot, 'setMyName', { name: 'x' })).status).toBe(200);
   expectWait(await service.bot(bot, 'getMe'), (86_400 / 8) * limits.settings_call_weight);
 });
 
-test('behaviour §14: a call that is repeated under its idempotency key counts each time', async () => {
+test('behaviour §14: each repetition of a call under its idempotency key counts against the limit', async () => {
   const owner = await service.newUser('again');
   const bot = await service.newBot(owner, 'again');
   await service.openChat(owner, bot);
@@ -111,7 +111,7 @@ test('behaviour §14: a call that is repeated under its idempotency key counts e
   expect(statuses).toEqual([...Array(8).fill(200), ...Array(4).fill(429)]);
 });
 
-test('behaviour §14: each person whom a message mentions counts as a call of the bot', async () => {
+test('behaviour §14: each person mentioned in a message counts as a call of the bot', async () => {
   const owner = await service.newUser('mention');
   const bot = await service.newBot(owner, 'mention');
   await service.openChat(owner, bot);
@@ -124,7 +124,7 @@ test('behaviour §14: each person whom a message mentions counts as a call of th
   expectWait(await service.bot(bot, 'getMe'), 86_400 * 2);
 });
 
-test('behaviour §14: the bots of one owner have so many together', async () => {
+test('behaviour §14: the bots of one owner share a call limit', async () => {
   const [owner, other] = [await service.newUser('pia'), await service.newUser('rob')];
   const bots = [
     await service.newBot(owner, 'one'),
@@ -139,7 +139,7 @@ test('behaviour §14: the bots of one owner have so many together', async () => 
   expect((await service.bot(await service.newBot(other, 'alone'), 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: a chat takes so many changes, whichever bot makes them, and what is refused is not done', async () => {
+test('behaviour §14: all bots of a chat share its limit of changes, and refused changes are not made', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const bots = [await service.newBot(ann, 'left'), await service.newBot(ben, 'right')];
   const chat_id = await service.newGroup(ann, 'Busy', bots);
@@ -155,14 +155,14 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   const kept = await itemsOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
-  // Looking changes nothing, and people write on: each of them as often as the bots together.
+  // getMe changes no chat, and each person has as many changes in the chat as all its bots together.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
   await resultOf(service.app(ann, 'PUT', `/api/chats/${chat_id}/members/${ben.id}`, { status: 'member' }));
   const path = `/api/chats/${chat_id}/messages`;
   const write = (who: typeof ann) => (front: number, n: number) =>
     service.app(who, 'POST', path, { text: `${who.username} ${n}` }, front);
   const own = await many(10, write(ann));
-  // To add both bots and ben were three.
+  // Ann has two left, because adding both bots and ben were three changes.
   expect(taken(own)).toBe(2);
   for (const answer of own) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   expect(taken(await many(5, write(ben)))).toBe(5);
@@ -174,12 +174,12 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
     ['POST', `${path}/${last.message_id}/callback`, { data: 'x' }],
   ] as const)
     expectWait(await service.app(ben, verb, at, body, 1), 86_400 / 5);
-  // A mark of what was read changes nothing for others.
+  // A read mark does not count, because it changes nothing for other members.
   const read = { message_id: last.message_id };
   await resultOf(service.app(ben, 'POST', `/api/chats/${chat_id}/read`, read));
   const all = await itemsOf(service.app(ann, 'GET', path));
   expect(all.filter(({ text }: { text?: string }) => text)).toHaveLength(12);
-  // In a chat with a bot too, where /start counts.
+  // The limit also holds for a person in a direct chat with a bot, where /start counts too.
   await service.openChat(ben, bots[0] as TestBot);
   const direct = await many(10, (front, n) =>
     service.app(ben, 'POST', `/api/chats/${bots[0]?.id}/messages`, { text: `${n}` }, front),
@@ -189,7 +189,7 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
   expectWait(await service.app(ben, 'POST', start, {}), 86_400 / 5);
 });
 
-test('behaviour §14: a bot that is not in a chat takes nothing from those that are', async () => {
+test('behaviour §14: calls of a bot outside a chat do not use up the limit of the bots inside', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const [inside, outside] = [await service.newBot(ann, 'inside'), await service.newBot(eve, 'outside')];
   const chat_id = await service.newGroup(ann, 'Ours', [inside]);
@@ -200,7 +200,7 @@ test('behaviour §14: a bot that is not in a chat takes nothing from those that 
   expect(taken(await many(6, send(inside)))).toBe(5);
 });
 
-test('behaviour §14: a client address has so many requests, as the trusted proxy tells it', async () => {
+test('behaviour §14: requests are limited by client address, which a trusted proxy reports', async () => {
   const owner = await service.newUser('sue');
   const bot = await service.newBot(owner, 'seen');
   const from = async (address: string, n: number, path = `/bot${bot.token}/getMe`): Promise<Answer> => {
@@ -220,7 +220,7 @@ test('behaviour §14: a client address has so many requests, as the trusted prox
   }
 });
 
-test('behaviour §14: a person has so many bots, those that are handed over included', async () => {
+test('behaviour §14: the number of bots a person owns is limited, and transferred bots count too', async () => {
   const [owner, giver] = [await service.newUser('tim'), await service.newUser('uma')];
   const given = await service.newBot(giver, 'given');
   for (const name of ['one', 'two', 'three']) await service.newBot(owner, name);
@@ -237,7 +237,7 @@ test('behaviour §14: a person has so many bots, those that are handed over incl
   expect((await service.bot(given, 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: deployed fronts have rates by default, which a calm caller costs Redis nothing', async () => {
+test('behaviour §14: fronts have default rate limits, and a caller far below them costs no Redis key', async () => {
   const { RATE_PER_BOT: _bot, RATE_PER_PERSON: _person, RATE_PER_CHAT: _chat, ...env } = service.env;
   const port = await freePort();
   const front = createRole('front', async () => ({ ...env, PORT: String(port) }));
@@ -263,7 +263,7 @@ test('behaviour §14: deployed fronts have rates by default, which a calm caller
   };
   expect(await send()).toBe(200);
   expect(await rates()).toHaveLength(before);
-  // 60 at once, those that this front admits by itself, and what comes back while they arrive.
+  // The bound is the sum of a burst of 60, the calls this front admits without asking Redis, and the refill meanwhile.
   const began = performance.now();
   const statuses = await Promise.all(Array.from({ length: 400 }, send));
   const seconds = (performance.now() - began) / 1_000;
@@ -279,13 +279,13 @@ test('behaviour §14: deployed fronts have rates by default, which a calm caller
     await answer.body.dump();
     return answer.statusCode;
   };
-  // Of 2,000 at once those above are taken. A hundred calls at a time are as good as one after the other.
+  // At least 1,500 of the burst of 2,000 calls are left. Sending a hundred at a time does not change the count.
   const looks = await Promise.all(Array.from({ length: 1_500 }, look));
   expect(looks.filter((status) => status !== 200)).toEqual([]);
   await dispatcher.close();
 });
 
-test('behaviour §14: a person has so many calls to the application', async () => {
+test('behaviour §14: calls of a person to the application API are limited', async () => {
   const port = await freePort();
   const front = createRole('front', async () => ({
     ...{ ...service.env, RATE_PER_PERSON: '5/86400' },
@@ -304,19 +304,19 @@ test('behaviour §14: a person has so many calls to the application', async () =
   expect(statuses.filter((status) => status === 200)).toHaveLength(5);
 });
 
-test('behaviour §14: a batch counts as many calls as it makes messages, deletions count once', async () => {
+test('behaviour §14: a batch counts as one call per message it creates, and a batch of deletions as one', async () => {
   const owner = await service.newUser('batch');
   const bot = await service.newBot(owner, 'batch');
   await service.openChat(owner, bot);
   const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'x' }));
   const message_ids = Array(6).fill(message_id);
   const p = { chat_id: owner.id, from_chat_id: owner.id, message_ids };
-  // Of five changes in a chat four are left, and what a batch lacks is owed.
+  // Four of the five changes of the chat are left, so the batch of six leaves a debt of two.
   expect((await service.bot(bot, 'copyMessages', p)).status).toBe(200);
   expectWait(await service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'y' }), 86_400);
 });
 
-test('behaviour §14: a person and their bots upload so many bytes a day', async () => {
+test('behaviour §14: a person and all their bots share a daily limit of uploaded bytes', async () => {
   const port = await freePort();
   const more = { UPLOAD_BYTES_PER_DAY: String(64 * 1024), PORT: String(port) };
   const front = createRole('front', async () => ({ ...service.env, ...more }));
@@ -350,10 +350,10 @@ test('behaviour §14: a person and their bots upload so many bytes a day', async
   expect(await upload(calm, 1)).toBe(200);
 });
 
-test('behaviour §14: new host names of webhooks are looked up so often a minute, by bot and by owner', async () => {
+test('behaviour §14: look-ups of new webhook host names are limited per minute, by bot and by owner', async () => {
   const owner = await service.newUser('names');
   const bots = await Promise.all(['one', 'two', 'three'].map((name) => service.newBot(owner, name)));
-  // A role without RATE_PER_… still bounds look-ups.
+  // Look-ups are limited even if RATE_PER_… is not set.
   const port = await freePort();
   const rates = { RATE_PER_BOT: '0', RATE_PER_OWNER: '0', PORT: String(port) };
   const front = createRole('front', async () => ({ ...service.env, ...rates }));
@@ -373,15 +373,15 @@ test('behaviour §14: new host names of webhooks are looked up so often a minute
   for (let n = 0; n < limits.host_look_ups_per_bot_max; n++) statuses.push((await set(first)).status);
   expect([...new Set(statuses)]).toEqual([400]);
   let refused = await set(first);
-  // What came back while the first ones were made.
+  // Some look-ups were refilled during the first calls.
   while (refused.status === 400) refused = await set(first);
   expectWait(refused, 60 / limits.host_look_ups_per_bot_max);
-  // An address needs no look-up: it is refused for what it is.
+  // A URL with an IP address needs no look-up, so it is refused with 400 for its address.
   expect((await set(first, 'https://127.0.0.1/')).status).toBe(400);
   expect((await set(bots[1] as TestBot)).status).toBe(400);
 }, 30_000);
 
-test('behaviour §14: a person creates so many bots a day, deleted ones included', async () => {
+test('behaviour §14: the number of bots a person creates per day is limited, and deleted bots count too', async () => {
   const [owner, other] = [await service.newUser('maker'), await service.newUser('calm')];
   const db = new pg.Client(service.databaseUrl);
   await db.connect();

@@ -59,14 +59,14 @@ const call = (method: string, params: Params, front = 0) => service.bot(bot, met
 const result = (method: string, params: Params, front = 0) => resultOf(call(method, params, front));
 const send = (chat_id: number, params: Params = {}) =>
   result('sendMessage', { chat_id, text: 'hello', ...params });
-/** What the person writes to the bot. */
+/** Sends a message from the person to the bot. */
 const say = (text: string) => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 const shown = async (chat: number, limit: number) =>
   (await itemsOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];
 const refused = (method: string, params: Params, code: number, text: string) =>
   seen.refused(() => call(method, params), code, text);
 const ours = (): ChatRef => directChat(bot.id, user.id);
-/** Changes a record behind the service's back. */
+/** Changes a stored record directly in Redis. */
 async function rewrite(chat: ChatRef, id: number, change: Partial<MessageRecord>): Promise<void> {
   const key = keys.message(chat, id);
   const record = unpackMessage((await seen.redis.getBuffer(key)) as Buffer);
@@ -74,7 +74,7 @@ async function rewrite(chat: ChatRef, id: number, change: Partial<MessageRecord>
 }
 
 describe('§4.3.1 a forward keeps attribution, media and text', () => {
-  test('from the direct chat to a group: the person who wrote it', async () => {
+  test('a forward from a direct chat to a group names the person who wrote the message', async () => {
     const { message_id, date } = await say('a /word');
     const sent = await result('forwardMessage', { chat_id: group, from_chat_id: user.id, message_id }, 1);
     const person = { id: user.id, is_bot: false, first_name: 'ann', username: user.username };
@@ -91,7 +91,7 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
     expect((await shown(group, 1))[0]).toMatchObject({ message_id: sent.message_id, forward_date: date });
   });
 
-  test('from a group to the direct chat: the bot that wrote it; the keyboard stays behind', async () => {
+  test('a forward from a group to a direct chat names the bot that wrote the message, and drops the keyboard', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
     const { message_id } = await send(group, { text: '<b>x</b>', parse_mode: 'HTML', reply_markup });
     const sent = await result('forwardMessage', { chat_id: user.id, from_chat_id: group, message_id });
@@ -101,12 +101,12 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
       forward_origin: { type: 'user', sender_user: { id: bot.id, is_bot: true } },
     });
     expect(sent).not.toHaveProperty('reply_markup');
-    // What another wrote is not the forwarder's to change.
+    // The bot that forwarded the message may not edit it.
     const change = { chat_id: user.id, message_id: sent.message_id, text: 'y' };
     await refused('editMessageText', change, 400, "Bad Request: message can't be edited");
   });
 
-  test('from a channel: the channel and the message there; and a forward of the forward keeps it', async () => {
+  test('a forward from a channel names the channel and the message, and forwarding it again keeps these', async () => {
     const { message_id, date } = await send(channel);
     const first = await result('forwardMessage', { chat_id: user.id, from_chat_id: channel, message_id });
     const origin = {
@@ -125,7 +125,7 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
     expect((await result('forwardMessage', again, 1)).forward_origin).toEqual(origin);
   });
 
-  test('to a channel each message becomes a post of its own', async () => {
+  test('each message forwarded to a channel becomes a separate post', async () => {
     const ids = [(await say('one')).message_id, (await say('two')).message_id];
     const params = { chat_id: channel, from_chat_id: user.id, message_ids: ids };
     const sent = await result('forwardMessages', params);
@@ -140,7 +140,7 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
     expect(posts).not.toContain(0);
   });
 
-  test('media and their caption', async () => {
+  test('a forward keeps media and their caption', async () => {
     const { message_id } = await send(group);
     const content = { text: 'seen', entities: [{ type: 'bold', offset: 0, length: 4 }], media };
     await rewrite(sharedChat(group), message_id, { kind: messageKinds.media, content });
@@ -153,7 +153,7 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
   });
 });
 
-describe('§4.3.2 a copy gives no source', () => {
+describe('§4.3.2 a copy does not name the source', () => {
   const copy = async (message_id: number, params: Params = {}) => {
     const given = { chat_id: user.id, from_chat_id: group, message_id, ...params };
     const sent = await result('copyMessage', given, 1);
@@ -168,7 +168,7 @@ describe('§4.3.2 a copy gives no source', () => {
     return message_id as number;
   };
 
-  test('of a text, with its keyboard; of a forward too', async () => {
+  test('a copy of a text keeps its keyboard, and a forward can be copied too', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
     const { message_id } = await send(group, { reply_markup });
     expect(await copy(message_id, { caption: 'of no use' })).toMatchObject({ text: 'hello', reply_markup });
@@ -176,7 +176,7 @@ describe('§4.3.2 a copy gives no source', () => {
     expect(await copy((await result('forwardMessage', params)).message_id)).toMatchObject({ text: 'hello' });
   });
 
-  test('the keyboard is overridden, or removed by one without buttons', async () => {
+  test('a new keyboard replaces the original, and a keyboard without buttons removes it', async () => {
     const of = (data: string) => ({ inline_keyboard: [[{ text: 'b', callback_data: data }]] });
     const { message_id } = await send(group, { reply_markup: of('old') });
     expect((await copy(message_id, { reply_markup: of('new') })).reply_markup).toEqual(of('new'));
@@ -184,7 +184,7 @@ describe('§4.3.2 a copy gives no source', () => {
     expect(await copy(message_id, none)).not.toHaveProperty('reply_markup');
   });
 
-  test('the caption is kept, overridden, or removed by an empty one', async () => {
+  test('a copy keeps the caption, and a new caption replaces or, if empty, removes it', async () => {
     const id = await photo();
     expect(await copy(id)).toMatchObject({ photo: [{ file_id: 'F' }], caption: 'seen' });
     const bold = await copy(id, { caption: '<b>new</b>', parse_mode: 'HTML' });
@@ -199,7 +199,7 @@ describe('§4.3.2 a copy gives no source', () => {
     await refused('copyMessage', long, 400, 'Bad Request: message caption is too long');
   });
 
-  test('it may answer a message and be protected', async () => {
+  test('a copy can reply to a message and can be protected', async () => {
     const target = await send(user.id, { text: 'target' });
     const { message_id } = await send(group);
     const made = await copy(message_id, {
@@ -211,7 +211,7 @@ describe('§4.3.2 a copy gives no source', () => {
     expect(unpackMessage(record as Buffer).origin).toEqual({ reply: target.message_id });
   });
 
-  test('many at once, without their captions when asked', async () => {
+  test('copyMessages copies many messages, and removes their captions on request', async () => {
     const ids = [await photo('one'), await photo('two')];
     const params = { chat_id: user.id, from_chat_id: group, message_ids: ids };
     await result('copyMessages', params);
@@ -220,7 +220,7 @@ describe('§4.3.2 a copy gives no source', () => {
     expect((await shown(bot.id, 2)).map((message) => message.caption)).toEqual([undefined, undefined]);
   });
 
-  test('an album stays one, of its own', async () => {
+  test('copied messages of one album form a new album', async () => {
     const ids = [await photo(), await photo(), await photo()];
     for (const id of ids.slice(0, 2)) await rewrite(sharedChat(group), id, { origin: { group: 'album' } });
     await result('copyMessages', { chat_id: user.id, from_chat_id: group, message_ids: ids });
@@ -233,7 +233,7 @@ describe('§4.3.2 a copy gives no source', () => {
 });
 
 describe('§4.3.3 and §7 protected content', () => {
-  test('protect_content on a forward forbids to forward and copy it again', async () => {
+  test('a forward with protect_content can be neither forwarded nor copied', async () => {
     const { message_id } = await send(user.id);
     const params = { chat_id: group, from_chat_id: user.id, message_id, protect_content: true };
     const sent = await result('forwardMessage', params);
@@ -243,7 +243,7 @@ describe('§4.3.3 and §7 protected content', () => {
     await refused('copyMessage', again, 400, copyProtected);
   });
 
-  test('one protected message refuses the whole batch', async () => {
+  test('a batch with one protected message is refused as a whole', async () => {
     const free = await send(user.id);
     const shut = await send(user.id, { protect_content: true });
     const message_ids = [free.message_id, shut.message_id, 999_999];
@@ -253,8 +253,8 @@ describe('§4.3.3 and §7 protected content', () => {
   });
 });
 
-describe('§8 up to 100 at once', () => {
-  test('100 in the order given, with ids that follow one another; each once per mention', async () => {
+describe('§8 batches of up to 100 messages', () => {
+  test('a batch of 100 keeps the given order and duplicates, and its messages get consecutive ids', async () => {
     const ids: number[] = [];
     for (let i = 0; i < 50; i++) ids.push((await send(user.id, { text: `${i}` })).message_id);
     const message_ids = [...ids.toReversed(), ...ids];
@@ -267,7 +267,7 @@ describe('§8 up to 100 at once', () => {
     expect(texts).toEqual([...numbers.toReversed(), ...numbers]);
   });
 
-  test('none, or more than 100', async () => {
+  test('a batch of no messages or more than 100 is refused', async () => {
     const empty = 'Bad Request: message identifiers are not specified';
     const many = 'Bad Request: too many message identifiers specified';
     const to = { chat_id: group, from_chat_id: user.id };
@@ -279,7 +279,7 @@ describe('§8 up to 100 at once', () => {
     }
   });
 
-  test('missing, deleted and service messages are left out; none left is refused', async () => {
+  test('missing, deleted and service messages are skipped, and a batch of only these is refused', async () => {
     const kept = await send(user.id, { text: 'kept' });
     const gone = await send(user.id);
     const told = await send(user.id);
@@ -303,7 +303,7 @@ describe('§8 up to 100 at once', () => {
   });
 });
 
-test('behaviour §6: the bot must be able to read the source and to write to the target', async () => {
+test('behaviour §6: a bot forwards and copies only from chats it can read to chats it can write to', async () => {
   const { message_id } = await send(group);
   const from = (chat: number, ids: Params = { message_id }) => ({
     chat_id: user.id,
@@ -325,10 +325,10 @@ test('behaviour §6: the bot must be able to read the source and to write to the
   }
 });
 
-test('what is cold is read back: sources, chats and members', async () => {
+test('messages, chats and members evicted from Redis are read back from Postgres', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 5; i++) ids.push((await send(group, { text: `cold ${i}` })).message_id);
-  // A flusher that ends in order leaves nothing behind.
+  // A flusher that stops cleanly has written everything to Postgres.
   await service.flush.start();
   await service.flush.stop();
   const chat = sharedChat(group);

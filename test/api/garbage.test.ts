@@ -1,6 +1,6 @@
 /**
- * Garbage for every method and every endpoint, in every form: each answer is an envelope and no fault, what is refused
- * changes nothing, and whatever comes of it stays with those who have a part in it (behaviour §1).
+ * Sends garbage to every method and every endpoint, in every form. Each answer is an envelope and no server error, refused
+ * calls change nothing, and accepted calls change only data that the caller has access to (behaviour §1).
  */
 import fc from 'fast-check';
 import pg from 'pg';
@@ -14,7 +14,7 @@ import { refusedCase, wildCase } from './garbage_cases.js';
 import { type GarbageWorld, openGarbageWorld } from './garbage_world.js';
 import { watch } from './refused.js';
 
-/** Calls over both tests; `npm run test:all` runs 10,000. */
+/** Number of calls of both tests together; `npm run test:all` makes 10,000. */
 const cases = Math.max(200, Number(process.env.PETREL_GARBAGE_CASES) || 2_000);
 const batch = 250;
 const timeout = 60_000 + cases * 20;
@@ -24,7 +24,7 @@ let world: GarbageWorld;
 let caller: Caller;
 
 beforeAll(async () => {
-  // So that as much as possible is said of what goes wrong.
+  // Debug logs give the most detail about a failure.
   service = await startService({ extraEnv: { ...providerSettings, LOG_LEVEL: 'debug' } });
   world = await openGarbageWorld(service);
   caller = openCaller(service);
@@ -35,7 +35,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** The processes that began still run, and none wrote a token. */
+/** Expects that all processes still run and that none logged a token. */
 function expectSound(pids: readonly number[]): void {
   const roles = [...service.fronts, service.deliver, service.flush];
   expect(service.fronts.map(({ pid }) => pid)).toEqual(pids);
@@ -52,8 +52,8 @@ const failWith = (given: Case, error: Error): never => {
 };
 
 /**
- * Runs half of all cases, a batch at a time. What fails names its call; the seed and the number of the run repeat it, so
- * that nothing is shrunk on a service that has changed.
+ * Runs half of all cases in batches. A failure names the call, the seed and the run, which repeat it. Failing cases are not
+ * shrunk, because earlier calls have changed the service.
  */
 async function inBatches(one: fc.Arbitrary<Case>, run: (given: Case[]) => Promise<void>): Promise<void> {
   const many = fc.array(one, { minLength: batch, maxLength: batch, size: 'max' });
@@ -70,7 +70,7 @@ async function inBatches(one: fc.Arbitrary<Case>, run: (given: Case[]) => Promis
   });
 }
 
-test('a call with one thing wrong is refused, and Redis and Postgres are as before', {
+test('a call with one invalid part is refused and changes neither Redis nor Postgres', {
   timeout,
 }, async () => {
   const pids = service.fronts.map(({ pid }) => pid);
@@ -78,7 +78,7 @@ test('a call with one thing wrong is refused, and Redis and Postgres are as befo
   const called = new Set<string>();
   const refused = async (each: Case) => {
     const { status } = await caller.call(each, world.callers);
-    // Nobody may be refused for the token: what is wrong is to be looked at.
+    // The token is valid, so that every refusal is for the invalid part.
     expect([200, 401], JSON.stringify(each)).not.toContain(status);
     called.add(each.target);
   };
@@ -89,7 +89,7 @@ test('a call with one thing wrong is refused, and Redis and Postgres are as befo
         try {
           await seen.unchanged(() => inFlight(given, refused));
         } catch (error) {
-          // Which of them it was: alone it does it again.
+          // Repeats the calls one by one to find the one that changes something.
           for (const each of given)
             await seen.unchanged(() => refused(each)).catch((alone) => failWith(each, alone));
           throw error;
@@ -105,7 +105,7 @@ test('a call with one thing wrong is refused, and Redis and Postgres are as befo
     expect([...called].sort()).toEqual(targets.flatMap(({ name, deaf }) => (deaf ? [] : [name])).sort());
 });
 
-test('any call ends in an envelope, and changes nothing in which its caller has no part', {
+test('any call gets a valid answer, and changes nothing that its caller has no access to', {
   timeout,
 }, async () => {
   const pids = service.fronts.map(({ pid }) => pid);
@@ -124,12 +124,12 @@ test('any call ends in an envelope, and changes nothing in which its caller has 
   });
   if (cases < 10_000) return;
   expect([...called.keys()].sort()).toEqual(targets.map(({ name }) => name).sort());
-  // Garbage that everything refuses at the door would tell little.
+  // Enough targets must also accept a call, otherwise the test would cover only the first checks.
   const done = [...called].filter(([, count]) => count.done > 0);
   expect(done.length).toBeGreaterThan(0.75 * targets.length);
 });
 
-test('Postgres took whatever was accepted: nothing is left in a journal, and nothing in quarantine', async () => {
+test('Postgres stores everything the calls wrote: the journals become empty and nothing is quarantined', async () => {
   const masters = openMasters(service.redis);
   const client = new pg.Client(service.databaseUrl);
   await client.connect();

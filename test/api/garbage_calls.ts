@@ -1,4 +1,4 @@
-/** Calls of every method and endpoint with the parameters that a case gives, in every form, and what every answer must be. */
+/** Calls every method and endpoint with the parameters of a case, in every form, and checks the rules for all answers. */
 import { Pool } from 'undici';
 import { expect } from 'vitest';
 import { endpoints } from '../../src/server/endpoints.gen.js';
@@ -11,12 +11,12 @@ export interface Target {
   readonly name: string;
   readonly caller: 'bot' | 'user' | 'admin';
   readonly verb: string;
-  /** With `{name}` for a segment; null for a bot method. */
+  /** `{name}` stands for a segment; null for a bot method. */
   readonly path: string | null;
   readonly shape: Shape;
-  /** Does not look at parameters at all. */
+  /** True if the method ignores its parameters. */
   readonly deaf: boolean;
-  /** May answer otherwise than with JSON. */
+  /** True if the answer may be something else than JSON. */
   readonly other: boolean;
 }
 
@@ -30,7 +30,7 @@ export const targets: readonly Target[] = [
   ),
   ...endpoints.map(
     ({ verb, path, caller, params, contentType }): Target => ({
-      // To whoever does not sign, there is no endpoint for partners.
+      // For a caller without a signature, partner endpoints behave like unknown endpoints.
       ...{ name: `${verb} ${path}`, caller: caller === 'partner' ? 'user' : caller, verb, path, deaf: false },
       shape: shapeOf(params),
       other: contentType !== undefined,
@@ -41,24 +41,24 @@ export const targets: readonly Target[] = [
 export const forms = ['query', 'json', 'urlencoded', 'multipart', 'split', 'labelled'] as const;
 type Form = (typeof forms)[number];
 
-/** One call; it is printed when it fails. */
+/** One call. It is printed when it fails. */
 export interface Case {
   readonly target: string;
   readonly params: Given;
   readonly form: Form;
-  /** Some parts of a multipart body come as files. */
+  /** True if some parts of a multipart body are sent as files. */
   readonly files?: boolean;
-  /** In the place of the whole body, as latin1. */
+  /** Sent instead of the whole body, as latin1. */
   readonly raw?: string;
   readonly contentType?: string;
-  /** In the place of the caller's token. */
+  /** Sent instead of the caller's token. */
   readonly token?: string;
   readonly idempotencyKey?: string;
 }
 
 const byName = new Map(targets.map((target) => [target.name, target]));
 
-/** As UTF-8, and half a surrogate pair as the three bytes that no decoder takes. */
+/** Encodes as UTF-8. A lone surrogate becomes the three bytes that every decoder refuses. */
 function bytesOf(text: string): Buffer {
   const parts = text.split(/(\p{Surrogate})/u).map((part) => {
     const code = part.charCodeAt(0);
@@ -95,7 +95,7 @@ function asMultipart(params: Given, files: boolean): Buffer {
   return Buffer.concat([...parts, Buffer.from('--b--\r\n')]);
 }
 
-/** What a head may hold besides. */
+/** Largest query; the request head has room for it besides its other fields. */
 const query_chars_max = 6_000;
 
 interface Encoded {
@@ -133,12 +133,12 @@ export interface Callers {
 }
 
 export interface Caller {
-  /** Makes the call; throws, with the case, unless its answer is what every answer must be. */
+  /** Makes the call; throws an error that names the case if the answer breaks a rule for all answers. */
   call(given: Case, callers: Callers): Promise<Answer>;
   close(): Promise<void>;
 }
 
-/** At most so many are under way at a time. */
+/** Maximum number of calls in flight. */
 const concurrency = 32;
 
 export function openCaller(service: Service): Caller {
@@ -189,7 +189,7 @@ export function openCaller(service: Service): Caller {
   };
 }
 
-/** Behaviour §1: JSON in every case, a refusal with its status and a text, no fault of the service. */
+/** Behaviour §1: every answer is JSON, a refusal has a 4xx status and a text, and no answer is a server error. */
 function expectEnvelope({ status, headers, body }: Answer): void {
   expect(headers['content-type']).toBe('application/json');
   if (status === 200) {
@@ -203,7 +203,7 @@ function expectEnvelope({ status, headers, body }: Answer): void {
   expect(body.description).not.toBe('');
 }
 
-/** Runs all cases, `concurrency` at a time. After one has failed no more begin, and those under way come to their end. */
+/** Runs all cases, `concurrency` at a time. After a failure no more cases start, and running ones are awaited. */
 export async function inFlight<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   let next = 0;
   const lanes = Array.from({ length: concurrency }, async () => {

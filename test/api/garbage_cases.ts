@@ -1,4 +1,4 @@
-/** Cases of garbage: calls that are spoiled anywhere, and calls that are right but for one thing. */
+/** Generates garbage: calls with any number of invalid parts, and valid calls with exactly one invalid part. */
 import fc from 'fast-check';
 import { asText, type Case, forms, type Target, targets } from './garbage_calls.js';
 import {
@@ -14,14 +14,14 @@ import {
 
 const segmentNames = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
 
-/** Waiting polls would hold their connection for seconds. */
+/** Removes a timeout above one second, because a long poll would hold its connection. */
 const impatient = (params: Given): Given => {
   const { timeout, ...rest } = params;
   const waits = (typeof timeout === 'number' || typeof timeout === 'string') && Number(timeout) > 1;
   return waits ? rest : params;
 };
 
-/** The caller is needed for the next case, and so is the token of the calls. */
+/** Removes the parameter that would delete the caller or the caller's token, which the next cases need. */
 function lasting(target: string, params: Given, tokenId: number): Given {
   if (target === 'DELETE /api/me') {
     const { confirm: _, ...rest } = params;
@@ -35,11 +35,11 @@ function lasting(target: string, params: Given, tokenId: number): Given {
 }
 
 const form = fc.constantFrom(...forms);
-/** All targets alike often. */
+/** Picks every target with the same probability. */
 const oneOfEach = (of: readonly Target[], make: (target: Target) => fc.Arbitrary<Case>) =>
   fc.oneof(...of.map(make));
 
-/** A call that is spoiled in some places, or in none; `tokenId` is that of the one with which people call. */
+/** A call with up to three invalid parts; `tokenId` is the id of the token used for calls of people. */
 export const wildCase = (hints: (target: Target) => Hints, tokenId: number): fc.Arbitrary<Case> =>
   oneOfEach(targets, (target) => {
     const spoil = fc.record({
@@ -96,7 +96,7 @@ const brokenParts = [
   '--b\r\nContent-Disposition: form-data; name="a',
 ];
 
-/** A call that would do something, but for one thing for which it must be refused. */
+/** A call that would be valid without one part, for which it must be refused. */
 export const refusedCase = (hints: (target: Target) => Hints): fc.Arbitrary<Case> =>
   oneOfEach(
     targets.filter(({ deaf }) => !deaf),

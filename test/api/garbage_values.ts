@@ -1,11 +1,11 @@
-/** Arbitrary parameters made from the schemas of the registry: nearly right ones, any garbage, and ones that must be refused. */
+/** Generates parameters from the schemas of the registry: nearly valid ones, garbage, and values that must be refused. */
 import fc from 'fast-check';
 import { z } from 'zod';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 export type Given = Readonly<Record<string, Json>>;
 
-/** As much of a JSON Schema as the parameters of the registry use. */
+/** The part of JSON Schema that the parameters of the registry use. */
 export interface Shape {
   readonly type?: string | readonly string[];
   readonly enum?: readonly Json[];
@@ -21,7 +21,7 @@ export interface Shape {
 export const shapeOf = (schema: z.ZodType): Shape =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Shape;
 
-/** Values that mean something to the service, by the name of the parameter: ids of what is there, media, moods. */
+/** Values that exist in the service, by parameter name: ids of existing chats and messages, media, emoji. */
 export type Hints = Readonly<Record<string, readonly Json[]>>;
 
 const words = [
@@ -34,7 +34,7 @@ const words = [
   'x'.repeat(300),
 ];
 
-/** A value that the shape takes, as far as types tell. */
+/** A value with the type and enum of the shape; other rules may still refuse it. */
 export function fitting(shape: Shape, hints: Hints, name = '', depth = 0): fc.Arbitrary<Json> {
   const known = hints[name];
   if (known && shape.type !== 'array' && shape.type !== 'object') return fc.constantFrom(...known);
@@ -58,7 +58,7 @@ export function fitting(shape: Shape, hints: Hints, name = '', depth = 0): fc.Ar
   }
 }
 
-/** What is required, or known by name, is nearly always there. */
+/** An object in which required parameters and those with hints are nearly always present. */
 export function fittingObject(shape: Shape, hints: Hints, depth = 0): fc.Arbitrary<Given> {
   const properties = Object.entries(shape.properties ?? {});
   if (properties.length === 0 && typeof shape.additionalProperties === 'object') {
@@ -86,16 +86,16 @@ export function fittingObject(shape: Shape, hints: Hints, depth = 0): fc.Arbitra
     );
 }
 
-/** Sets of one level more than the service reads. */
+/** Wraps the leaf in `depth` arrays. */
 const nested = (depth: number, leaf: Json): Json => (depth === 0 ? leaf : [nested(depth - 1, leaf)]);
 
 const lone = fc.constantFrom('\ud800', 'a\udc00b', '\udfff\ud83d', '👍\ud83d');
 const nul = fc.constantFrom('\u0000', 'a\u0000', '\u0000'.repeat(9));
 
-/** Texts that cannot be stored: half a surrogate pair, U+0000. */
+/** Texts that cannot be stored: they contain a lone surrogate or U+0000. */
 export const unstorable: fc.Arbitrary<string> = fc.oneof(lone, nul);
 
-/** Anything at all. */
+/** Any JSON value, often one at a boundary. */
 export const garbage: fc.Arbitrary<Json> = fc.oneof(
   fc.jsonValue({ maxDepth: 3, stringUnit: 'binary' }) as fc.Arbitrary<Json>,
   fc.constantFrom<Json>(
@@ -145,7 +145,7 @@ export const garbage: fc.Arbitrary<Json> = fc.oneof(
   fc.constant(Object.fromEntries(['toString', 'length', 'then', '__proto__'].map((name) => [name, 1]))),
 );
 
-/** Puts garbage in the place of one value, at whichever depth `path` leads to. */
+/** Replaces one value by `bad`: the one to which `path` leads. */
 export function spoiled(value: Json, path: readonly number[], bad: Json): Json {
   if (path.length === 0 || typeof value !== 'object' || value === null) return bad;
   const names = Object.keys(value);
@@ -156,7 +156,7 @@ export function spoiled(value: Json, path: readonly number[], bad: Json): Json {
   return { ...value, [at]: inner };
 }
 
-/** A value that no parameter of this shape takes, whichever way it is sent; null where any text will do. */
+/** A value that a parameter of this shape refuses in every form; null if it accepts any text. */
 export function refusedValue(shape: Shape, asJson: boolean): fc.Arbitrary<Json> | null {
   const noNumber: Json[] = ['abc', 'NaN', '1e3', ' 1', 'Infinity', '1.5', '0x1', {}, [1], { a: 1 }];
   if (shape.anyOf) {
@@ -171,7 +171,7 @@ export function refusedValue(shape: Shape, asJson: boolean): fc.Arbitrary<Json> 
     case 'boolean':
       return fc.constantFrom<Json>('yes', '2', 'on', {}, [], [true]);
     case 'array':
-      // An optional list that does not begin like one is ignored.
+      // An optional list is ignored unless its text begins with "[".
       return fc.constantFrom<Json>('[', '[}', '["a"', '[1]]');
     case 'object':
       return fc.constantFrom<Json>('[]', '5', '"a"', 'false', '{', 'abc', '[{}]');

@@ -1,4 +1,4 @@
-/** What garbage is thrown at: a world in which the callers have every right, and one in which they have no part. */
+/** The data garbage calls run against: one set in which the callers have every right, and one to which they have no access. */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
@@ -26,7 +26,7 @@ const rights = {
   can_delete_messages: true,
 };
 
-/** An owner, a bot that is administrator everywhere, and in each chat texts, media, buttons, a pin, reactions. */
+/** Creates an owner, a bot with administrator rights, and chats with texts, media, buttons, pins and reactions. */
 async function furnish(service: Service, name: string): Promise<Corner> {
   const owner = await service.newUser(name);
   const bot = await service.newBot(owner, name);
@@ -63,7 +63,7 @@ async function furnish(service: Service, name: string): Promise<Corner> {
   return { owner, bot, group, channel, posts: names, fileId };
 }
 
-/** All that the owner and the bot can see: chats, members, texts, pins, reactions, what the bot says of itself, pending updates. */
+/** Reads everything the owner and the bot can see: chats, members, messages, posts, settings of the bot, pending updates. */
 async function observe(service: Service, { owner, bot, group, channel }: Corner): Promise<unknown> {
   const app = (path: string) => resultOf(service.app(owner, 'GET', path));
   const call = (method: string, params = {}) => resultOf(service.bot(bot, method, params));
@@ -87,7 +87,7 @@ async function observe(service: Service, { owner, bot, group, channel }: Corner)
   ]);
 }
 
-/** Waits for the sweep that repeats what control operations left to do: it may write a copy once more, as it stands. */
+/** Waits until the sweep finished pending control operations, because they may still rewrite a copy in Redis. */
 async function copiesSettled(service: Service): Promise<void> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -103,15 +103,15 @@ async function copiesSettled(service: Service): Promise<void> {
 
 export interface GarbageWorld {
   readonly callers: Callers;
-  /** Which of the caller's tokens the calls of people bear. */
+  /** Id of the token with which calls of people are made. */
   readonly tokenId: number;
-  /** Whatever may not stand in a log. */
+  /** Texts that no log may contain. */
   readonly secrets: readonly string[];
-  /** Ids of what is there: of both corners, or of that of the callers alone. */
+  /** Existing ids: from both sets, or only from the callers' own. */
   hints(target: Target, of?: 'both' | 'own'): Hints;
-  /** The corner that the callers have no part in. */
+  /** State of the set to which the callers have no access. */
   watched(): Promise<unknown>;
-  /** Puts back what wild calls may take from the callers' own corner, so that the next find something to spoil. */
+  /** Restores rights and pictures that calls may have removed from the callers' own set, so that the next calls use them. */
   mend(): Promise<void>;
   close(): void;
 }
@@ -119,7 +119,7 @@ export interface GarbageWorld {
 export async function openGarbageWorld(service: Service): Promise<GarbageWorld> {
   const own = await furnish(service, 'ann');
   const foreign = await furnish(service, 'olga');
-  // Whose token may be taken away, and which may be deleted: not that of a caller.
+  // Calls may revoke the tokens of these or delete them, because none of them is a caller.
   const spare = await service.newBot(own.owner, 'spare');
   const doomed = await service.newBot(own.owner, 'doomed');
   const victim = await service.newUser('vic');
@@ -133,21 +133,21 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     }
   };
   await givePictures();
-  // Each person has but the one yet.
+  // Each person has only one token so far.
   const [{ id: tokenId }] = await itemsOf(service.app(own.owner, 'GET', '/api/me/tokens'));
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
   const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
 
-  /** Of the callers' corner three times as often. */
+  /** Picks from the callers' own set three times as often. */
   const often = <T extends Json>(pick: (corner: Corner) => readonly T[], of: 'both' | 'own'): Json[] => [
     ...[own, own, own].flatMap(pick),
     ...(of === 'both' ? pick(foreign) : []),
   ];
 
   function hints({ caller, name }: Target, of: 'both' | 'own' = 'both'): Hints {
-    // Operators could take the tokens of the callers away, and whoever manages a chat may bring anyone in.
+    // Operators could revoke the callers' tokens, and people who manage a chat could add anyone to it.
     const people =
       caller === 'admin'
         ? [name === 'DELETE /api/admin/users/{id}' ? leaver.id : victim.id]
@@ -162,10 +162,10 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ chat_id: chats, from_chat_id: chats },
       ...{ message_id: messageIds, reply_to_message_id: messageIds },
       ...{ user_id: people, member_id: people },
-      // Tokens are counted from 1, whoever they are of.
+      // Token ids count from 1 over all people.
       id: name === 'DELETE /api/me/tokens' ? messageIds : people,
       bot_id: [name === 'DELETE /api/me/bots/{bot_id}' ? doomed.id : spare.id, foreign.bot.id],
-      // Starting a bot or blocking it is anyone's right.
+      // Every person may start or block every bot, so a foreign bot here would change the foreign set.
       username: [...newNames.map(() => own.bot.username), ...newNames],
       ...{ post: posts, post_id: posts, external_id: posts },
       emoji: ['❤', '👍', '🔥', 'x'],

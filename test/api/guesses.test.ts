@@ -1,4 +1,4 @@
-/** Who guesses tokens is slowed, exactly and on all nodes together; nobody else is (behaviour §13). */
+/** Clients that guess tokens are slowed, counted over all nodes together, and other clients are not (behaviour §13). */
 import { randomBytes } from 'node:crypto';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** A call from a client behind the balancer. */
+/** Makes a call from a client behind the balancer. */
 async function from(address: string, path: string, bearer = '', front = 0) {
   const url = `${service.fronts[front]?.url}${path}`;
   const headers = { 'x-forwarded-for': address, ...(bearer ? { authorization: `Bearer ${bearer}` } : {}) };
@@ -36,7 +36,7 @@ async function from(address: string, path: string, bearer = '', front = 0) {
 const madeUp = (kind: 'bot' | 'user' = 'bot', id = bot.id) => makeToken(kind, id, randomBytes(32));
 const getMe = (token: string) => `/bot${token}/getMe`;
 
-test('a burst is refused, all beyond it is slowed, wherever it comes in', async () => {
+test('a client address gets a burst of 401 answers for wrong tokens, then 429, over all fronts and kinds of calls together', async () => {
   const client = '192.0.2.1';
   const kinds = [
     () => from(client, getMe(madeUp())),
@@ -58,7 +58,7 @@ test('a burst is refused, all beyond it is slowed, wherever it comes in', async 
     expect(body.parameters?.retry_after).toBeLessThanOrEqual(60);
     expect(retryAfter).toBe(String(body.parameters?.retry_after));
   }
-  // Good tokens from there go on, and so does everybody else behind the balancer.
+  // Valid tokens from the slowed address still work, and so do other clients behind the balancer.
   for (const front of [0, 1]) {
     expect((await from(client, getMe(bot.token), '', front)).status).toBe(200);
     expect((await from(client, '/api/me', owner.token, front)).status).toBe(200);
@@ -66,7 +66,7 @@ test('a burst is refused, all beyond it is slowed, wherever it comes in', async 
   }
 });
 
-test('a token that was valid once is no guess', async () => {
+test('a revoked token does not count as a guess', async () => {
   const client = '192.0.2.3';
   const person = await service.newUser('person');
   const before = await service.newBot(owner, 'replaced');
@@ -81,14 +81,14 @@ test('a token that was valid once is no guess', async () => {
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
   expect((await from(client, '/api/me')).status).toBe(401);
-  // All of its burst is left.
+  // The whole burst is left.
   const guesses = await Promise.all(Array.from({ length: burst + 1 }, () => from(client, getMe('x'))));
   expect(guesses.filter(({ status }) => status === 429)).toHaveLength(1);
-  // Slowed by now, it is told the truth of what was valid once.
+  // The client is slowed now, but a revoked token still gets 401.
   expect((await from(client, getMe(before.token))).status).toBe(401);
 });
 
-test('IPv6 is counted by /64', async () => {
+test('guesses from IPv6 addresses are counted per /64 network', async () => {
   const guess = (n: number) => from(`2001:db8:1:2::${n.toString(16)}`, getMe('x'), '', n % 2);
   const answers = await Promise.all(Array.from({ length: burst + 2 }, (_, i) => guess(i + 1)));
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(2);
@@ -109,6 +109,9 @@ test.each<[trusted: string[], peer: string, told: string, client: string]>([
   [['fd00::/8'], 'fd00::1', '[2001:db8:a:b:c::1]:4711', '2001:db8:a:b::/64'],
   [['10.0.0.1/32'], '10.0.0.2', '203.0.113.9', '10.0.0.2'],
   [['10.0.0.0/8'], '', '203.0.113.9', ''],
-])('trusting %j, %s with %j is %s', (trusted, remoteAddress, forwardedFor, client) => {
-  expect(createClientAddress(trusted)({ remoteAddress, forwardedFor })).toBe(client);
-});
+])(
+  'with trusted proxies %j, a request from %s with X-Forwarded-For %j has the client address %s',
+  (trusted, remoteAddress, forwardedFor, client) => {
+    expect(createClientAddress(trusted)({ remoteAddress, forwardedFor })).toBe(client);
+  },
+);

@@ -59,7 +59,7 @@ const texts = async (text: string): Promise<number> => {
   return all.filter((message: { text: string }) => message.text === text).length;
 };
 
-test('a repeated call is answered with the first answer, on another front too, in whatever form', async () => {
+test('a repeated call gets the first answer, also on another front and with reordered parameters', async () => {
   const first = await send('k1', 'once only');
   expect(first.status).toBe(200);
   const second = await send('k1', 'once only', 1);
@@ -73,12 +73,12 @@ test('a repeated call is answered with the first answer, on another front too, i
   );
   expect(turned.text).toBe(first.text);
   expect(await texts('once only')).toBe(1);
-  // Without the header, and under another key, it is a call of its own.
+  // A call without the header or under another key runs again.
   await resultOf(send('k1b', 'once only'));
   expect(await texts('once only')).toBe(2);
 });
 
-test('calls at the same time on both fronts are one', async () => {
+test('simultaneous calls with one key on both fronts run once', async () => {
   for (let round = 0; round < 10; round++) {
     const answers = await Promise.all(
       [0, 1, 0, 1, 0, 1].map((front) => send(`r${round}`, `r${round}`, front)),
@@ -89,7 +89,7 @@ test('calls at the same time on both fronts are one', async () => {
   }
 });
 
-test('other parameters are refused, another method or bot has keys of its own', async () => {
+test('a key is refused for other parameters, and is separate for each method and bot', async () => {
   const sent = await resultOf(send('k2', 'two'));
   const other = await send('k2', 'two!', 1);
   expect([other.status, other.body.description]).toEqual([400, reused]);
@@ -102,7 +102,7 @@ test('other parameters are refused, another method or bot has keys of its own', 
   await resultOf(call(of('sendMessage', second), 'k2', body));
 });
 
-test('a refusal is kept, and what says later is not', async () => {
+test('a refusal is stored under the key, except a refusal to retry later', async () => {
   const absent = { chat_id: user.id, message_id: 999_999, text: 'x' };
   const refuse = (front: number) => call(of('editMessageText'), 'k3', JSON.stringify(absent), front);
   const [first, second] = [await refuse(0), await refuse(1)];
@@ -118,7 +118,7 @@ test('a refusal is kept, and what says later is not', async () => {
   expect((await resultOf(edit('k6', 'v2', 1))).text).toBe('v2');
 });
 
-test('a wrong key is refused, and ignored where nothing changes', async () => {
+test('an invalid key is refused, and ignored by methods that change nothing', async () => {
   const what =
     'Bad Request: parameter "Idempotency-Key" must be up to 255 characters without control characters';
   const long = 'x'.repeat(limits.idempotency_key_length_max + 1);
@@ -133,7 +133,7 @@ test('a wrong key is refused, and ignored where nothing changes', async () => {
   expect(await redis.keys('*:idempotency:*')).toHaveLength(live.length);
 });
 
-test('an upload counts by its bytes, not by the names of its parts', async () => {
+test('two uploads are equal if their bytes are equal, whatever the part names are', async () => {
   const upload = (name: string, bytes: string, front: number) => {
     const form = new FormData();
     form.set('chat_id', String(user.id));
@@ -156,7 +156,7 @@ test('an upload counts by its bytes, not by the names of its parts', async () =>
 describe('people', () => {
   const auth = (who: { token: string }) => ({ ...json, authorization: `Bearer ${who.token}` });
 
-  test('calls of people are repeated in the same way, apart from those of others', async () => {
+  test('calls of a person are repeated in the same way, separately for each person', async () => {
     const say = (text: string, front: number, method = 'POST') =>
       call(`/api/chats/${bot.id}/messages`, 'k1', JSON.stringify({ text }), front, auth(user), method);
     const first = await say('mine', 0);
@@ -172,7 +172,7 @@ describe('people', () => {
     expect(made[2]).not.toBe(made[0]);
   });
 
-  test('texts for people are kept as they were shown', async () => {
+  test('a repeated call gets the original error text', async () => {
     const path = `/api/chats/${bot.id}/messages/999999`;
     const edit = (front: number) => call(path, 'e', '{"text":"x"}', front, auth(user), 'PATCH');
     const [first, second] = [await edit(0), await edit(1)];
@@ -181,7 +181,7 @@ describe('people', () => {
   });
 });
 
-test('what is kept shows neither key, nor parameters, nor answer, and ends after a day', async () => {
+test('the stored entry contains neither key, parameters nor answer, and expires after a day', async () => {
   await resultOf(send('my plain key', 'my plain text'));
   const kept = await redis.keys('*:idempotency:*');
   expect(kept.length).toBeGreaterThan(0);
@@ -194,7 +194,7 @@ test('what is kept shows neither key, nor parameters, nor answer, and ends after
   }
 });
 
-test('beyond the bound of live keys a new one waits, and a known one is answered', async () => {
+test('at the limit of live keys a new key gets 429, and a known key still gets its answer', async () => {
   const first = await send('known', 'known');
   const live = makeKeys(64).idempotencyLive({ kind: 'bot', id: bot.id });
   const end = Date.now() + 3_600_000;
@@ -216,7 +216,7 @@ test('beyond the bound of live keys a new one waits, and a known one is answered
   await resultOf(send('one more', 'one more'));
 });
 
-describe('what is kept for a key', () => {
+describe('the stored answer', () => {
   const claims = () => redis.keys('*:idempotency:*');
   const answerOf = async (key: string, run: () => Promise<Answer & { readonly text: string }>) => {
     const before = new Set(await claims());
@@ -226,13 +226,13 @@ describe('what is kept for a key', () => {
     return { first, claim: made[0] as string };
   };
 
-  test('a large answer is made again from what the change left, and is not kept a second time', async () => {
+  test('a large answer is not stored, but rebuilt from the record of the change', async () => {
     const long = 'long '.repeat(800).trim();
     const { first, claim } = await answerOf('large', () => send('large', long));
     expect(first.status).toBe(200);
     expect(await redis.hexists(claim, 'a')).toBe(0);
     const id = first.body.result.message_id;
-    // Also after it was edited on another front.
+    // The message is edited, so the answer must come from the record of the change, not from the message.
     await resultOf(service.bot(bot, 'editMessageText', { chat_id: user.id, message_id: id, text: 'other' }));
     for (const front of [0, 1]) expect((await send('large', long, front)).body).toEqual(first.body);
     expect(await texts(long)).toBe(0);
@@ -242,7 +242,7 @@ describe('what is kept for a key', () => {
     expect(await redis.memory('USAGE', claim)).toBeLessThan(1_024);
   });
 
-  test('the keys of a bot keep so many bytes a day, and one that is known is answered on', async () => {
+  test("at the daily byte limit of a bot's keys a new key gets 429, and a known key still gets its answer", async () => {
     const other = await service.newBot(user, 'bytes');
     await service.openChat(user, other);
     const body = JSON.stringify({ chat_id: user.id, text: 'x' });
@@ -255,7 +255,7 @@ describe('what is kept for a key', () => {
   });
 });
 
-test('of a message that was copied under a key Redis keeps no copy beside it', async () => {
+test('Redis keeps no second copy of a message that was copied under a key', async () => {
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x'.repeat(4_000) }),
   );

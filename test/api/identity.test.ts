@@ -1,4 +1,4 @@
-/** Texts by which bots present themselves, over two fronts: what is set on one is what the other shows. */
+/** Name, description and short description of bots on two fronts: texts set on one front are shown by the other. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { kinds, languages, startWorld, type World } from './identity_world.js';
 
@@ -18,11 +18,11 @@ afterAll(async () => {
 });
 
 describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
-  test('interface §2, §4.3: a text for each of the seven languages and a default, kept apart', async () => {
+  test('interface §2, §4.3: each of the seven languages and the default have separate texts', async () => {
     const bot = await newBot();
     expect(await call(bot, set, { [key]: 'default' })).toBe(true);
     for (const language_code of languages) {
-      // Until it has a text of its own, a language shows the default.
+      // A language without a text shows the default.
       expect(await call(bot, get, { language_code }, 1)).toEqual({ [key]: 'default' });
       expect(await call(bot, set, { [key]: `in ${language_code}`, language_code })).toBe(true);
     }
@@ -33,7 +33,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await (await fetch(url)).json()).toEqual({ ok: true, result: { [key]: 'in kk' } });
   });
 
-  test('interface §4.3: without language_code, or with an empty one, the call is about the default', async () => {
+  test('interface §4.3: a call without or with an empty language_code reads and writes the default', async () => {
     const bot = await newBot();
     const first = key === 'name' ? 'named' : '';
     for (const params of [{}, { language_code: '' }, { language_code: 'ru' }])
@@ -43,7 +43,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
       expect(await call(bot, get, params, 1)).toEqual({ [key]: 'one' });
   });
 
-  test('interface §8: the longest text is taken, one code point more is refused and changes nothing', async () => {
+  test('interface §8: the longest text is accepted, and one more code point is refused and changes nothing', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     for (const letter of ['x', 'ж', '😀', '𐎀']) {
@@ -53,12 +53,12 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
         expect(await call(bot, get, language, 1)).toEqual({ [key]: letter.repeat(max) });
       }
     }
-    // What is not kept does not count.
+    // Leading and trailing white space is removed and does not count.
     expect(await call(bot, set, { [key]: ` ${'x'.repeat(max)}\r\n` })).toBe(true);
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'x'.repeat(max) });
   });
 
-  test('interface §2: any other language is refused, by setter and getter, and nothing changes', async () => {
+  test('interface §2: setter and getter refuse any other language, and nothing changes', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     const wrong = [
@@ -83,7 +83,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'before' });
   });
 
-  test('behaviour §2: an empty text removes that text alone; one that shows nothing is empty', async () => {
+  test('behaviour §2: an empty or invisible text removes only the text of that language', async () => {
     const bot = await newBot();
     const last = key === 'name' ? 'named' : '';
     for (const empty of ['', '  ', '\n', '\u200b\u2060']) {
@@ -100,7 +100,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     }
   });
 
-  test('interface §4.3: the text is required and must be a string', async () => {
+  test('interface §4.3: the text parameter is required and must be a string', async () => {
     const bot = await newBot();
     await refused(bot, set, {}, `parameter "${key}" is required`);
     for (const value of [7, true, null, ['x'], {}])
@@ -108,7 +108,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     await refused(bot, set, { [key]: 'a\u0000b' }, 'strings must be encoded in UTF-8');
   });
 
-  test('the texts of one bot are its own', async () => {
+  test('setting the text of one bot does not change other bots', async () => {
     const [bot, other] = [await newBot(), await newBot()];
     const before = await call(other, get, {}, 1);
     await call(bot, set, { [key]: 'mine' });
@@ -116,12 +116,12 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
   });
 });
 
-describe('the default name, everywhere at once', () => {
-  test('interface §2: getMe on the other front straight after setMyName, over and over', async () => {
+describe('the default name on all fronts', () => {
+  test('interface §2: getMe on the other front shows a new name as soon as setMyName has returned', async () => {
     const bot = await newBot();
     for (let i = 0; i < 20; i++) {
       const [here, there] = [i % 2, (i + 1) % 2];
-      // Both remember the former name.
+      // Both fronts have cached the former name.
       await Promise.all([call(bot, 'getMe', {}, here), call(bot, 'getMe', {}, there)]);
       await call(bot, 'setMyName', { name: `name ${i}` }, here);
       const [me, named] = await Promise.all([
@@ -146,7 +146,7 @@ describe('the default name, everywhere at once', () => {
     expect(sent.from.first_name).toBe('named');
   });
 
-  test('interface §2: messages carry the new name on every front, those sent before too in a direct chat', async () => {
+  test('interface §2: messages show the new name on every front, and earlier messages of a direct chat too', async () => {
     const bot = await newBot();
     const user = await speaker();
     await world.service.openChat(user, bot);
@@ -161,7 +161,7 @@ describe('the default name, everywhere at once', () => {
     expect(said.chat).toMatchObject({ id: bot.id, first_name: 'Newer' });
   });
 
-  test('a poll that waits while the name changes shows the new one', async () => {
+  test('a long poll returns the name that was set while it waited', async () => {
     const bot = await newBot();
     const user = await speaker();
     await world.service.openChat(user, bot);
@@ -177,7 +177,7 @@ describe('the default name, everywhere at once', () => {
     expect(update.message.reply_to_message.from.first_name).toBe('While waiting');
   });
 
-  test('in a group a message keeps the name under which it was sent; the list of members follows', async () => {
+  test('a group message keeps the name it was sent with, and the list of members shows the new name', async () => {
     const bot = await newBot();
     const user = await speaker('tg');
     const group = await world.service.newGroup(world.owner, 'Team', [bot, user]);
@@ -199,7 +199,7 @@ describe('the default name, everywhere at once', () => {
 });
 
 describe('methods that change nothing', () => {
-  test('behaviour §4: close and logOut answer true; the bot goes on', async () => {
+  test('behaviour §4: close and logOut answer true, and the bot keeps working', async () => {
     const bot = await newBot();
     const user = await speaker();
     await world.service.openChat(user, bot);
@@ -211,7 +211,7 @@ describe('methods that change nothing', () => {
     expect((await call(bot, 'getMe', {}, 1)).id).toBe(bot.id);
   });
 
-  test('interface §1: setMessageReaction is known and refused, whatever it is given', async () => {
+  test('interface §1: setMessageReaction refuses every call', async () => {
     const bot = await newBot();
     const user = await speaker();
     const { message_id } = await world.service.openChat(user, bot);
@@ -221,8 +221,8 @@ describe('methods that change nothing', () => {
   });
 });
 
-// The last one: what watches the stores does not outlive Postgres.
-test('while Postgres is away setters answer 503 and change nothing, and what is hot is read on', async () => {
+// Must be the last test: the watch of the stores needs the Postgres that is stopped here.
+test('while Postgres is unavailable setters answer 503 and change nothing, and getters still answer from hot data', async () => {
   const bot = await newBot();
   await app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
     name: { '': 'A', ru: 'Р' },

@@ -1,4 +1,4 @@
-/** What people are shown of bots, each in their language, and what owners set (interface §2, behaviour §11). */
+/** The texts of bots that people see, each in their language, and that owners set (interface §2, behaviour §11). */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEvents } from '../clients/event_source.js';
 import type { TestBot, TestUser } from '../support/service.js';
@@ -18,7 +18,7 @@ afterAll(async () => {
   await world?.stop();
 });
 
-describe('people read in their language', () => {
+describe('people see texts in their language', () => {
   const names: Record<string, string> = { '': 'Default', ru: 'Бот', hy: 'Բոտ' };
   const readers = [
     ['ru', 'Бот'],
@@ -37,38 +37,41 @@ describe('people read in their language', () => {
     }
   });
 
-  test.each(readers)('interface §2: reader of %s', async (language, name) => {
-    const user = await speaker(language);
-    const page = await app(user, 'GET', `/api/bots/${bot.username.toUpperCase()}`);
-    const texts = { name, description: `${name} d`, short_description: `${name} s` };
-    expect(page).toEqual({ id: bot.id, username: bot.username, ...texts, can_write: true });
-    const started = await app(user, 'POST', `/api/bots/${bot.username}/start`, {});
-    expect(started.chat.first_name).toBe(name);
-    const events = await openEvents(world.url, user.token);
-    const { message_id } = await call(bot, 'sendMessage', { chat_id: user.id, text: 'x' });
-    const told = await events.heard(
-      ({ event, data }) => event === 'message' && data.message_id === message_id,
-    );
-    expect([told.data.from.first_name, told.data.chat.first_name]).toEqual([name, name]);
-    const [listed] = (await app(user, 'GET', '/api/chats')).items;
-    expect([listed.first_name, listed.last_message.from.first_name]).toEqual([name, name]);
-    const chat = await app(user, 'GET', `/api/chats/${bot.id}`);
-    expect([chat.first_name, chat.last_message.from.first_name]).toEqual([name, name]);
-    const [newest] = (await app(user, 'GET', `/api/chats/${bot.id}/messages`)).items;
-    expect([newest.from.first_name, newest.chat.first_name]).toEqual([name, name]);
-    // An open stream follows a change.
-    await call(bot, 'setMyName', {
-      name: 'Changed',
-      ...(names[language ?? ''] ? { language_code: language } : {}),
-    });
-    await call(bot, 'editMessageText', { chat_id: user.id, message_id, text: 'y' });
-    const edited = await events.heard(({ event }) => event === 'edited_message');
-    expect(edited.data.from.first_name).toBe('Changed');
-    events.cut();
-    await call(bot, 'setMyName', { name, ...(names[language ?? ''] ? { language_code: language } : {}) });
-  });
+  test.each(readers)(
+    'interface §2: a reader of %s sees the text of that language, or the default',
+    async (language, name) => {
+      const user = await speaker(language);
+      const page = await app(user, 'GET', `/api/bots/${bot.username.toUpperCase()}`);
+      const texts = { name, description: `${name} d`, short_description: `${name} s` };
+      expect(page).toEqual({ id: bot.id, username: bot.username, ...texts, can_write: true });
+      const started = await app(user, 'POST', `/api/bots/${bot.username}/start`, {});
+      expect(started.chat.first_name).toBe(name);
+      const events = await openEvents(world.url, user.token);
+      const { message_id } = await call(bot, 'sendMessage', { chat_id: user.id, text: 'x' });
+      const told = await events.heard(
+        ({ event, data }) => event === 'message' && data.message_id === message_id,
+      );
+      expect([told.data.from.first_name, told.data.chat.first_name]).toEqual([name, name]);
+      const [listed] = (await app(user, 'GET', '/api/chats')).items;
+      expect([listed.first_name, listed.last_message.from.first_name]).toEqual([name, name]);
+      const chat = await app(user, 'GET', `/api/chats/${bot.id}`);
+      expect([chat.first_name, chat.last_message.from.first_name]).toEqual([name, name]);
+      const [newest] = (await app(user, 'GET', `/api/chats/${bot.id}/messages`)).items;
+      expect([newest.from.first_name, newest.chat.first_name]).toEqual([name, name]);
+      // The open stream shows the changed name.
+      await call(bot, 'setMyName', {
+        name: 'Changed',
+        ...(names[language ?? ''] ? { language_code: language } : {}),
+      });
+      await call(bot, 'editMessageText', { chat_id: user.id, message_id, text: 'y' });
+      const edited = await events.heard(({ event }) => event === 'edited_message');
+      expect(edited.data.from.first_name).toBe('Changed');
+      events.cut();
+      await call(bot, 'setMyName', { name, ...(names[language ?? ''] ? { language_code: language } : {}) });
+    },
+  );
 
-  test('interface §2: a page without descriptions, and with commands for who looks', async () => {
+  test('interface §2: the page of a bot has empty descriptions if none are set, and the commands for its viewer', async () => {
     const plain = await newBot();
     const user = await speaker('ru');
     const path = `/api/bots/@${plain.username}`;
@@ -94,10 +97,10 @@ describe('people read in their language', () => {
   });
 });
 
-describe('behaviour §11: texts by language in the hands of the owner', () => {
+describe('behaviour §11: the owner sets texts by language', () => {
   const own = (bot: TestBot) => `/api/me/bots/${bot.id}`;
 
-  test('PATCH sets and removes; languages and kinds that are not named stay', async () => {
+  test('PATCH sets and removes only the named texts and languages', async () => {
     const bot = await newBot();
     const settings = { write_access: { policy: 'all' } };
     const bare = { id: bot.id, is_bot: true, username: bot.username, name: 'named', ...settings };
@@ -124,7 +127,7 @@ describe('behaviour §11: texts by language in the hands of the owner', () => {
     expect(await app(world.owner, 'PATCH', own(bot), {})).toEqual({ ...bare, texts: after });
   });
 
-  test('the owner sees a bot by its name in the own language', async () => {
+  test("the owner sees the name of the bot in the owner's language", async () => {
     const speaking = await speaker('uz');
     const bot = await world.service.newBot(speaking, 'own');
     await app(speaking, 'PATCH', own(bot), { name: { uz: 'Oʻzbekcha' } }, 0);
@@ -133,7 +136,7 @@ describe('behaviour §11: texts by language in the hands of the owner', () => {
     expect(await app(speaking, 'GET', own(bot))).toMatchObject(shown);
   });
 
-  test('refusals are those of the setters, and leave everything as it was', async () => {
+  test('PATCH refuses what the setters refuse, and then changes nothing', async () => {
     const bot = await newBot();
     const other = await speaker();
     await app(world.owner, 'PATCH', own(bot), { name: { '': 'A' }, description: { ru: 'Д' } }, 0);

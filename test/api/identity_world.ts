@@ -1,4 +1,4 @@
-/** A service with two fronts and a Postgres that may be halted, for tests of what bots say of themselves. */
+/** A service with two fronts and a Postgres that a test can stop, for tests of the texts of bots. */
 import { randomBytes } from 'node:crypto';
 import { ownPostgres, type Restartable } from '../faults/backends.js';
 import type { Front } from '../support/role_process.js';
@@ -6,7 +6,7 @@ import { resultOf, type Service, startService, type TestBot, type TestUser } fro
 import { type Watch, watch } from './refused.js';
 
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'];
-/** The three texts, with their calls and bounds. */
+/** The three texts with their methods and limits. */
 export const kinds = [
   { key: 'name', set: 'setMyName', get: 'getMyName', max: 64, tooLong: 'name is too long' },
   {
@@ -30,16 +30,16 @@ export interface World {
   readonly postgres: Restartable;
   readonly owner: TestUser;
   readonly seen: Watch;
-  /** of the second front */
+  /** URL of the second front. */
   readonly url: string;
-  /** A person who reads this language. */
+  /** Creates a person with this language. */
   speaker(language_code?: string): Promise<TestUser>;
-  /** A bot of the owner that was named `named` when it was made. */
+  /** Creates a bot of the owner with the name `named`. */
   newBot(): Promise<TestBot>;
-  /** The result of a bot's call, on the first front unless told. */
+  /** Result of a bot's call; on the first front by default. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   call(bot: TestBot, method: string, params: object, front?: number): Promise<any>;
-  /** The result of a person's call, on the second front unless told. */
+  /** Result of a person's call; on the second front by default. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   app(user: TestUser, verb: string, path: string, body?: unknown, front?: number): Promise<any>;
   /** Expects a bot's call to be refused with this text and to change nothing. */

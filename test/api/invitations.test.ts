@@ -1,4 +1,4 @@
-/** Who may add people to groups and channels, and invitations where somebody may not. */
+/** Who may add a person to groups and channels, and invitations for those who may not. */
 import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -6,9 +6,9 @@ import { type Answer, resultOf, type Service, type TestUser } from '../support/s
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
-/** Adds people. */
+/** Adds other people. */
 let ann: TestUser;
-/** Is added. Knows nobody. */
+/** Is added by others. A new person for each test, without any chats. */
 let vera: TestUser;
 /** Shares a group with Ann. */
 let fred: TestUser;
@@ -51,7 +51,7 @@ async function query(text: string, values: unknown[] = []) {
   }
 }
 
-test('a person chooses who may add them, and only they are told the choice', async () => {
+test('a person chooses who may add them, and only that person sees the choice', async () => {
   expect((await ok(vera, 'GET', '/api/me')).add_to_groups).toBe('everyone');
   for (const choice of ['shared_chats', 'nobody', 'everyone']) {
     expect((await choose(vera, choice)).add_to_groups).toBe(choice);
@@ -71,19 +71,22 @@ test.each([
   ['everyone', 'member', 'member'],
   ['shared_chats', 'invited', 'member'],
   ['nobody', 'invited', 'invited'],
-])('with the choice %s a stranger makes one %s, and somebody known %s', async (choice, stranger, known) => {
-  await choose(vera, choice);
-  const group = await service.newGroup(ann, 'By a stranger');
-  expect(await statusOf(add(ann, group, vera))).toBe(stranger);
-  expect((await chatsOf(vera)).includes(group)).toBe(stranger === 'member');
-  const common = await service.newGroup(vera, 'Common', [ann]);
-  const other = await service.newGroup(ann, 'By somebody known');
-  expect(await statusOf(add(ann, other, vera))).toBe(known);
-  expect((await chatsOf(vera)).includes(other)).toBe(known === 'member');
-  expect(common).toBeLessThan(0);
-});
+])(
+  'with the choice %s a person added by a stranger becomes %s, and by somebody with a shared chat %s',
+  async (choice, stranger, known) => {
+    await choose(vera, choice);
+    const group = await service.newGroup(ann, 'By a stranger');
+    expect(await statusOf(add(ann, group, vera))).toBe(stranger);
+    expect((await chatsOf(vera)).includes(group)).toBe(stranger === 'member');
+    const common = await service.newGroup(vera, 'Common', [ann]);
+    const other = await service.newGroup(ann, 'By somebody known');
+    expect(await statusOf(add(ann, other, vera))).toBe(known);
+    expect((await chatsOf(vera)).includes(other)).toBe(known === 'member');
+    expect(common).toBeLessThan(0);
+  },
+);
 
-test('an invitation is accepted or declined, once', async () => {
+test('an invitation can be accepted or declined once', async () => {
   await choose(vera, 'nobody');
   const [one, two] = [await service.newGroup(ann, 'One'), await service.newGroup(ann, 'Two')];
   for (const group of [one, two, one]) expect(await statusOf(add(ann, group, vera))).toBe('invited');
@@ -92,7 +95,7 @@ test('an invitation is accepted or declined, once', async () => {
     [two, 'Two', ann.id],
     [one, 'One', ann.id],
   ]);
-  // Nobody else may answer it, and nobody reads the chat before.
+  // Nobody else can accept it, and the invited person cannot read the chat yet.
   const gone = [404, 'Not Found: invitation not found'];
   expect(refusal(await app(fred, 'POST', `/api/me/invitations/${one}/accept`))).toEqual(gone);
   expect((await app(vera, 'GET', `/api/chats/${one}`)).status).toBe(403);
@@ -107,7 +110,7 @@ test('an invitation is accepted or declined, once', async () => {
   expect(await invitations(vera)).toEqual([]);
 });
 
-test('who left is not added again, but invited, or joins', async () => {
+test('a person who left a group gets an invitation when added again, and can join by themselves', async () => {
   const body = { type: 'group', title: 'Public', username: `public_${vera.id}` };
   const { id: group } = await ok(ann, 'POST', '/api/chats', body);
   expect(await statusOf(add(ann, group, vera))).toBe('member');
@@ -118,12 +121,12 @@ test('who left is not added again, but invited, or joins', async () => {
   await ok(vera, 'POST', `/api/chats/${group}/join`);
   expect(await chatsOf(vera)).toEqual([group]);
   expect(await invitations(vera)).toEqual([]);
-  // Who was removed did not leave.
+  // A removed person did not choose to leave, so adding works again.
   await ok(ann, 'DELETE', `/api/chats/${group}/members/${vera.id}`);
   expect(await statusOf(add(ann, group, vera))).toBe('member');
 });
 
-test('an invitation runs out after 30 days', async () => {
+test('an invitation expires after 30 days', async () => {
   const group = await service.newGroup(ann, 'Left', [vera]);
   await ok(vera, 'POST', `/api/chats/${group}/leave`);
   expect(await statusOf(add(ann, group, vera))).toBe('invited');
@@ -132,19 +135,19 @@ test('an invitation runs out after 30 days', async () => {
   ]);
   expect(await invitations(vera)).toEqual([]);
   expect((await app(vera, 'POST', `/api/me/invitations/${group}/accept`)).status).toBe(404);
-  // One that ran out is made again.
+  // An expired invitation can be created again.
   expect(await statusOf(add(ann, group, vera))).toBe('invited');
   expect(await invitations(vera)).toHaveLength(1);
 });
 
-test('one person adds fifty strangers a day, also several at once; further ones are invited', async () => {
+test('one person can add fifty strangers per day, and further strangers get invitations', async () => {
   const eve = await service.newUser('eve');
   const group = await service.newGroup(eve, 'Everybody');
   const people: TestUser[] = [];
   for (let n = 0; n <= limits.strangers_added_per_day_max; n++)
     people.push(await service.newUser(`added${n}`));
   const made: string[] = [];
-  // More changes of one person at a time are refused.
+  // Batches: more simultaneous settings changes of one person would be refused.
   for (let n = 0; n < people.length; n += limits.settings_calls_waiting_max) {
     const some = people.slice(n, n + limits.settings_calls_waiting_max);
     made.push(...(await Promise.all(some.map((person) => statusOf(add(eve, group, person))))));
@@ -153,7 +156,7 @@ test('one person adds fifty strangers a day, also several at once; further ones 
   expect(made.filter((status) => status === 'member')).toHaveLength(limits.strangers_added_per_day_max);
   const invited = people[made.indexOf('invited')] as TestUser;
   expect((await invitations(invited)).map(({ chat }) => chat.id)).toEqual([group]);
-  // Whom she knows she adds all the same, and a day later strangers too.
+  // Adding people with a shared chat still works, and a day later strangers can be added again.
   const other = await service.newGroup(eve, 'Others');
   expect(await statusOf(add(eve, other, people[made.indexOf('member')] as TestUser))).toBe('member');
   expect(await statusOf(add(eve, other, vera))).toBe('invited');
@@ -164,7 +167,7 @@ test('one person adds fifty strangers a day, also several at once; further ones 
   expect(await statusOf(add(eve, third, rosa))).toBe('member');
 });
 
-test('ten strangers a day add a person, also all at once; the eleventh invites', async () => {
+test('ten strangers per day can add a person, and the eleventh creates an invitation', async () => {
   const strangers: TestUser[] = [];
   for (let n = 0; n <= limits.stranger_adds_per_day_max; n++)
     strangers.push(await service.newUser(`stranger${n}`));
@@ -174,13 +177,13 @@ test('ten strangers a day add a person, also all at once; the eleventh invites',
   expect(made.filter((status) => status === 'member')).toHaveLength(limits.stranger_adds_per_day_max);
   expect(made.filter((status) => status === 'invited')).toHaveLength(1);
   expect(await invitations(vera)).toHaveLength(1);
-  // Who is known adds on.
+  // A person with a shared chat can still add.
   const common = await service.newGroup(vera, 'Common', [fred]);
   expect(await statusOf(add(fred, await service.newGroup(fred, 'Known'), vera))).toBe('member');
   expect(common).toBeLessThan(0);
 });
 
-test('one inviter has ten open invitations of a person, and all together a hundred', async () => {
+test('a person has at most ten open invitations from one inviter, and a hundred in total', async () => {
   await choose(vera, 'nobody');
   const full = [400, 'Bad Request: user has too many invitations'];
   for (let n = 0; n < limits.invitations_per_inviter_max; n++)
@@ -202,7 +205,7 @@ test('one inviter has ten open invitations of a person, and all together a hundr
   expect([seen.length, new Set(seen).size]).toEqual([100, 100]);
 });
 
-test('a stranger without a username looks like an id that nobody has', async () => {
+test('adding a stranger without a username gets the same answer as adding an unknown id', async () => {
   await query('update users set username = null where id = $1', [vera.id]);
   const group = await service.newGroup(ann, 'Ids');
   const nobody = await add(ann, group, { ...vera, id: 999_999_999 });

@@ -1,4 +1,4 @@
-/** People who come with tokens of an identity provider, whose keys are read over HTTPS (behaviour §11). */
+/** People who sign in with tokens of an identity provider, whose keys are fetched over HTTPS (behaviour §11). */
 import { createPublicKey } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
@@ -27,7 +27,7 @@ let provider: Server;
 let published: readonly Key[];
 let reads = 0;
 let service: Service;
-/** A front that makes people of those whom it does not know. */
+/** A front that creates a person for each unknown subject. */
 let open: RoleProcess;
 let openPort: number;
 let [rsa, elliptic, edwards] = [] as unknown as [Key, Key, Key];
@@ -85,7 +85,7 @@ const operator = (verb: string, path: string, body?: object) =>
   service.app({ token: service.adminToken }, verb, path, body);
 
 let people = 0;
-/** A person whom the provider calls by the subject. */
+/** Creates a person who is mapped to the subject. */
 async function known(subject: string) {
   const given = { username: `known_${++people}`, first_name: 'Ann', external_subject: subject };
   return resultOf(operator('POST', '/api/admin/users', given));
@@ -93,7 +93,7 @@ async function known(subject: string) {
 
 const refused = { ok: false, error_code: 401, description: 'Unauthorized' };
 
-test('a token of the provider is that of the person whom the operator mapped', async () => {
+test('a provider token authenticates the person mapped to its subject', async () => {
   const { user, token } = await known('sub|ann');
   for (const key of [rsa, elliptic, edwards])
     for (const aud of [audience, ['other', audience]]) {
@@ -101,7 +101,7 @@ test('a token of the provider is that of the person whom the operator mapped', a
       expect((await resultOf(me(jwt))).id).toBe(user.id);
       expect((await resultOf(onOpen(jwt))).id).toBe(user.id);
     }
-  // The token that Petrel issued is as good as before.
+  // The token that Petrel issued still works.
   expect((await resultOf(me(token))).id).toBe(user.id);
   const bot = await resultOf(
     service.app({ token: await sign(claimsOf('sub|ann')) }, 'POST', '/api/me/bots', {
@@ -112,7 +112,7 @@ test('a token of the provider is that of the person whom the operator mapped', a
   expect((await resultOf(service.bot(bot, 'getMe'))).id).toBe(bot.id);
 });
 
-test('keys that were rotated are read once, whoever makes up names of keys', async () => {
+test('rotated keys are fetched once, and tokens with made-up key ids cause no more fetches', async () => {
   const { user } = await known('sub|dan');
   const before = reads;
   const next = await makeKey('next');
@@ -129,7 +129,7 @@ test('keys that were rotated are read once, whoever makes up names of keys', asy
   rsa = next;
 });
 
-describe('what is no valid token of the provider', () => {
+describe('an invalid provider token', () => {
   const claims = () => claimsOf('sub|bea');
   const without = (name: string) => {
     const { [name]: _, ...rest } = claims();
@@ -150,7 +150,7 @@ describe('what is no valid token of the provider', () => {
   test.each<[string, () => Promise<string> | string]>([
     ['alg none', () => new UnsecuredJWT(claims()).encode()],
     [
-      'alg none with a signature',
+      'alg none with a valid signature',
       async () => `${new UnsecuredJWT(claims()).encode()}${(await sign(claims())).split('.')[2]}`,
     ],
     ['HS256 with the public key as its secret', () => hmac(pem().toString(), rsa.kid)],
@@ -164,7 +164,7 @@ describe('what is no valid token of the provider', () => {
     ['no issuer', () => sign(without('iss'))],
     ['no end', () => sign(without('exp'))],
     [
-      'an end in the past',
+      'an expiry in the past',
       () => sign(claimsOf('sub|bea', { exp: seconds() - limits.jwt_leeway_ms / 1_000 - 1 })),
     ],
     ['a beginning in the future', () => sign(claimsOf('sub|bea', { nbf: seconds() + 60 }))],
@@ -172,35 +172,32 @@ describe('what is no valid token of the provider', () => {
     ['a subject that nobody has', () => sign(claimsOf('sub|nobody'))],
     ['a blank subject', () => sign(claimsOf(' '))],
     ['a subject that is too long', () => sign(claimsOf('x'.repeat(256)))],
-    [
-      'a critical header that is not known',
-      () => sign(claims(), rsa, { crit: ['x'], x: 1 }).catch(() => 'a.b.c'),
-    ],
+    ['an unknown critical header', () => sign(claims(), rsa, { crit: ['x'], x: 1 }).catch(() => 'a.b.c')],
     ['a text with points', () => 'a.b.c'],
     ['nothing but points', () => '..'],
     [
-      'more than may be',
+      'a token that is too long',
       async () => sign(claimsOf('sub|bea', { filler: 'x'.repeat(limits.jwt_length_max) })),
     ],
-  ])('%s: 401', async (_, make) => {
+  ])('is refused with 401: %s', async (_, make) => {
     const token = await make();
     expect((await me(token)).body).toEqual(refused);
     expect((await service.app({ token }, 'POST', '/api/me/tokens', { name: 'x' })).body).toEqual(refused);
   });
 
-  test('a good one is neither the operator nor a bot', async () => {
+  test('a valid provider token is accepted neither as operator token nor as bot token', async () => {
     const token = await sign(claims());
     expect((await service.app({ token }, 'POST', '/api/admin/users', {})).body).toEqual(refused);
     expect((await service.bot(token, 'getMe')).body).toEqual(refused);
   });
 
-  test('clocks may differ a little', async () => {
+  test('clock differences of a few seconds are tolerated', async () => {
     expect((await me(await sign(claimsOf('sub|bea', { exp: seconds() - 3 })))).status).toBe(200);
     expect((await me(await sign(claimsOf('sub|bea', { nbf: seconds() + 5 })))).status).toBe(200);
   });
 });
 
-test('what a node remembers of a token ends with it, and so does a stream', async () => {
+test('cached tokens and open streams end when the token expires', async () => {
   await known('sub|cay');
   const ending = await sign(claimsOf('sub|cay', { exp: seconds() - limits.jwt_leeway_ms / 1_000 + 3 }));
   const stream = await request(`${service.fronts[0].url}/api/stream`, {
@@ -217,7 +214,7 @@ test('what a node remembers of a token ends with it, and so does a stream', asyn
   await eventually(() => expect(over).toBe(true));
 });
 
-test('operators map people and take it back, on every node at once', async () => {
+test('operators map and unmap people, and this takes effect on every node at once', async () => {
   const { user } = await known('sub|eve');
   const other = await service.newUser('fay');
   const [old, jwt] = [await sign(claimsOf('sub|eve')), await sign(claimsOf('sub|new'))];
@@ -244,16 +241,16 @@ test('operators map people and take it back, on every node at once', async () =>
     expect(await text(operator(verb, '/api/admin/users/1/identity', { external_subject: 'x' }))).toBe(
       unknown,
     );
-  // The person that was refused was not made.
+  // The refused call created no person, so the username is still free.
   await resultOf(operator('POST', '/api/admin/users', { ...made, external_subject: 'sub|made' }));
   expect(await resultOf(operator('DELETE', path))).toBe(true);
   expect((await me(jwt)).status).toBe(401);
-  // It is free for somebody else.
+  // The subject can now be mapped to another person.
   await resultOf(operator('PUT', `/api/admin/users/${other.id}/identity`, { external_subject: 'sub|new' }));
   expect((await resultOf(me(jwt))).id).toBe(other.id);
 });
 
-test('by setting, who comes for the first time becomes a person once', async () => {
+test('with JWT_CREATE_USERS an unknown subject becomes a person, and only once', async () => {
   const more = { preferred_username: 'gil_of_id', given_name: 'Gil', family_name: 'Ida', locale: 'ru-RU' };
   const jwt = await sign(claimsOf('sub|gil', more));
   expect((await me(jwt)).body).toEqual(refused);
@@ -272,14 +269,14 @@ test('by setting, who comes for the first time becomes a person once', async () 
   });
   expect(all.map(({ body }) => body.result.id)).toEqual(Array(4).fill(first.id));
   expect((await resultOf(me(jwt))).id).toBe(first.id);
-  // A username that is taken, and claims that say nothing.
+  // The username is already taken, or the token has no names.
   const second = await resultOf(onOpen(await sign(claimsOf('sub|hal', { preferred_username: 'gil_of_id' }))));
   expect(second).toMatchObject({ first_name: 'gil_of_id' });
   expect(second.username).toBeUndefined();
   expect(await resultOf(onOpen(await sign(claimsOf('42'))))).toMatchObject({ first_name: '42' });
 });
 
-test('who ends their account is nobody by that subject, or where anybody may come somebody else', async () => {
+test('after an account was deleted its subject is unknown, or becomes a new person with JWT_CREATE_USERS', async () => {
   const { user } = await known('sub|ida');
   const jwt = await sign(claimsOf('sub|ida'));
   expect((await resultOf(onOpen(jwt))).id).toBe(user.id);

@@ -1,4 +1,4 @@
-/** Reports of leaked tokens: what is signed kills tokens at once, everything else changes nothing (behaviour §13). */
+/** Reports of leaked tokens: a signed report blocks the tokens at once, other reports change nothing (behaviour §13). */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-test('a leaked token is dead until the owner issues a new one', async () => {
+test('a leaked bot token is blocked, and the bot works again with a new token', async () => {
   const { service } = world;
   const bot = await service.newBot(owner, 'leaked');
   expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
@@ -45,7 +45,7 @@ test('a leaked token is dead until the owner issues a new one', async () => {
     403,
     'Forbidden: the token was found in public and is blocked; issue a new one',
   ]);
-  // Again, and over another node: the same, noted once.
+  // A second report on another node changes nothing and is not recorded again.
   expect((await world.report(other, [item(bot.token)], 1)).body).toEqual([label(bot.token, true)]);
   const noted = await world.query('select bot_id::int, reported_by, place from leaks where bot_id = $1', [
     bot.id,
@@ -58,12 +58,12 @@ test('a leaked token is dead until the owner issues a new one', async () => {
   expect(await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`))).toEqual({
     token: fresh.token,
   });
-  // The former token leaks once more: the new one stays.
+  // The old token is reported again. The new token still works.
   expect((await world.report(partner, [item(bot.token)])).body).toEqual([label(bot.token, true)]);
   expect(await statusOf(fresh)).toBe(200);
 });
 
-test('a leaked token of a person is removed, and operators see where both lay', async () => {
+test('a leaked token of a person is deleted, and operators see where leaked tokens were found', async () => {
   const { service } = world;
   const person = await service.newUser('person');
   const bot = await service.newBot(owner, 'listed');
@@ -80,10 +80,10 @@ test('a leaked token of a person is removed, and operators see where both lay', 
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
-test('a node that is silent costs a report no more than its lease, and takes no token that was reported', async () => {
+test('a node that does not respond delays a report by at most its lease, and refuses the reported token afterwards', async () => {
   const { service } = world;
   const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
-  // It remembers the token, over connections on which it will find requests before it hears of anything else.
+  // The node has cached the token, and has open connections that it reads before the message about the report.
   const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
   expect(new Set(await many())).toEqual(new Set([200]));
   silent?.pause();
@@ -94,20 +94,20 @@ test('a node that is silent costs a report no more than its lease, and takes no 
   const after = many();
   silent?.resume();
   expect(new Set(await after)).toEqual(new Set([401]));
-  // Its lease counts from the last renewal.
+  // The lease counts from its last renewal.
   expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
   const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 2_000;
   figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);
 }, 60_000);
 
-test('deliveries of a bot whose token leaked rest until there is a new one', async () => {
+test('deliveries of a bot with a leaked token are paused until it has a new token', async () => {
   const { service } = world;
   const person = await service.newUser('sender');
   const bot = await service.newBot(owner, 'hooked');
   await service.openChat(person, bot);
   const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
   const heard: string[] = [];
-  // Who set the webhook acts as the bot, if its answers are run.
+  // If calls in webhook answers ran, a thief who set the webhook could act as the bot.
   const call = { method: 'sendMessage', chat_id: person.id, text: 'by the thief' };
   const receiver = await startReceiver(certificate, (_, response, body) => {
     heard.push(JSON.parse(body.toString()).message.text);
@@ -127,7 +127,7 @@ test('deliveries of a bot whose token leaked rest until there is a new one', asy
     const fresh = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`));
     expect(new Set(heard)).toEqual(new Set(['one']));
     await eventually('all deliveries', () => heard.includes('three'));
-    // An update may come twice.
+    // An update may be delivered twice.
     expect([...new Set(heard)]).toEqual(['one', 'two', 'three']);
     expect((await resultOf(service.bot(fresh, 'getWebhookInfo'))).url).toBe(url);
     const [noted] = (await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`))).items.filter(
@@ -139,7 +139,7 @@ test('deliveries of a bot whose token leaked rest until there is a new one', asy
   }
 });
 
-test('what is not signed as it is sent changes nothing', async () => {
+test('a report without a valid signature of exactly its body changes nothing', async () => {
   const { service, post } = world;
   const bot = await service.newBot(owner, 'kept');
   const body = JSON.stringify([item(bot.token)]);
@@ -163,7 +163,7 @@ test('what is not signed as it is sent changes nothing', async () => {
   }
   expect(await statusOf(bot)).toBe(200);
   expect(await world.query('select 1 from leaks where bot_id = $1', [bot.id])).toEqual([]);
-  // Signed, and no list of tokens.
+  // The signature is valid, but the body is not a list of tokens.
   for (const text of ['{"a":1}', '[{"type":"x"}]', '[[]]', 'x']) {
     const answer = await post(text, 'first', signatureOf(partner, text));
     expect([text, answer.status]).toEqual([text, 400]);
@@ -171,11 +171,11 @@ test('what is not signed as it is sent changes nothing', async () => {
   expect(world.fetched()).toBeLessThanOrEqual(4);
 });
 
-test(`${limits.leak_reports_max} tokens of a report are dead when it is answered`, async () => {
+test(`a report blocks ${limits.leak_reports_max} tokens before it is answered`, async () => {
   const { service } = world;
   const bots = await world.manyBots(owner.id, limits.leak_reports_max);
   const used = bots.filter((_, i) => i % 100 === 0);
-  // Nodes remember some of them.
+  // Both nodes have cached some of the tokens.
   for (const bot of used) expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
   const began = performance.now();
   const answer = await world.report(
@@ -188,7 +188,7 @@ test(`${limits.leak_reports_max} tokens of a report are dead when it is answered
     new Set(['true_positive']),
   );
   const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
-  // A busy machine may answer some of them with 503: none is taken.
+  // A busy machine may answer 503 for some tokens, but never 200.
   expect(after).toContain(401);
   expect(after).not.toContain(200);
   figures('R16', 'leaked tokens blocked', { tokens: bots.length }, [atMost('ms', ms, 2_000)]);
@@ -201,7 +201,7 @@ test(`${limits.leak_reports_max} tokens of a report are dead when it is answered
     "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
   );
   expect(blocked).toBe(bots.length);
-  // Each is noted, told to its owner and in the audit log.
+  // Each leak is recorded, and is in the audit log and the owner's notices.
   const noted = await world.query(
     `select (select count(distinct bot_id) from leaks where bot_id >= $1)::int as leaks,
             (select count(distinct bot_id) from bot_audit where event = 'leak_found' and bot_id >= $1)::int as audited,

@@ -1,4 +1,4 @@
-/** A service that takes reports of leaked tokens, the partner who signs them, and bots by the thousand. */
+/** A service that accepts reports of leaked tokens, a partner who signs them, and thousands of bots. */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,15 +28,15 @@ export const signatureOf = ({ key }: Partner, body: string): string =>
 
 export interface LeaksWorld {
   readonly service: Service;
-  /** What the key server shows from now on. */
+  /** Sets the keys that the key server publishes. */
   show(...partners: Partner[]): void;
-  /** How often keys were fetched. */
+  /** Number of times the service fetched the keys. */
   readonly fetched: () => number;
-  /** Posts a report as it is. */
+  /** Posts a report with the given signature. */
   post(body: string, keyId: string, signature: string, front?: number): Promise<Answer>;
-  /** A report that is signed as it should be. */
+  /** Posts a report with a valid signature. */
   report(partner: Partner, items: unknown, front?: number): Promise<Answer>;
-  /** Bots of an owner that are put in place at once. */
+  /** Inserts bots of an owner into the database in one statement. */
   manyBots(owner: number, count: number): Promise<Array<{ readonly id: number; readonly token: string }>>;
   query(text: string, params?: readonly unknown[]): Promise<Array<Record<string, unknown>>>;
   close(): Promise<void>;

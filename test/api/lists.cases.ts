@@ -1,4 +1,4 @@
-/** The bound of every answer that holds a list, and how a test fills it. An endpoint or a method without a row here fails. */
+/** The limit of every answer with a list, and how a test fills that list. Endpoints and methods with lists need a row here. */
 import pg from 'pg';
 import { reactionEmoji } from '../../src/rules/emoji.js';
 import { rightNames } from '../../src/rules/rights.js';
@@ -15,12 +15,12 @@ import {
   type TestUser,
 } from '../support/service.js';
 
-/** Who fills lists, and what they made. */
+/** The people, bots and chats that fill the lists. */
 export interface World {
   readonly service: Service;
   readonly owner: TestUser;
   readonly bot: TestBot;
-  /** Creates people with the longest names. Returns their usernames, ordered by id. */
+  /** People with the longest names, ordered by id. */
   readonly people: ReadonlyArray<{
     readonly id: number;
     readonly username: string;
@@ -35,12 +35,12 @@ export interface World {
   sql(text: string, values?: readonly unknown[]): Promise<ReadonlyArray<Record<string, never>>>;
 }
 
-/** A list that is filled beyond a page of the greatest size. */
+/** A list with more items than the largest page. */
 export interface Filled {
   readonly path: string;
-  /** The owner, when absent. */
+  /** The caller; the owner by default. */
   readonly by?: { readonly token: string };
-  /** What `keyOf` makes of all items, in any order. */
+  /** The expected keys of all items, as `keyOf` returns them, in any order. */
   readonly keys: readonly unknown[];
 }
 // biome-ignore lint/suspicious/noExplicitAny: items of every shape
@@ -51,13 +51,13 @@ interface PageRow {
   readonly keyOf: (item: Item) => unknown;
 }
 
-/** Lists within one answer, or one that constants bound. */
+/** An answer that contains a list, or whose size is limited by constants. */
 interface AnswerRow {
   readonly bytes: number;
   readonly items?: number;
-  /** Bytes cut the list before it has so many items. */
+  /** True if the byte limit ends the list before it has `items` items. */
   readonly cut?: true;
-  /** Makes the largest one; absent where `why` tells what bounds it. */
+  /** Makes a call with the largest answer; absent if `why` states the limit. */
   readonly answer?: (world: World) => Promise<Answer>;
   readonly listOf?: (result: Item) => readonly unknown[];
   readonly why?: string;
@@ -65,9 +65,9 @@ interface AnswerRow {
 export type Row = PageRow | AnswerRow;
 
 const kib = 1024;
-/** Of four bytes. */
+/** A character of four bytes. */
 const wide = '🐦';
-/** Of one byte, and of six in JSON. */
+/** A character of one byte, which takes six in JSON. */
 const control = '\u0001';
 const largeText = `x${control.repeat(4_094)}x`;
 const keyboard = {
@@ -87,7 +87,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => n + 1
 const admin = (w: World) => ({ token: w.service.adminToken });
 const idOf = ({ id }: Item) => Number(id);
 
-/** Bots in the database, with the longest names. */
+/** Inserts bots with the longest names into the database. */
 async function manyBots(
   { sql, owner }: World,
   name: string,
@@ -103,7 +103,7 @@ async function manyBots(
   return rows.map(({ id }) => Number(id));
 }
 
-/** An update with a text and an answered text of the greatest length. */
+/** An update whose text and answered text have the maximum length. */
 function deadUpdate(bot: number, user: number): Buffer {
   const who = { id: user, n: 'x' };
   const record = packMessage({
@@ -120,7 +120,7 @@ function deadUpdate(bot: number, user: number): Buffer {
 }
 
 const letters = 110;
-/** The same letters for the owner and for operators. */
+/** Inserts dead letters, which both the owner and operators list. */
 async function fillLetters({ sql, bot, owner }: World): Promise<number[]> {
   await sql(
     `insert into dead_updates (bot_id, update_id, version, record)
@@ -130,7 +130,7 @@ async function fillLetters({ sql, bot, owner }: World): Promise<number[]> {
   return numbers(letters);
 }
 
-/** A process that tells of all calls that a front counts. */
+/** A status report of a process with every call that a front counts. */
 const nodeText = (n: number) => {
   const buckets = Array.from({ length: 16 }, () => 123_456_789);
   const call = { ok: 1, refused: 1, slowed: 1, failed: 1, gone: 1, times: buckets };
@@ -152,7 +152,7 @@ const nodeText = (n: number) => {
   });
 };
 
-/** One message, with the one that it answers, each with text and keyboard. */
+/** One message and the message it replies to, each with the longest text and keyboard. */
 export const message: AnswerRow = {
   bytes: 256 * kib,
   answer: ({ service, bot, group, messages }) =>
@@ -319,7 +319,7 @@ const direct: Readonly<Record<string, Row>> = {
     }),
   },
   'GET /api/admin/audit': {
-    // Calls of this test are noted while the list is read.
+    // The log grows while the list is read, because the reads of this test are logged too.
     keyOf: ({ token, target }) => (token === 'list' ? target : null),
     page: async (w) => {
       await w.sql(
@@ -508,12 +508,15 @@ export const rows: Readonly<Record<string, Row>> = {
   'GET /api/me/bots/{bot_id}/webhook': { bytes: 8 * kib, why: 'as `getWebhookInfo`' },
   'POST /api/leaks/report': { bytes: 1024 * kib, why: 'a label for each token of the report' },
   ...all(['GET /api/stream', 'GET /api/stream/posts', 'GET /api/me/export'], {
-    ...{ bytes: 1024 * kib, why: 'a stream: so much may wait for a reader, who is cut off beyond' },
+    ...{ bytes: 1024 * kib, why: 'a stream: the largest backlog of a reader before the stream is closed' },
   }),
-  'GET /api/files/{file_id}': { bytes: 50 * 1024 * kib, why: 'one stored file, as fast as it is taken' },
+  'GET /api/files/{file_id}': {
+    bytes: 50 * 1024 * kib,
+    why: 'one stored file, sent as fast as the client reads',
+  },
 };
 
-/** Fills what many rows read. */
+/** Creates the people, chats and messages that many rows use. */
 export async function makeWorld(service: Service): Promise<World & { end(): Promise<void> }> {
   const client = await connect(service.databaseUrl);
   const sql: World['sql'] = async (text, values = []) => (await client.query(text, [...values])).rows;

@@ -1,4 +1,4 @@
-/** Every answer that holds a list is bounded in items and in bytes, and pages show every item once. */
+/** Every answer with a list is limited in items and in bytes, and its pages show every item once. */
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { limits } from '../../src/limits.js';
@@ -19,7 +19,7 @@ afterAll(async () => {
   await world?.end();
 });
 
-/** Whether an answer of this schema has an array anywhere. */
+/** True if an answer of this schema contains an array anywhere. */
 const hasList = (schema: z.ZodType | undefined): boolean =>
   schema !== undefined &&
   JSON.stringify(z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any' })).includes('"type":"array"');
@@ -31,18 +31,18 @@ const listed = [
   ...methods.filter(({ result }) => hasList(result)).map(({ name }) => name),
 ];
 
-test('every endpoint and every method whose answer holds a list has a row, and no other', () => {
+test('every endpoint and method whose answer contains a list has a row, and there are no other rows', () => {
   expect(Object.keys(rows).filter((name) => !listed.includes(name))).toEqual([]);
   expect(listed.filter((name) => !(name in rows))).toEqual([]);
 });
 
-test('every endpoint that answers with nothing but a list pages through it', () => {
+test('every endpoint that answers with a list has pages', () => {
   const plain = endpoints.filter(({ result, params }) => {
     const fields = result instanceof z.ZodObject ? result.shape : {};
     const hasItems = result instanceof z.ZodArray || 'items' in fields;
     return hasItems && !('cursor' in (params as z.ZodObject).shape);
   });
-  // Forwards answer with a reference for each message, and ranks of bots have no more than 50.
+  // Exceptions: a forward answers with one reference per message, and the ranking of bots has at most 50.
   expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
     'GET /api/admin/bots',
     'POST /api/chats/{chat_id}/forward',
@@ -63,7 +63,7 @@ test.each(pages)(
       const answer = await service.app(by, 'GET', `${path}?limit=100${at}`);
       const { items, next_cursor } = await resultOf(answer);
       expect(items.length).toBeLessThanOrEqual(limits.page_size_max);
-      // One item that is larger stands alone.
+      // An item larger than 64 KiB is alone on its page.
       expect(bytesOf(answer)).toBeLessThanOrEqual(items.length > 1 ? 64 * 1024 : message.bytes);
       expect(next_cursor === undefined || items.length > 0).toBe(true);
       seen.push(...items.map(row.keyOf).filter((key: unknown) => key !== null));
@@ -88,11 +88,11 @@ test.each(answers)(
     expect([answer.status, answer.body.description]).toEqual([200, undefined]);
     if (row.listOf) {
       expect(row.listOf(result).length).toBeLessThanOrEqual(row.items ?? 0);
-      // The list is as long as it gets.
+      // The list has the maximum number of items.
       if (!row.cut) expect(row.listOf(result).length).toBe(row.items);
     }
     expect(bytesOf(answer)).toBeLessThanOrEqual(row.bytes);
-    // A bound far above what there is would bound nothing.
+    // The bound must not be far above the real size, otherwise it would not limit anything.
     expect(bytesOf(answer)).toBeGreaterThan(row.bytes / 40);
   },
   120_000,

@@ -1,4 +1,4 @@
-/** Media over HTTP: uploaded as clients write them, by URL and by identifier, and shown to bots and people. */
+/** Media over HTTP: uploads in the forms that clients write, URLs and file_ids, and how bots and people see them. */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -69,7 +69,7 @@ async function contentOf(fileId: string, asker = other): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-test('a picture: uploaded, measured, looked up, read back on another node, and sent again by its id', async () => {
+test('an uploaded picture is measured, can be downloaded from another node, and can be sent again by its file_id', async () => {
   const message = await upload('sendPhoto', 'photo', picture, 'a.png', [
     field('caption', '<b>x</b>'),
     field('parse_mode', 'HTML'),
@@ -101,7 +101,7 @@ test('a picture: uploaded, measured, looked up, read back on another node, and s
   expect(seen.photo).toEqual(message.photo);
 });
 
-test('every kind of media is shown in its own field', async () => {
+test('each kind of media appears in its own field of the message', async () => {
   const video = await upload('sendVideo', 'video', mp4(320, 240, 7), 'v.mp4', [field('has_spoiler', 'true')]);
   expect(video.video).toMatchObject({
     width: 320,
@@ -125,7 +125,7 @@ test('every kind of media is shown in its own field', async () => {
   expect(document.document).toMatchObject({ file_size: 5, mime_type: 'text/plain' });
 });
 
-test('grammY and Telegraf upload and send by URL', async () => {
+test('grammY and Telegraf upload files and send URLs', async () => {
   const grammy = new GrammyApi(bot.token, { apiRoot: root() });
   const sent = await grammy.sendPhoto(user.id, new InputFile(picture, 'grüße 1.png'), { caption: 'g' });
   expect(await contentOf(sent.photo[0]?.file_id as string)).toEqual(picture);
@@ -145,7 +145,7 @@ test('grammY and Telegraf upload and send by URL', async () => {
   expect(byUrl.photo).toEqual([expect.objectContaining({ width: 0, height: 0 })]);
 });
 
-test('curl uploads with -F', async () => {
+test('curl -F uploads a file', async () => {
   const { stdout } = await run('curl', [
     ...['-s', `${root()}/bot${bot.token}/sendDocument`, '-F', `chat_id=${user.id}`],
     ...['-F', 'document=@package.json;type=application/json'],
@@ -156,40 +156,40 @@ test('curl uploads with -F', async () => {
 
 test.each([
   [
-    'lower-case heads, an unquoted raw name, attach://, chunked',
+    'lower-case part headers, an unquoted raw file name, attach:// and chunked encoding',
     'content-disposition:form-data;name=f1;filename=é 1.txt\r\ncontent-type:text/plain',
     { chunked: true },
     'é 1.txt',
     'attach://f1',
   ],
   [
-    'no type of the part, no line break behind the end',
+    'a part without content type, and no line break after the last boundary',
     'Content-Disposition: form-data; name="document"; filename="a.bin"',
     { end: '' },
     'a.bin',
     null,
   ],
   [
-    'no file name, only a type',
+    'a part with a content type but no file name',
     'Content-Disposition: form-data; name="document"\r\nContent-Type: application/octet-stream',
     {},
     undefined,
     null,
   ],
-])('%s', async (_, head, options, name, attach) => {
+])('accepts an upload with %s', async (_, head, options, name, attach) => {
   const parts = [
     { head, body: Buffer.from('some bytes') },
     ...(attach ? [field('document', attach)] : []),
     field('method', 'sendDocument'),
   ];
-  // Some of the parameters come in the query of the same request.
+  // The chat_id is sent in the query of the same request.
   const { document } = await sentBy('sendDocument', parts, options, `?chat_id=${user.id}`);
   expect(document.file_name).toBe(name);
   expect(document.file_size).toBe(10);
   expect((await contentOf(document.file_id)).toString()).toBe('some bytes');
 });
 
-test('media by URL are a reference: people see the URL, nothing is here to fetch', async () => {
+test('media by URL are stored as a reference: people get the URL, and the service has no file to download', async () => {
   const url = 'https://example.org/a%20b.jpg?c=d';
   const message = await resultOf(service.bot(bot, 'sendPhoto', { chat_id: user.id, photo: url }));
   expect(message.photo).toEqual([
@@ -204,7 +204,7 @@ test('media by URL are a reference: people see the URL, nothing is here to fetch
   expect((await service.app(user, 'GET', `/api/files/${file_id}`)).status).toBe(404);
 });
 
-test('what is no media is refused, and no message comes of it', async () => {
+test('invalid media are refused, and no message is created', async () => {
   const newest = async () =>
     (await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`)))[0].message_id;
   const before = await newest();
@@ -263,7 +263,7 @@ test('what is no media is refused, and no message comes of it', async () => {
   ).toBe(200);
 });
 
-test('a person sends a picture, uploaded or by URL, with a caption', async () => {
+test('a person sends a picture with a caption, as an upload or by URL', async () => {
   const form = new FormData();
   form.set('text', 'look');
   form.set('photo', new Blob([new Uint8Array(picture)]), 'p.png');
@@ -290,7 +290,7 @@ test('a person sends a picture, uploaded or by URL, with a caption', async () =>
   );
 });
 
-test('an upload whose message is refused leaves no file', async () => {
+test('no file remains from an upload whose message is refused', async () => {
   const kept = async () =>
     (await readdir(service.env.FILES_DIR as string, { recursive: true, withFileTypes: true })).filter(
       (entry) => entry.isFile(),
@@ -304,7 +304,7 @@ test('an upload whose message is refused leaves no file', async () => {
   expect(await kept()).toBe(before);
 });
 
-test('a file that was removed for its age is named by no file_id any more', async () => {
+test('a file_id is refused after its file was removed because of its age', async () => {
   const { document } = await upload('sendDocument', 'document', Buffer.from('to be gone'), 'gone.txt');
   const { file_path } = await resultOf(service.bot(bot, 'getFile', { file_id: document.file_id }));
   const folder = service.env.FILES_DIR as string;

@@ -1,4 +1,4 @@
-/** The texts of chats, messages and edits (behaviour §3, §4, §7), over HTTP, with what they must leave untouched. */
+/** Refusals for chats, messages and edits over HTTP (behaviour §3, §4, §7): their exact texts, and that they change nothing. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
@@ -51,7 +51,7 @@ const send = (params: object = {}) =>
   resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x', ...params }));
 
 describe('chats', () => {
-  test('no such chat, one of another bot, one that was never started, a group without the bot', async () => {
+  test('methods refuse unknown chats, chats of other bots, chats never started, and groups without the bot', async () => {
     const missing = 'Bad Request: chat not found';
     const outside = 'Forbidden: bot is not a member of the group chat';
     const initiate = "Forbidden: bot can't initiate conversation with a user";
@@ -71,7 +71,7 @@ describe('chats', () => {
     await seen.refused(call('sendChatAction', { chat_id: user.id }), 400, action);
   });
 
-  test('sendChatAction takes the former names of actions', async () => {
+  test('sendChatAction accepts the former names of actions', async () => {
     for (const action of ['record_audio', 'upload_audio'])
       expect(await resultOf(call('sendChatAction', { chat_id: user.id, action })())).toBe(true);
   });
@@ -97,7 +97,7 @@ describe('chats', () => {
     expect(shown.permissions).toMatchObject({ can_pin_messages: false });
   });
 
-  test('a bot that was removed from a group', async () => {
+  test('methods refuse a bot that was removed from a group', async () => {
     const team = await service.newGroup(user, 'Short', [bot]);
     const { message_id } = await send({ chat_id: team });
     await resultOf(service.app(user, 'DELETE', `/api/chats/${team}/members/${bot.id}`));
@@ -114,13 +114,13 @@ describe('text', () => {
   const refused = (params: object, text: string) =>
     seen.refused(call('sendMessage', { chat_id: user.id, text: 'x', ...params }), 400, text);
 
-  test('a line break is the same whether it came as LF or as CRLF', async () => {
+  test('CRLF in a text is stored as LF', async () => {
     const { message_id } = await send({ chat_id: user.id, text: 'one\r\ntwo' });
     const [shown] = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
     expect(shown).toMatchObject({ message_id, text: 'one\ntwo' });
   });
 
-  test('1 to 4096 characters, counted in code points after entities are parsed', async () => {
+  test('a text has 1 to 4096 code points, counted after entities are parsed', async () => {
     for (const text of ['', ' \n\t ', '\u200b\u2060', '<b></b>'])
       await refused({ text, parse_mode: 'HTML' }, empty);
     await refused({ text: 'x'.repeat(4097) }, 'Bad Request: message is too long');
@@ -137,7 +137,7 @@ describe('text', () => {
     ]);
   });
 
-  test('entities that cannot be parsed, with offset and reason', async () => {
+  test('entities that cannot be parsed are refused with offset and reason', async () => {
     const unparsable = (reason: string) => `Bad Request: can't parse entities: ${reason}`;
     await refused({ parse_mode: 'BBCode' }, 'Bad Request: unsupported parse_mode');
     await refused(
@@ -166,7 +166,7 @@ describe('text', () => {
     );
   });
 
-  test('keyboards', async () => {
+  test('invalid keyboards are refused, and the largest keyboard is accepted', async () => {
     const keyboard = (...buttons: object[]) => ({ reply_markup: { inline_keyboard: [buttons] } });
     const ok = { text: 'b', callback_data: 'd' };
     const shape = "Bad Request: can't parse reply keyboard markup JSON object";
@@ -192,7 +192,7 @@ describe('text', () => {
     expect((await send({ reply_markup: full })).reply_markup).toEqual(full);
   });
 
-  test('a reply to what is not there, and with leave to send without it', async () => {
+  test('a reply to a missing message is refused, unless allow_sending_without_reply is set', async () => {
     const gone = await send();
     await resultOf(call('deleteMessage', { chat_id: user.id, message_id: gone.message_id })());
     const missing = 'Bad Request: message to be replied not found';
@@ -212,11 +212,11 @@ describe('text', () => {
   });
 });
 
-describe('edits, in the order of their refusals', () => {
+describe('edits, in the order in which their refusals are checked', () => {
   const edit = (message_id: number, params: object = {}, front = 0) =>
     call('editMessageText', { chat_id: user.id, message_id, text: 'y', ...params }, front);
 
-  /** Writes the record as it would be if it were older. */
+  /** Rewrites the stored record with an older date. */
   async function age(message_id: number, seconds: number): Promise<void> {
     const key = keys.message(directChat(bot.id, user.id), message_id);
     const bytes = await seen.redis.getBuffer(key);
@@ -224,7 +224,7 @@ describe('edits, in the order of their refusals', () => {
     await seen.redis.set(key, packMessage({ ...record, date: record.date - seconds }));
   }
 
-  test('1: no such message, never made or deleted, before anything else', async () => {
+  test('1: an unknown or deleted message is refused before anything else', async () => {
     const { message_id } = await send();
     await resultOf(call('deleteMessage', { chat_id: user.id, message_id })());
     for (const id of [message_id, 0, 1_000_000]) {
@@ -242,7 +242,7 @@ describe('edits, in the order of their refusals', () => {
     }
   });
 
-  test("2: another's message, even when nothing would change", async () => {
+  test("2: an edit of another's message is refused, even if it would change nothing", async () => {
     const theirs = await resultOf(
       service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }),
     );
@@ -266,7 +266,7 @@ describe('edits, in the order of their refusals', () => {
     );
   });
 
-  test('3: older than 48 hours, before sameness and before the rate', async () => {
+  test('3: a message older than 48 hours is refused, before unchanged edits and the edit rate are checked', async () => {
     const young = await send();
     await age(young.message_id, 48 * 3_600 - 20);
     await resultOf(edit(young.message_id)());
@@ -284,14 +284,14 @@ describe('edits, in the order of their refusals', () => {
       400,
       "Bad Request: message can't be deleted",
     );
-    // Edited a moment before it grew old: still its age decides.
+    // Its age is checked before the rate, although it was edited a moment ago.
     const edited = await send();
     await resultOf(edit(edited.message_id)());
     await age(edited.message_id, 48 * 3_600 + 1);
     await seen.refused(edit(edited.message_id, { text: 'z' }, 1), 400, cantEdit);
   });
 
-  test('5: nothing changes, before the rate and without counting against it', async () => {
+  test('5: an edit that changes nothing is refused before the edit rate is checked, and does not count against it', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
     const { message_id } = await send({ reply_markup });
     const markup = (given?: object) =>
@@ -302,7 +302,7 @@ describe('edits, in the order of their refusals', () => {
       });
     await seen.refused(edit(message_id, { text: 'x', reply_markup }), 400, notModified);
     await seen.refused(markup(reply_markup), 400, notModified);
-    // Had the two refusals counted, this would be too soon.
+    // This edit would be too early if the two refused edits had counted.
     const edited = await resultOf(edit(message_id, { text: 'y' }, 1)());
     expect(edited).toMatchObject({ message_id, text: 'y', edit_date: expect.any(Number) });
     expect(edited.reply_markup).toBeUndefined();
@@ -310,7 +310,7 @@ describe('edits, in the order of their refusals', () => {
     await seen.refused(markup(), 400, notModified);
   });
 
-  test('6: a second edit within a second, on whichever node and of whichever kind', async () => {
+  test('6: a second edit within a second is refused, on every node and for every kind of edit', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
     const { message_id } = await send();
     await resultOf(edit(message_id)());
@@ -330,7 +330,7 @@ describe('edits, in the order of their refusals', () => {
     await seen.refused(edit(message_id, { text: 'z' }), 429, tooOften);
   });
 
-  test('what is wrong with the new text is told first, and changes nothing', async () => {
+  test('an invalid new text is refused first, and changes nothing', async () => {
     const { message_id } = await send();
     await seen.refused(edit(message_id, { text: ' ' }), 400, 'Bad Request: message text is empty');
     await seen.refused(edit(message_id, { text: 'x'.repeat(4097) }), 400, 'Bad Request: message is too long');
@@ -342,7 +342,7 @@ describe('edits, in the order of their refusals', () => {
     );
   });
 
-  test("an administrator with the right may edit another's message, one without may not", async () => {
+  test('an administrator needs the right to edit messages of others', async () => {
     const team = await service.newGroup(user, 'Edited', [bot]);
     const rank = (rights: object) =>
       resultOf(
