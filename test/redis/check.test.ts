@@ -30,8 +30,8 @@ test('accepts a private Redis without a warning', async () => {
   expect(warnings).toEqual([]);
 });
 
-test.each(['refuses the eviction policy %s by name', 'volatile-ttl', 'volatile-lru'])(
-  'policy %s is refused by name',
+test.each(['allkeys-lru', 'volatile-ttl', 'volatile-lru'])(
+  'refuses the eviction policy %s by name',
   async (policy) => {
     await admin.config('SET', 'maxmemory-policy', policy);
     await expect(checkRedis(server.url)).rejects.toThrow(
