@@ -1,6 +1,6 @@
 /**
- * Everything that infra/deploy/compose.yaml starts, as it says: the scripts for secrets and certificate, a Redis Cluster, Postgres, the
- * roles, HAProxy with TLS. `npm run test:image` asks for it.
+ * Starts everything of infra/deploy/compose.yaml as written: the scripts for secrets and certificate, a Redis Cluster, Postgres, the
+ * roles, HAProxy with TLS. Runs with `npm run test:image`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -37,10 +37,10 @@ const failures: string[] = [];
 const front = { url: '' };
 const addressOf = (name: string) => (composition.containers.get(name) as { address: string }).address;
 
-/** Tests go on with what those before them left: none is tried again. */
+/** No retries, because each test depends on the tests before it. */
 const once = (timeout: number) => ({ retry: 0, timeout });
 
-/** Clients come over the network to the proxy; every answer that is no success is noted. */
+/** Clients call the proxy over the network; every answer other than 200 is recorded in `failures`. */
 function openCalls(): void {
   front.url = `https://${addressOf('proxy.1')}:8443`;
   agent = new Agent({ connect: { ca: pem, servername: 'localhost' }, connections: 64 });
@@ -77,7 +77,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, 120_000);
 
-/** A stock client library, told only where to call and whom to trust, answers a person. */
+/** A standard client library that knows only the URL and the trusted certificate answers a person. */
 async function echoes(): Promise<void> {
   const person = await calls.newUser('person');
   const made = await calls.newBot(person, 'echo');
@@ -96,7 +96,7 @@ async function echoes(): Promise<void> {
   secure.destroy();
 }
 
-test.each(['docker', 'podman'])('%s reads the file', (engine) => {
+test.each(['docker', 'podman'])('%s compose accepts compose.yaml', (engine) => {
   if (spawnSync(engine, ['compose', 'version']).status !== 0)
     return console.log(`Skipped: ${engine} compose is not installed`);
   const ran = spawnSync(engine, ['compose', '-f', file, 'config', '--quiet'], {
@@ -107,7 +107,7 @@ test.each(['docker', 'podman'])('%s reads the file', (engine) => {
   expect(ran.status).toBe(0);
 });
 
-test('every container but the tasks is alive, and the cluster has a replica for each master', async () => {
+test('every container except the one-time tasks is running, and the cluster has a replica for each master', async () => {
   const alive = [...composition.containers.values()].filter((each) => each.alive).map(({ name }) => name);
   expect(alive.sort()).toEqual(
     ['deliver.1', 'deliver.2', 'flush.1', 'flush.2', 'front-1.1', 'front-2.1', 'postgres.1', 'proxy.1']
@@ -125,13 +125,13 @@ test('every container but the tasks is alive, and the cluster has a replica for 
 test('a bot answers over TLS', echoes);
 
 test(
-  'every role is restarted, one after the other, under load: no call fails and nothing is lost',
+  'roles are restarted one after the other under load: no call fails and nothing is lost',
   once(240_000),
   async () => {
     world = await createWorld({ ...calls } as Service);
     world.poll(() => 0);
     const ended = new AbortController();
-    // A person may make 30 calls a second by default, also to read all of it again.
+    // By default a person may make 30 calls a second, which also limits how fast the test reads the history.
     const load = { count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 };
     const loading = world.load(load);
     const roles = [...composition.containers.keys()].filter((name) => /^(front|deliver|flush)/.test(name));
@@ -156,17 +156,13 @@ test(
   },
 );
 
-test(
-  'down and up again goes on with the same data, though addresses have changed',
-  once(120_000),
-  async () => {
-    const [before, former] = [await world.history(), addressOf('postgres.1')];
-    await composition.down();
-    await composition.up();
-    front.url = `https://${addressOf('proxy.1')}:8443`;
-    expect(addressOf('postgres.1')).not.toBe(former);
-    expect(await world.history()).toEqual(before);
-    await echoes();
-    expect(failures).toEqual([]);
-  },
-);
+test('after down and up the data is unchanged, although addresses have changed', once(120_000), async () => {
+  const [before, former] = [await world.history(), addressOf('postgres.1')];
+  await composition.down();
+  await composition.up();
+  front.url = `https://${addressOf('proxy.1')}:8443`;
+  expect(addressOf('postgres.1')).not.toBe(former);
+  expect(await world.history()).toEqual(before);
+  await echoes();
+  expect(failures).toEqual([]);
+});

@@ -1,4 +1,4 @@
-/** The image, built as it is written and run as an engine would run it. `npm run test:image` asks for it. */
+/** The image, built as written and run as a container engine would run it. Runs with `npm run test:image`. */
 import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
   const port = await freePort();
   url = `http://127.0.0.1:${port}`;
-  // The image itself says where files lie, and the path of programs.
+  // The image itself sets the path of its files and the PATH of programs.
   const { FILES_DIR, PATH, ...settings } = environment(redis, database.url, adminToken);
   rmSync(FILES_DIR as string, { recursive: true });
   env = { ...settings, PORT: String(port), PARTITIONS: '4' };
@@ -42,7 +42,7 @@ afterAll(async () => {
   rmSync(volume, { recursive: true, force: true });
 });
 
-/** Runs a command in the image to its end. */
+/** Runs a command in the image and waits for its end. */
 async function run(...command: string[]) {
   const child = image.start(command, env, volume);
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
@@ -51,7 +51,7 @@ async function run(...command: string[]) {
 }
 const petrel = (...args: string[]) => run(...image.config.Entrypoint, ...args);
 
-test('adds less than 250 MB to its base, and no binary for another platform', () => {
+test('the image adds less than 250 MB to its base, and no binary for another platform', () => {
   console.log(`The image adds ${Math.round(image.addedBytes / 1e6)} MB to its base`);
   expect(image.addedBytes).toBeLessThan(added_bytes_max);
   const files = readdirSync(join(image.files, 'petrel'), { recursive: true }) as string[];
@@ -64,7 +64,7 @@ test('adds less than 250 MB to its base, and no binary for another platform', ()
     expect(existsSync(join(image.files, 'petrel', 'node_modules', absent)), absent).toBe(false);
 });
 
-test('runs as an unprivileged user who can write to its volume and /tmp alone', async () => {
+test('the image runs as an unprivileged user who can write to its volume and /tmp only', async () => {
   expect(image.config.User).toBe('node');
   const tryAll = `for (const f of ['/petrel/x', '/etc/x', '/home/node/x', '/tmp/x', '/var/lib/petrel/x'])
     try { fs.writeFileSync(f, ''); console.log(f, 'written'); } catch (e) { console.log(f, e.code); }
@@ -80,7 +80,7 @@ test('runs as an unprivileged user who can write to its volume and /tmp alone', 
   ]);
 });
 
-test('has the current HTTP engine and the programs that backups need', async () => {
+test('the image has the current HTTP engine and the programs that backups need', async () => {
   expect((await petrel('--version')).out).toMatch(/^\d+\.\d+\.\d+/);
   for (const program of ['redis-cli', 'redis-server'])
     expect((await run(program, '--version')).out).toMatch(/\d+\.\d+\.\d+/);
@@ -89,14 +89,14 @@ test('has the current HTTP engine and the programs that backups need', async () 
   expect((await petrel('doctor')).out).toMatch(/^engine {7}@btc-vision\/uwebsockets\.js \d+/m);
 }, 60_000);
 
-/** Asks as the image's health check does, inside; true when it is healthy. */
+/** Runs the image's health check inside the container; true when it is healthy. */
 async function healthy(): Promise<boolean> {
   const [kind, ...command] = image.config.Healthcheck?.Test ?? [];
   expect(kind).toBe('CMD');
   return (await run(...command)).code === 0;
 }
 
-test('serves a bot, and SIGTERM ends it in order', async () => {
+test('the image serves a bot and shuts down cleanly on SIGTERM', async () => {
   expect(await healthy()).toBe(false);
   const child: ChildProcess = image.start([...image.config.Entrypoint, ...image.config.Cmd], env, volume);
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
@@ -122,7 +122,7 @@ test('serves a bot, and SIGTERM ends it in order', async () => {
         ({ text }: { text: string }) => text,
       );
     await expect.poll(messages, { timeout: 10_000 }).toContain('you said hello');
-    // Pictures go through a library that is compiled for each platform, and files into the volume.
+    // Pictures need a library that is compiled for each platform; files are stored in the volume.
     const avatar = await request(`${url}/api/me/bots/${made.id}/avatar`, {
       method: 'PUT',
       headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'image/png' },

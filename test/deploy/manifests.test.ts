@@ -1,4 +1,4 @@
-/** What is deployed by hand or by machine, held against its schemas and against the program: no engine of containers is needed. */
+/** Checks the files for deployment against their schemas and against the program. Needs no container engine. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,7 +18,7 @@ const kubernetes = join(folder, 'kubernetes');
 const read = (...path: string[]) => readFileSync(join(...path), 'utf8');
 const load = createRequire(import.meta.url);
 
-// biome-ignore lint/suspicious/noExplicitAny: objects of many kinds
+// biome-ignore lint/suspicious/noExplicitAny: the objects are of many kinds
 type Loose = any;
 
 const roles = new Set(
@@ -26,7 +26,7 @@ const roles = new Set(
     .flatMap((file) => [...read(root, 'src', 'commands', file).matchAll(/(?:role|\.command)\(\s*'(\w+)'/g)])
     .map(([, name]) => name),
 );
-/** What Node and the HTTP engine read besides. */
+/** Variables that Node and the HTTP engine read besides our settings. */
 const known = new Set([...Object.keys(settings), 'NODE_ENV', 'NODE_OPTIONS', 'UWS_HTTP_MAX_HEADERS_SIZE']);
 const unknown = (names: readonly string[]) => names.filter((name) => !known.has(name));
 
@@ -37,14 +37,14 @@ const ofKind = (kind: string) => objects.filter((each) => each.kind === kind);
 const podsOf = (each: Loose) => each.spec.template.spec;
 
 test.each(objects.map((each) => [`${each.kind} ${each.metadata.name}`, each]))(
-  '%s has the shape of its kind',
+  '%s matches the schema of its kind',
   (_, each) => {
     const { [each.kind]: Model } = load(`kubernetes-models/${each.apiVersion}/${each.kind}`);
     new Model(each).validate();
   },
 );
 
-/** Maps whose keys are the writer's own. */
+/** Maps whose keys can be chosen freely. */
 const free = new Set(['labels', 'matchLabels', 'annotations', 'data', 'requests', 'limits', 'selector']);
 
 function keysOf(value: Loose, path = ''): string[] {
@@ -56,7 +56,7 @@ function keysOf(value: Loose, path = ''): string[] {
   ]);
 }
 
-test('no field is misspelt: schemas take what they do not know', () => {
+test('no field is misspelt, since schemas accept unknown fields', () => {
   const names = new Set<string>(['apiVersion', 'kind', 'metadata', 'spec']);
   for (const owner of ['kubernetes-models', '@kubernetes-models/apimachinery']) {
     const schemas = join(dirname(load.resolve(`${owner}/package.json`)), '_schemas');
@@ -69,13 +69,13 @@ test('no field is misspelt: schemas take what they do not know', () => {
   expect([...new Set(objects.flatMap((each) => keysOf(each)))].filter((key) => !names.has(key))).toEqual([]);
 });
 
-test('kustomization names every file, and no other', () => {
+test('kustomization.yaml lists every file and no other', () => {
   const { resources } = parse(read(kubernetes, 'kustomization.yaml'));
   const files = readdirSync(kubernetes).filter((name) => name !== 'kustomization.yaml');
   expect([...resources].sort()).toEqual(files.sort());
 });
 
-test('each role is a deployment of its own, that is updated without a gap and disrupted one by one', () => {
+test('each role has a deployment, updated without downtime, with a disruption budget and an autoscaler', () => {
   const names = ofKind('Deployment').map((each) => each.metadata.name);
   expect(names.sort()).toEqual(['petrel-deliver', 'petrel-flush', 'petrel-front']);
   for (const each of ofKind('Deployment')) {
@@ -96,7 +96,7 @@ test('each role is a deployment of its own, that is updated without a gap and di
   expect(service.spec.selector).toEqual(front.spec.template.metadata.labels);
 });
 
-test('containers run roles of the program, with no rights and as nobody in particular', () => {
+test('containers run roles of the program, with a read-only root and as a non-root user', () => {
   for (const each of [...ofKind('Deployment'), ...ofKind('Job')]) {
     const { securityContext, containers, volumes = [] } = podsOf(each);
     expect(securityContext.runAsNonRoot).toBe(true);
@@ -115,7 +115,7 @@ test('containers run roles of the program, with no rights and as nobody in parti
   }
 });
 
-test('a pod is given longer to end than a role takes', () => {
+test('a pod gets more time to end than a role needs', () => {
   const drain = Number(ofKind('ConfigMap').find(({ data }) => data.DRAIN_MS).data.DRAIN_MS);
   const { shutdown_ms_max } = load('../../dist/limits.js').limits;
   const [front] = ofKind('Deployment').filter(({ metadata }) => metadata.name === 'petrel-front');
@@ -124,7 +124,7 @@ test('a pod is given longer to end than a role takes', () => {
   );
 });
 
-test('a role gives up waiting, and says why, before its startup probe ends it', () => {
+test('a role stops waiting, and logs why, before its startup probe ends it', () => {
   const start_ms = Number(ofKind('ConfigMap').find(({ data }) => data.START_MS).data.START_MS);
   for (const each of ofKind('Deployment'))
     for (const { startupProbe } of podsOf(each).containers)
@@ -139,13 +139,13 @@ test('the memory of a front has room for bodies, the heap and the rest', () => {
   const memory = Number(gibibytes) * 2 ** 30;
   const { bodies_bytes_max, upload_bytes_max } = load('../../dist/limits.js').limits;
   const bodies = Math.min(bodies_bytes_max, memory / 4);
-  // Several uploads at a time.
+  // Room for several uploads at a time.
   expect(bodies).toBeGreaterThan(8 * upload_bytes_max);
-  // The heap may take half of what the container may; the program and its young objects take some 350 MiB.
+  // The heap may take half of the container's memory; the program and its young generation take about 350 MiB.
   expect(memory - bodies - memory / 2).toBeGreaterThan(350 * 2 ** 20);
 });
 
-test('settings are settings of the program, and what scales it is told by it', () => {
+test('the manifests use existing settings, and autoscaling uses exported metrics', () => {
   const { data } = ofKind('ConfigMap').find(({ metadata }) => metadata.name === 'petrel');
   expect(unknown(Object.keys(data))).toEqual([]);
   const told = ['processes', 'obs']
@@ -164,14 +164,14 @@ test('settings are settings of the program, and what scales it is told by it', (
   }
 });
 
-test('the compose file has the shape of its specification, and names what there is', () => {
+test('the compose file matches its specification, and refers only to existing files and names', () => {
   const compose = parse(read(folder, 'compose.yaml'), { merge: true });
-  // It names its draft and its parts in ways of an older one.
+  // The schema declares its draft and its definitions in an older form.
   const shape = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
     (key === 'id' || key === '$schema') && typeof value === 'string' ? undefined : value,
   );
   const validate = new Ajv2019({ strict: false, logger: false }).compile(shape);
-  // The name of a project came to the specification later.
+  // The project name was added to the specification later.
   const { name, ...rest } = compose;
   expect(name).toBe('petrel');
   validate(rest);
@@ -196,13 +196,13 @@ test('the compose file has the shape of its specification, and names what there 
   expect([...needed].sort()).toEqual(made.sort());
 });
 
-test('the Dockerfile is sound, and its image runs as nobody on a glibc that the current engine needs', () => {
+test('the Dockerfile is valid, and its image runs as a non-root user on a glibc that the current engine supports', () => {
   const text = read(folder, 'Dockerfile');
   expect(lintDockerfile(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
   const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the Dockerfile
   expect(new Set(bases)).toEqual(new Set(['${BASE}']));
-  // Debian 13: glibc 2.41; the engine's binary is linked against 2.38.
+  // Debian 13 has glibc 2.41; the engine's binary is linked against 2.38.
   expect(text).toMatch(/^ARG BASE=node:24-trixie-slim$/m);
   expect(
     existsSync(join(root, 'node_modules', 'uws-current', 'uws_linux_x64_137.node')),
@@ -216,7 +216,7 @@ test('the Dockerfile is sound, and its image runs as nobody on a glibc that the 
   for (const name of copied) expect(existsSync(join(root, name)), name).toBe(true);
 });
 
-test('units run what there is, with settings of the program', () => {
+test('systemd units run existing commands with settings of the program', () => {
   for (const name of ['petrel@.service', 'petrel-front@.service', 'petrel-migrate.service']) {
     const unit = read(folder, name);
     expect(unit).toMatch(
@@ -229,7 +229,7 @@ test('units run what there is, with settings of the program', () => {
   }
 });
 
-test('several fronts of one machine differ from one role in their port alone', () => {
+test('units for several fronts on one machine differ only in the port', () => {
   const lines = (name: string) =>
     read(folder, name)
       .split('\n')
@@ -245,7 +245,7 @@ test.skipIf(!existsSync('/usr/bin/systemd-analyze') || !existsSync('/usr/bin/nod
   },
 );
 
-/** What `systemd-analyze verify` says of a unit, apart from files that are not installed here. */
+/** The errors of `systemd-analyze verify` for a unit, except for programs that are not installed here. */
 function unitProblems(name: string): string[] {
   const path = join(folder, name.replace('@.', '@8081.'));
   const dir = mkdtempSync(join(tmpdir(), 'petrel-units-'));

@@ -1,8 +1,8 @@
 /**
- * infra/docs/operating.md, followed to the letter: its blocks of commands are run on seven machines (network namespaces with a file
- * system each), whose addresses alone are others. Not followed: the installation of packages. systemd is `systemctl.sh`.
+ * Follows infra/docs/operating.md: runs its command blocks on seven machines (network namespaces, each with its own file system); only
+ * the addresses are replaced. Not followed: the installation of packages. `systemctl.sh` stands in for systemd.
  * The upgrade is one to the same version in another folder.
- * `npm run test:image` asks for it.
+ * Runs with `npm run test:image`.
  */
 import { randomInt } from 'node:crypto';
 import { copyFileSync, readFileSync, rmSync } from 'node:fs';
@@ -32,7 +32,7 @@ let agent: Agent | undefined;
 let world: World | undefined;
 let secrets: string;
 
-/** Blocks of a part of the document in a language. In a list they are indented. */
+/** Blocks of one language in a section of the document. Blocks inside lists are indented. */
 function blocks(heading: string, language = 'sh'): string[] {
   const [, own] = new RegExp(`^#+ ${heading}.*\n([^]*?)(?=^#+ [A-Z0-9]|(?![^]))`, 'm').exec(text) ?? [];
   if (own === undefined) throw new Error(`the document has no part "${heading}"`);
@@ -43,7 +43,7 @@ function blocks(heading: string, language = 'sh'): string[] {
 
 const [prepare = '', petrel = ''] = blocks('Install');
 
-/** Runs commands in a shell on a machine, in which `petrel` is what the document says; throws with their output when one fails. */
+/** Runs commands in a shell on a machine, where `petrel` is the command of the document; throws with their output if one fails. */
 async function on(machine: string, commands: string): Promise<string> {
   const script = `set -e\ncd /root\n${petrel}\n${commands}`;
   const { how, out } = (await machines.containers
@@ -57,7 +57,7 @@ async function on(machine: string, commands: string): Promise<string> {
 }
 const addressOf = (machine: string) => machines.containers.get(`${machine}.1`)?.address;
 
-/** What the document expects to be there: a PostgreSQL that listens and lets `petrel` in. */
+/** What the document requires: a PostgreSQL that listens and lets `petrel` log in. */
 async function startPostgres(): Promise<void> {
   const { initdb, postgres } = findBinaries();
   const { uid = 0, gid = 0 } = postgresUser() ?? {};
@@ -84,7 +84,7 @@ async function asSuperuser(sql: string): Promise<void> {
   await client.end();
 }
 
-/** What `scp` of the document does. */
+/** Copies files like the document's `scp`. */
 async function copySecrets(): Promise<void> {
   secrets = await on('app1', 'cat /root/petrel-secrets');
   for (const other of ['data', 'balancer', ...apps.slice(1)])
@@ -104,7 +104,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
-test('an installation on seven machines, step by step', { retry: 0, timeout: 300_000 }, async () => {
+test('operating.md: an installation on seven machines works, step by step', {
+  retry: 0,
+  timeout: 300_000,
+}, async () => {
   for (const app of apps) await on(app, prepare.replace(/^cd .*npm ci.*\n/m, ''));
   for (const block of blocks('1\\. Make the secrets')) await on('app1', block);
   await copySecrets();
@@ -158,7 +161,7 @@ async function rotate(): Promise<void> {
   for (const app of apps) await on(app, `${drop}\n${restart}`);
 }
 
-test('a machine leaves and comes back, a backup, a drill, an upgrade and a rotation under load: no call fails and nothing is lost', {
+test('operating.md: node removal, backup, drill, upgrade and rotation under load cause no failed call and lose nothing', {
   retry: 0,
   timeout: 900_000,
 }, async () => {
@@ -183,7 +186,7 @@ test('a machine leaves and comes back, a backup, a drill, an upgrade and a rotat
   world = await createWorld(calls as Service);
   world.poll(() => 0);
   const ended = new AbortController();
-  // A person may make 30 calls a second by default, also to read all of it again.
+  // By default a person may make 30 calls a second, which also limits how fast the test reads the history.
   const loading = world.load({
     ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 1_000 },
   });

@@ -1,4 +1,4 @@
-/** What code and documents cite exists: sections, laws, goals, files. */
+/** Everything that code and documents cite must exist: sections, laws, goals, files. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -48,7 +48,7 @@ test('every cited section and law exists', () => {
   const cited = files.flatMap((path) =>
     citations(read(path)).map(([name, section]) => ({ path, name, section })),
   );
-  // The rows of the interface's own tests cite it without its name.
+  // Rows of the interface's own tests cite the interface without its name.
   for (const path of files.filter((file) => file.startsWith('test/interface/')))
     for (const [, section = ''] of read(path).matchAll(/(?<!behaviour )§ ?(\d+(?:\.\d+)*)/g))
       cited.push({ path, name: 'interface', section });

@@ -1,4 +1,4 @@
-/** The API reference as a browser gets it: from this host alone. */
+/** The API reference as a browser gets it: everything is loaded from this host. */
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { methods } from '../../src/server/methods.gen.js';
@@ -16,7 +16,7 @@ async function get(path: string, method: 'GET' | 'HEAD' | 'POST' = 'GET') {
   return { statusCode, type: headers['content-type'], headers, text: await body.text() };
 }
 
-test('the document is served whole', async () => {
+test('the whole OpenAPI document is served', async () => {
   const { statusCode, type, text } = await get('/openapi.json');
   expect([statusCode, type]).toEqual([200, 'application/json']);
   const { openapi, paths, servers, info } = JSON.parse(text);
@@ -25,7 +25,7 @@ test('the document is served whole', async () => {
   for (const { name } of methods) expect(paths).toHaveProperty([`/bot{token}/${name}`]);
 });
 
-test('the page and all that it loads come from this host, with the types that browsers insist on', async () => {
+test('the reference page loads everything from this host, with the content types that browsers require', async () => {
   const page = await get('/docs');
   expect([page.statusCode, page.type]).toEqual([200, 'text/html; charset=utf-8']);
   const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(page.text)?.[1] ?? '';
@@ -45,7 +45,7 @@ test('the page and all that it loads come from this host, with the types that br
   expect((await get('/docs/swagger-ui-bundle.js')).text).toContain('SwaggerUIBundle');
 });
 
-test('no other site may put the page into a frame, and no browser guesses at what it gets', async () => {
+test('the reference page cannot be framed by other sites, and browsers may not guess its content type', async () => {
   for (const path of ['/docs', '/docs/start_viewer.js', '/openapi.json']) {
     expect((await get(path)).headers).toMatchObject({
       'content-security-policy': "frame-ancestors 'none'",
@@ -55,7 +55,7 @@ test('no other site may put the page into a frame, and no browser guesses at wha
   }
 });
 
-test('other verbs are refused, and what is not listed is not there', async () => {
+test('other methods are refused, and unknown paths give a 404', async () => {
   expect((await get('/docs', 'HEAD')).statusCode).toBe(200);
   expect((await get('/docs', 'POST')).statusCode).toBe(405);
   for (const path of ['/docs/', '/docs/index.html', '/docs/../main.js', '/docs/reference.js'])

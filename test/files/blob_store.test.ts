@@ -1,4 +1,4 @@
-/** Both kinds of storage, held to one contract: a folder, and a server that speaks S3. */
+/** The contract of both kinds of storage: a folder, and an S3 server. */
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -40,11 +40,11 @@ async function read(store: BlobStore, key: string, start: number, end: number): 
   return stream && Buffer.concat(await stream.toArray());
 }
 
-describe.each(['folder', 's3'])('%s', (kind) => {
+describe.each(['folder', 's3'])('file storage: %s', (kind) => {
   const folder = join(dir, 'folder');
   const store = () => (kind === 's3' ? s3 : createFolderStore(folder));
 
-  test('keeps, measures, reads by range and removes', async () => {
+  test('the store keeps, measures, reads by range and removes files', async () => {
     const key = newKey();
     await store().put(key, bytes);
     expect(await store().size(key)).toBe(bytes.length);
@@ -57,7 +57,7 @@ describe.each(['folder', 's3'])('%s', (kind) => {
     await store().remove(key);
   });
 
-  test('lists files in the order of their keys, behind one of them', async () => {
+  test('files are listed in the order of their keys, after a given key', async () => {
     const keys = Array.from({ length: 5 }, newKey).sort();
     const before = Date.now();
     for (const key of keys) await store().put(key, Buffer.from('x'));
@@ -75,7 +75,7 @@ describe.each(['folder', 's3'])('%s', (kind) => {
     expect(await store().list('', 2)).toEqual([]);
   });
 
-  test('many at once', async () => {
+  test('many files can be stored and read at the same time', async () => {
     const keys = Array.from({ length: 30 }, newKey);
     const kept = store();
     await Promise.all(keys.map((key, i) => kept.put(key, Buffer.from(`file ${i}`))));
@@ -83,7 +83,7 @@ describe.each(['folder', 's3'])('%s', (kind) => {
     expect(found.map(String)).toEqual(keys.map((_, i) => `file ${i}`[5]));
   });
 
-  test('a stream that is given up ends', async () => {
+  test('an abandoned read stream ends', async () => {
     const key = newKey();
     await store().put(key, bytes);
     const stream = await store().open(key, 0, bytes.length - 1);
@@ -93,7 +93,7 @@ describe.each(['folder', 's3'])('%s', (kind) => {
   });
 });
 
-test('the folder shows a file whole or not at all, to its owner alone, and clears what a dead process left', async () => {
+test('the folder shows only complete files, to its owner only, and deletes files that a dead process left', async () => {
   const folder = join(dir, 'own');
   mkdirSync(join(folder, 'incoming'), { recursive: true });
   const [old, fresh] = ['old', 'fresh'].map((name) => join(folder, 'incoming', name)) as [string, string];
@@ -106,7 +106,7 @@ test('the folder shows a file whole or not at all, to its owner alone, and clear
   expect(statSync(join(folder, key.slice(0, 2), key.slice(2, 4), key)).mode & 0o077).toBe(0);
 });
 
-test('a folder that was taken away is made again; one that cannot be written refuses and leaves nothing', async () => {
+test('a deleted folder is created again; a folder that cannot be written gives an error and keeps nothing', async () => {
   const folder = join(dir, 'again');
   const store = createFolderStore(folder);
   await store.put(newKey(), bytes);
@@ -122,7 +122,7 @@ test('a folder that was taken away is made again; one that cannot be written ref
   await expect(createFolderStore(blocked).put(newKey(), bytes)).rejects.toThrow();
 });
 
-test('S3 that refuses is told apart from a missing file', async () => {
+test('errors of S3 differ from a missing file', async () => {
   const [noBucket, noAccess] = [s3On('absent'), s3On('petrel', 'wrong')];
   await expect(noBucket.put(newKey(), bytes)).rejects.toThrow('bucket');
   await expect(noAccess.put(newKey(), bytes)).rejects.toThrow();

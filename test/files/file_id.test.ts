@@ -1,4 +1,4 @@
-/** Identifiers of files: what goes in comes out, and nothing else is one. */
+/** File identifiers are decoded to the same file, and no other text is accepted. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { newKey, pathOfKey } from '../../src/files/blob_store.js';
@@ -35,7 +35,7 @@ const files: fc.Arbitrary<MediaFile> = fc
   .tuple(described, place)
   .map(([description, at]) => ({ ...description, ...at }));
 
-test('an identifier gives back the file, is always the same, and is safe in a URL', () => {
+test('an identifier decodes to its file, is always the same, and is safe in a URL', () => {
   fc.assert(
     fc.property(files, (file) => {
       const id = ids.idOf(file);
@@ -46,7 +46,7 @@ test('an identifier gives back the file, is always the same, and is safe in a UR
   );
 });
 
-test('a usual identifier is under 200 characters', () => {
+test('a typical identifier is shorter than 200 characters', () => {
   const photo: MediaFile = {
     type: 'photo',
     key: newKey(),
@@ -67,7 +67,7 @@ test('a usual identifier is under 200 characters', () => {
   expect(ids.idOf(document).length).toBeLessThan(200);
 });
 
-test('no other text is an identifier: not a changed one, a cut one, another spelling, or one of another installation', () => {
+test('changed, cut or respelt identifiers, and those of another installation, are refused', () => {
   const others = createFileIds('another pepper of more than thirty-two characters');
   fc.assert(
     fc.property(files, fc.nat(), fc.integer({ min: 1, max: 63 }), (file, at, by) => {
@@ -86,7 +86,7 @@ test('no other text is an identifier: not a changed one, a cut one, another spel
   );
 });
 
-test('the unique id tells files apart and nothing more: the same whatever is said of the file', () => {
+test('the unique id depends on the stored file only, not on its name or type', () => {
   const [one, two] = [newKey(), newKey()];
   const unique = ids.uniqueIdOf({ type: 'photo', key: one });
   expect(unique).toMatch(/^[\w-]{16}$/);
@@ -122,7 +122,7 @@ test('a path leads to its file and to no other', () => {
   expect(() => fileAtPath(ids, `photos/${ids.idOf(url)}`)).toThrow('Not Found');
 });
 
-test('no key leaves the store', () => {
+test('the path of a key stays inside the store', () => {
   expect(pathOfKey(newKey())).toMatch(/^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{32}$/);
   for (const key of [
     '',

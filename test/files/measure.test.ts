@@ -1,4 +1,4 @@
-/** What uploads are measured to be, and that a hostile one neither hangs nor ends the process. */
+/** Measuring uploads: a hostile file neither hangs nor ends the process. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -24,7 +24,7 @@ function program(text: string): URL {
 }
 const sayReady = 'parentPort.postMessage({ id: 0, measured: {} });';
 
-test('pictures, sound and video by their content', async () => {
+test('pictures, sound and video are measured by their content', async () => {
   expect(await measure(png(640, 360))).toEqual({ mime: 'image/png', width: 640, height: 360 });
   expect(await measure(wav(3))).toEqual({ mime: 'audio/wav', duration: 3, sounding: true });
   expect(await measure(mp4(320, 240, 7))).toEqual({
@@ -39,7 +39,7 @@ test('pictures, sound and video by their content', async () => {
   expect(await measure(Buffer.from('%PDF-1.7\n%x'))).toEqual({ mime: 'application/pdf' });
 });
 
-test('one thread measures one file after the other, and leaves the caller its bytes', async () => {
+test("one thread measures files one after the other, and does not take the caller's buffer", async () => {
   const measurer = createMeasurer(thread);
   const body = Buffer.concat([Buffer.from('head'), png(10, 20), Buffer.from('tail')]);
   const part = body.subarray(4, body.length - 4);
@@ -49,7 +49,7 @@ test('one thread measures one file after the other, and leaves the caller its by
   await measurer.close();
 });
 
-test('a thread that hangs is ended in time, and the next file gets a new one', async () => {
+test('a thread that hangs is ended in time, and the next file gets a new thread', async () => {
   const hangs = `${sayReady}
 parentPort.on('message', ({ id, bytes }) => {
   if (bytes[0] === 1) for (;;);
@@ -66,7 +66,7 @@ parentPort.on('message', ({ id, bytes }) => {
   await measurer.close();
 });
 
-test('a thread that dies costs its file alone', async () => {
+test('a thread that dies fails only its own file', async () => {
   const dies = `${sayReady}
 parentPort.on('message', ({ id, bytes }) => {
   if (bytes[0] === 1) throw new Error('broken');
@@ -79,7 +79,7 @@ parentPort.on('message', ({ id, bytes }) => {
   await measurer.close();
 });
 
-test('more than may wait are refused', async () => {
+test('files beyond the bound of the queue are refused', async () => {
   const measurer = createMeasurer(program(`${sayReady} parentPort.on('message', () => {});`));
   const waiting = Array.from({ length: limits.measure_waiting_max + 1 }, () =>
     measurer.measure(Buffer.from([1])),
@@ -89,7 +89,7 @@ test('more than may wait are refused', async () => {
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({})));
 });
 
-test('a picture that waited too long behind others is not told to be none', async () => {
+test('a photo that waits too long for its measurement gets Too Many Requests; a document is accepted', async () => {
   const slow = `${sayReady}
 parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   const folder = join(dir, 'late');
@@ -113,7 +113,7 @@ parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   await files.close();
 }, 30_000);
 
-test('broken files are measured as far as they go, without a fault', async () => {
+test('broken files are measured as far as possible, without an error', async () => {
   const samples = [png(64, 48), wav(1), mp4(64, 48, 5)];
   for (let round = 0; round < 150; round++) {
     const sample = Buffer.from(samples[round % samples.length] as Buffer);

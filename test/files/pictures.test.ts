@@ -1,4 +1,4 @@
-/** What becomes of pictures that owners send: good ones of every form, and those that mean harm. */
+/** Processing of pictures that owners upload: valid ones in every format, and hostile ones. */
 import sharp from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -10,7 +10,7 @@ import {
 import { limits } from '../../src/limits.js';
 import { png } from '../support/samples.js';
 
-// Drawn before the maker takes away the decoders that it does not need.
+// The samples are encoded first, because the picture maker disables decoders that it does not need.
 const red = { r: 250, g: 10, b: 10 };
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: red } });
@@ -24,7 +24,7 @@ const refusal = (kind: PictureKind, bytes: Buffer) =>
   );
 
 let good: Record<string, Buffer>;
-/** Left half red, right half blue, to be turned by a quarter when it is shown. */
+/** Left half red, right half blue; its orientation says that it is shown turned by a quarter. */
 let turned: Buffer;
 let moving: Buffer;
 
@@ -63,9 +63,9 @@ const pixels = async ({ bytes }: MadePicture) => {
   return (x: number, y: number) => [...data.subarray((y * info.width + x) * 4, (y * info.width + x) * 4 + 4)];
 };
 
-describe('an avatar', () => {
+describe('avatars', () => {
   test.each(['png', 'jpeg', 'webp', 'progressive', 'grey'])(
-    'interface §2: a circle made of %s',
+    'interface §2: an avatar is cut to a circle, made of %s',
     async (form) => {
       const both = await made('avatar', good[form] as Buffer);
       expect(both.map(({ width, height }) => [width, height])).toEqual([
@@ -97,22 +97,22 @@ describe('an avatar', () => {
     },
   );
 
-  test('interface §2: it is upright and cut from the middle', async () => {
+  test('interface §2: an avatar is turned upright and cut from the middle', async () => {
     const [large] = await made('avatar', turned);
     const at = await pixels(large as MadePicture);
-    // Turned by a quarter, red is above blue.
+    // When turned by a quarter, red is above blue.
     expect(at(256, 60)[0]).toBeGreaterThan(200);
     expect(at(256, 60)[2]).toBeLessThan(60);
     expect(at(256, 450)[2]).toBeGreaterThan(200);
     expect(at(256, 450)[0]).toBeLessThan(60);
   });
 
-  test('what was transparent stays so', async () => {
+  test('transparent pixels of an avatar stay transparent', async () => {
     const [large] = await made('avatar', good.transparent as Buffer);
     expect((await pixels(large as MadePicture))(256, 256)[3]).toBe(0);
   });
 
-  test('nothing of the upload but its pixels is kept', async () => {
+  test('only the pixels of an upload are kept', async () => {
     const jpeg = good.jpeg as Buffer;
     const script = Buffer.from('<script>alert(1)</script>');
     expect(jpeg.includes('secret place')).toBe(true);
@@ -125,10 +125,10 @@ describe('an avatar', () => {
   });
 });
 
-describe('a start picture', () => {
+describe('start pictures', () => {
   const exact = () => plain(640, 360).jpeg();
 
-  test('interface §8: 640x360 is taken as it is', async () => {
+  test('interface §8: a start picture of 640x360 is accepted as it is', async () => {
     const [picture, ...others] = await made('start_picture', await exact().toBuffer());
     expect(others).toEqual([]);
     expect(picture).toMatchObject({ width: 640, height: 360 });
@@ -142,12 +142,12 @@ describe('a start picture', () => {
     [640, 361],
     [360, 640],
     [1280, 720],
-  ])('interface §8: %i by %i is refused', async (width, height) => {
+  ])('interface §8: a start picture of %i by %i is refused', async (width, height) => {
     const text = 'Bad Request: start picture must be 640x360 pixels';
     expect(await refusal('start_picture', await plain(width, height).png().toBuffer())).toBe(text);
   });
 
-  test('interface §8: its size is that in which it is seen', async () => {
+  test('interface §8: the size of a start picture is measured after its orientation is applied', async () => {
     const upright = await plain(360, 640).withMetadata({ orientation: 8 }).jpeg().toBuffer();
     expect(await made('start_picture', upright)).toMatchObject([{ width: 640, height: 360 }]);
     const lying = await exact().withMetadata({ orientation: 6 }).toBuffer();
@@ -160,10 +160,10 @@ const svg = `<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/
 const failed = 'Bad Request: IMAGE_PROCESS_FAILED';
 const form = 'Bad Request: picture must be a PNG, JPEG or WebP image';
 
-/** Says that it is larger than it is. */
+/** A picture whose header declares a larger size than it has. */
 const bomb = (width: number, height: number) => png(8, 8, [width, height]);
 
-describe.each(['avatar', 'start_picture'] as const)('hostile as %s', (kind) => {
+describe.each(['avatar', 'start_picture'] as const)('hostile files as %s', (kind) => {
   test.each([
     ['nothing', () => Buffer.alloc(0), 'Bad Request: file must be non-empty'],
     ['a drawing with an external entity', () => Buffer.from(svg), form],
@@ -191,7 +191,7 @@ describe.each(['avatar', 'start_picture'] as const)('hostile as %s', (kind) => {
   });
 });
 
-test('a picture that says more of itself than it has', async () => {
+test('a picture that has fewer pixels than its header declares is refused', async () => {
   expect(await refusal('avatar', bomb(3_000, 3_000))).toBe(failed);
   const tiny = 'Bad Request: picture is too small';
   expect(await refusal('avatar', png(31, 64))).toBe(tiny);
@@ -199,7 +199,7 @@ test('a picture that says more of itself than it has', async () => {
   expect((await made('avatar', png(32, 64))).length).toBe(2);
 });
 
-test('one picture at a time, and no more wait than may', async () => {
+test('pictures are processed one at a time, and the queue is bounded', async () => {
   const all = Array.from({ length: limits.pictures_waiting_max + 1 }, async () =>
     refusal('avatar', png(40, 40)),
   );

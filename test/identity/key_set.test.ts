@@ -1,4 +1,4 @@
-/** When the keys of a provider are read, by a clock that the test winds. */
+/** When the keys of an identity provider are read, with a clock that the test sets. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ const valid = async (key: Key) =>
 const answer = (key: Key) => valid(key).catch((error: Error) => error.message);
 const away = `Service Unavailable: retry after ${limits.jwks_cooldown_ms / 1_000}`;
 
-test('a key that is not known yet has the keys read again, then not before the cooldown is over', async () => {
+test('an unknown key causes the keys to be read again, at most once per cooldown', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
   expect(await valid(second)).toBe(true);
@@ -60,18 +60,18 @@ test('a key that is not known yet has the keys read again, then not before the c
   expect(failures).toEqual([]);
 });
 
-test('a key that was taken away goes when the keys are read in time', async () => {
+test('a removed key becomes invalid at the next regular read', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
   now += limits.jwks_refresh_ms;
   expect(await valid(first)).toBe(true);
   now += 1;
-  // The call that finds them old does not wait.
+  // The first call that finds the keys old does not wait for the read.
   await expect.poll(() => valid(first)).toBe(false);
   expect(await valid(second)).toBe(true);
 });
 
-test('what cannot be read leaves the keys that are there, for a day', async () => {
+test('if the keys cannot be read, the old ones stay valid for a day', async () => {
   expect(await valid(first)).toBe(true);
   await writeFile(file, 'no keys');
   now += limits.jwks_age_ms_max;
@@ -85,7 +85,7 @@ test('what cannot be read leaves the keys that are there, for a day', async () =
   expect(await answer(first)).toBe(true);
 });
 
-test('without any keys nobody is refused for good, and the source is not asked at each call', async () => {
+test('while no keys are known, callers are asked to retry, and the source is read once per cooldown', async () => {
   await rm(file);
   for (const _ of [1, 2, 3]) expect(await answer(first)).toBe(away);
   expect(failures).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** The bench runs from a bare build, finds what it should, and ends at the first wrong answer with nothing left behind. */
+/** The benchmark runs from a bare build, reports the expected findings, and ends at the first wrong answer without leaving files. */
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ interface Ended {
   readonly code: number;
   readonly output: string;
   readonly complaint: string;
-  /** What the run left in its folder for temporary files. */
+  /** Names of the files that the run left in its temporary folder. */
   readonly left: readonly string[];
 }
 
@@ -53,8 +53,10 @@ function bench(name: string, ...args: readonly string[]): Promise<Ended> {
   });
 }
 
-// Both wait more than they work.
-test.concurrent('counts round trips and bytes, and sets the service beside its floor', async ({ expect }) => {
+// These tests run concurrently, because both mostly wait.
+test.concurrent('the benchmark counts round trips and bytes, and compares the service with its floor', async ({
+  expect,
+}) => {
   const file = join(dir, 'found.json');
   const only = ['--only', 'trips,memory,reactions', '--entities', '200', '--json', file];
   const ended = await bench('short', ...only);
@@ -69,7 +71,7 @@ test.concurrent('counts round trips and bytes, and sets the service beside its f
   expect(scenarios.map(({ name, sides }) => [name, sides.length])).toEqual([['reactions', 2]]);
   for (const side of scenarios[0]?.sides ?? []) {
     expect(side.rate).toBeGreaterThan(0);
-    // One for the call; the flusher's, by the rate, come on top.
+    // One script is the call's own; the flusher's scripts are added.
     expect(side.scripts).toBeGreaterThanOrEqual(1);
   }
   expect(goals.filter(({ proof }) => ['P2', 'P6'].includes(proof))).toHaveLength(2);
@@ -77,8 +79,8 @@ test.concurrent('counts round trips and bytes, and sets the service beside its f
     expect(ended.output).toContain(text);
 }, 300_000);
 
-test.concurrent('a refused call ends the run', async ({ expect }) => {
-  // With so few messages an edit comes back within the second in which no other is allowed.
+test.concurrent('a refused call ends the benchmark', async ({ expect }) => {
+  // With so few messages, an edit of the same message comes again within the second in which it is refused.
   const few = ['--only', 'editMessageText', '--messages', '20', '--load', 'autocannon'];
   const ended = await bench('refused', ...few);
   expect(ended).toMatchObject({ code: 1, left: [] });

@@ -1,4 +1,4 @@
-/** Load at a fixed rate: who stops is charged for all that was due meanwhile. */
+/** Load at a fixed rate: a server that pauses is charged for every request that was due meanwhile. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAtRate } from '../../src/loadtest/fixed_rate.js';
 
 let seen: string[] = [];
-/** Nothing is answered until then. */
+/** The server answers nothing before this time. */
 let silentUntil = 0;
 const server = createServer(async (request, response) => {
   seen.push(request.url ?? '');
@@ -29,19 +29,19 @@ const get = (path: string, rows: readonly (readonly string[])[] = [[]]) => ({
   rows,
 });
 
-test('a pause is charged to every request that was due in it, though one connection was open', async () => {
+test('every request that was due during a pause counts its delay, even with only one connection', async () => {
   seen = [];
   silentUntil = performance.now() + 800;
   const load = { rate: 100, seconds: 1, connections: 1, salt: '' };
   const { sent, answered, spread } = await loadAtRate(get('/'), load);
   expect([sent, answered]).toEqual([100, 100]);
-  // Due evenly over the pause, so half of those in it waited for more than half of it. A closed loop would have seen one slow
-  // request among fast ones.
+  // The requests were due evenly over the pause, so half of them waited for more than half of it. A closed loop would have seen one
+  // slow request among fast ones.
   expect(spread.p50).toBeGreaterThan(200);
   expect(spread.max).toBeGreaterThan(700);
 });
 
-test('goes through rows, and counts what failed by status', async () => {
+test('load cycles through its rows and counts failures by status', async () => {
   seen = [];
   silentUntil = 0;
   const rows = [['a'], ['b'], ['c']];
@@ -52,7 +52,7 @@ test('goes through rows, and counts what failed by status', async () => {
   expect(refused).toMatchObject({ sent: 6, answered: 0, failed: { 429: 6 } });
 });
 
-test('stops when too much fails, and does not note the warm-up', async () => {
+test('load stops when too many calls fail, and does not count the warm-up', async () => {
   const load = { rate: 2_000, seconds: 1, connections: 4, salt: '' };
   const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
   expect(stopped.sent).toBeLessThan(2_000);

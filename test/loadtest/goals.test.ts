@@ -1,4 +1,4 @@
-/** What a run says of each goal. */
+/** How a run's figures are judged against each goal. */
 import { expect, test } from 'vitest';
 import { goalsOf } from '../../src/loadtest/goals.js';
 import type { Results } from '../../src/loadtest/results.js';
@@ -25,7 +25,7 @@ const goals = (scenarios: object[], latencies: object[]) =>
     figure,
   }));
 
-test('a share is the worse of rate and CPU time, and Redis has a goal of its own', () => {
+test('the share is the worse of rate and CPU time, and Redis has its own goal', () => {
   expect(goals([scenario(0.9, 0.79, 25)], []).map(({ row }) => row)).toEqual([
     ['P2', false],
     ['P2', true],
@@ -36,12 +36,12 @@ test('a share is the worse of rate and CPU time, and Redis has a goal of its own
   expect(redis?.row).toEqual(['P2', false]);
 });
 
-test('a p99 is judged beside the floor, unless not even the floor kept the rate', () => {
+test('a p99 is compared with the floor, unless the floor itself missed the rate', () => {
   const p6 = (...latencies: object[]) => goals([], latencies).find(({ row }) => row[0] === 'P6')?.row[1];
   expect(p6(latency('base', 2, 100), latency('subject', 6, 100))).toBe(true);
   expect(p6(latency('base', 2, 100), latency('subject', 6.1, 100))).toBe(false);
   expect(p6(latency('base', 2, 90), latency('subject', 9, 90))).toBeNull();
-  // What a clock of milliseconds does not tell apart is alike.
+  // Differences below the precision of a millisecond clock do not count.
   expect(p6(latency('base', 0.2, 100), latency('subject', 2.9, 100))).toBe(true);
   expect(goals([], [latency('subject', 1, 100)]).map(({ row }) => row)).toEqual([['P4', true]]);
 });

@@ -1,4 +1,4 @@
-/** The capacity model adds up what a traffic costs, and two commits are judged by their budgets. */
+/** The capacity model adds up the cost of a given traffic, and a commit is judged by its budget. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -58,7 +58,7 @@ const demand: Demand = {
   ...{ use: 0.5, shard_bytes: 64 * 2 ** 30, database_cores: 8, spare_fronts: 1 },
 };
 
-test('what a traffic needs is the sum of what its calls cost', () => {
+test('the resources for a traffic are the sum of the costs of its calls', () => {
   const need = plan(costs, demand);
   // 30,000 × 50 µs and 10,000 × 40 µs are 1.9 cores, at half a core each.
   expect(need.front_cores).toBeCloseTo(1.9);
@@ -81,19 +81,19 @@ test('what a traffic needs is the sum of what its calls cost', () => {
   expect(() => plan(costs, { ...demand, calls: { getMe: 1 } })).toThrow('no cost was measured for getMe');
 });
 
-test('the highest rate is what the scarcest part allows', () => {
+test('the highest rate is limited by the scarcest resource', () => {
   const cost = { server: 50, redis: 20, flush: 5, postgres: 10, load: 15 };
   expect(highestRate(cost, 1, 2)).toBe(20_000);
   expect(highestRate({ ...cost, load: 0 }, 2, 2)).toBeCloseTo(2e6 / 85);
   expect(highestRate({ ...cost, redis: 60 }, 3, 64)).toBeCloseTo(1e6 / 60);
 });
 
-test('the committed costs are of the form that the model takes', () => {
+test('the committed costs have the form that the model reads', () => {
   const committed = costsSchema.parse(measuredCosts);
   expect(plan(committed, { ...demand, calls: { mix: 1_000, reactions: 100 } }).fronts).toBeGreaterThan(0);
 });
 
-test('the page about growth shows the measured costs and what they come to', () => {
+test('growing.md shows the measured costs and the figures computed from them', () => {
   const page = readFileSync(fileURLToPath(new URL('../../infra/docs/growing.md', import.meta.url)), 'utf8');
   expect(page).toBe(withFigures(page));
   const { calls } = measuredCosts;
@@ -104,7 +104,7 @@ test('the page about growth shows the measured costs and what they come to', () 
   expect(withFigures(page, dearer)).not.toBe(page);
 });
 
-test('`petrel capacity` plans with the costs that are shipped', () => {
+test('`petrel capacity` plans with the shipped costs', () => {
   const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
   const args = [main, 'capacity', '--rps', '20000', '--json'];
   const { demand, need } = JSON.parse(spawnSync(process.execPath, args, { encoding: 'utf8' }).stdout);
@@ -134,7 +134,7 @@ function run(server: number, p99: number, trips: number): Results {
   } as unknown as Results;
 }
 
-test('a budget is broken by what costs more than it may, and only shown figures break none', () => {
+test('a figure above its budget breaks it, except figures that are only shown', () => {
   const broken = (after: Results) =>
     changesOf([run(10, 2, 1), run(12, 2, 1)], [after], 0.1)
       .filter((change) => change.broken)

@@ -1,4 +1,4 @@
-/** `petrel bench` on a service that runs: what it calls, what it reports, what it leaves behind, and when it stops. */
+/** `petrel bench` against a running service: its calls, its report, what it deletes, and when it stops. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,7 @@ function run(token: string, ...args: readonly string[]) {
 
 const found = () => readResults(readFileSync(join(dir, 'found.json'), 'utf8'));
 
-test('loads each call at its rate with a bot of its own, reports it, and deletes the bot', async () => {
+test('petrel bench loads each call at its rate with its own bot, reports it, and deletes the bot', async () => {
   const ended = await run(user.token, '--rates', '50', '--p99', '60000');
   expect(ended.code, ended.output + ended.complaint).toBe(0);
   const { latencies, goals, ended: why } = found();
@@ -59,7 +59,7 @@ test('loads each call at its rate with a bot of its own, reports it, and deletes
   expect(left).toEqual([]);
 }, 300_000);
 
-test('with a token of a bot and no chat, getMe alone; a broken budget and a refused token end with 1', async () => {
+test('petrel bench with a bot token and no chat calls only getMe; a broken budget and a refused token exit with 1', async () => {
   const bot = await service.newBot(user, 'loaded');
   const slow = await run(bot.token, '--rates', '40,20', '--p99', '0.000001');
   expect(slow.code).toBe(1);

@@ -1,4 +1,4 @@
-/** Traces from request to delivery over real processes, as a collector gets them. */
+/** Traces from a request to its delivery over real processes, as a trace collector receives them. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ interface Seen {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a collector is sent
+// biome-ignore lint/suspicious/noExplicitAny: the JSON that a collector receives
 const plain = (list: any[]) =>
   Object.fromEntries(list.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
 
@@ -55,7 +55,7 @@ afterAll(async () => {
   collector.close();
 });
 
-test('one trace leads from a request over its script and the event to the delivery, in two processes', async () => {
+test('one trace covers the request, its script, the event and the delivery, in two processes', async () => {
   let refusals = 1;
   const books = await keepBooks(({ text }) => (text === 'traced' && refusals-- > 0 ? 500 : 200));
   const owner = await service.newUser('owner');
@@ -82,7 +82,7 @@ test('one trace leads from a request over its script and the event to the delive
     expect(Number(endTimeUnixNano)).toBeGreaterThanOrEqual(Number(startTimeUnixNano));
     expect(Math.abs(Number(startTimeUnixNano) / 1e6 - Date.now())).toBeLessThan(60_000);
   }
-  // What a bot sends is traced by the same names, and no trace holds a token.
+  // Calls of a bot have the same span names, and no trace contains a token.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'back' }));
   await expect.poll(() => named('request sendMessage'), { timeout: 10_000 }).toHaveLength(1);
   expect(bodies).not.toContain(bot.token.split(':')[1]);

@@ -1,4 +1,4 @@
-/** Rules, dashboard and runbooks speak of what is there, and all that is there is spoken of. */
+/** Alert rules, dashboard and runbooks name only existing metrics and alerts, and cover all of them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const src = fileURLToPath(new URL('../../src', import.meta.url));
 const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.ts') && !path.startsWith('dev/'))
   .map((path) => readFileSync(join(src, path), 'utf8'));
-/** Names of our own metrics are spelled as literals. */
+/** The names of our own metrics are written as literals in the source. */
 const own = new Set(sources.flatMap((text) => text.match(/(?<=')petrel_[a-z_]+(?=')/g) ?? []));
 
 const namesIn = (query: string) =>
@@ -19,7 +19,7 @@ const namesIn = (query: string) =>
   );
 const asked = new Set([...shippedQueries(), ...alertsIn().map(({ expr }) => expr)].flatMap(namesIn));
 
-test('every metric that a rule or a panel names is exported', async () => {
+test('every metric named by a rule or a panel is exported', async () => {
   const told = await createMetrics({ version: '', engine: '', engineVersion: '' }).text();
   const byDefault = new Set([...told.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
   expect(asked.size).toBeGreaterThan(40);
@@ -30,7 +30,7 @@ test('every metric of ours is on the dashboard or in a rule', () => {
   expect([...own].filter((name) => !asked.has(name))).toEqual([]);
 });
 
-test('every alert has its part in the runbooks, and every part its alert', () => {
+test('every alert has its section in the runbooks, and every section its alert', () => {
   const parts = [...readShipped('runbooks.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
   const alerts = alertsIn();
   expect(alerts.length).toBeGreaterThan(15);
@@ -38,7 +38,7 @@ test('every alert has its part in the runbooks, and every part its alert', () =>
   for (const { name, runbook } of alerts) expect(runbook).toBe(`runbooks.md#${name.toLowerCase()}`);
 });
 
-test('durations go into buckets by their upper bounds, and come out in seconds', async () => {
+test('durations are counted in buckets by upper bound and exported in seconds', async () => {
   const { Distribution } = await import('../../src/obs/distribution.js');
   const times = new Distribution();
   for (const ms of [0.5, 0.6, 70_000]) times.observe(ms);

@@ -1,4 +1,4 @@
-/** A real Prometheus over a running installation: each alert fires when it is provoked, and each query of the dashboard has data. */
+/** A real Prometheus watches a running installation: each alert fires when it is provoked, and each query of the dashboard has data. */
 import { spawn, spawnSync } from 'node:child_process';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { temporaryFolder } from '../support/servers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { alertsIn, readShipped, shippedQueries } from './shipped.js';
 
-/** What a machine's speed decides. */
+/** Alerts that depend on the speed of the machine. */
 const ofTheMachine = ['PetrelEventLoopBlocked', 'PetrelSlowRequests', 'PetrelSlowScripts'];
 const partitions = 4;
 const keys = makeKeys(partitions);
@@ -34,7 +34,7 @@ let user: TestUser;
 let bot: TestBot;
 const seen = new Set<string>();
 
-/** The shipped rules, with times that a test can wait for. */
+/** The shipped rules, with shorter times so that a test can wait for them. */
 function quick(rules: string): string {
   return rules
     .replace(/for: \S+/g, 'for: 1s')
@@ -68,7 +68,7 @@ async function startPrometheus(targets: Readonly<Record<string, readonly number[
   prometheus = `http://127.0.0.1:${port}`;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
 async function ask(path: string): Promise<any> {
   const { body } = await request(`${prometheus}${path}`);
   return body.json();
@@ -85,7 +85,7 @@ async function firing(): Promise<string[]> {
     .map(({ labels }: { labels: { alertname: string } }) => labels.alertname);
 }
 
-/** Does something again and again until these alerts fire. */
+/** Repeats `act` until all of these alerts have fired. */
 async function provoke(names: readonly string[], act: () => Promise<unknown> = async () => undefined) {
   const end = performance.now() + 90_000;
   const missing = () => names.filter((name) => !seen.has(name));
@@ -142,7 +142,7 @@ afterAll(async () => {
 
 const long = 120_000;
 
-test('promtool takes the shipped rules and configuration', () => {
+test('promtool accepts the shipped rules and configuration', () => {
   const shipped = new URL('../../infra/observability/', import.meta.url).pathname;
   const promtool = findProgram('promtool') as string;
   for (const args of [
@@ -154,7 +154,7 @@ test('promtool takes the shipped rules and configuration', () => {
   }
 });
 
-test('alerts on figures that no process here tells fire on made-up ones', () => {
+test("alerts on metrics that no process here exports fire in promtool's rule tests", () => {
   const shipped = new URL('../../infra/observability/', import.meta.url).pathname;
   const args = ['test', 'rules', 'alerts_test.yml'];
   const told = spawnSync(findProgram('promtool') as string, args, { cwd: shipped, encoding: 'utf8' });
@@ -165,7 +165,7 @@ test('alerts on figures that no process here tells fire on made-up ones', () => 
 });
 
 test(
-  'an installation that is well fires nothing',
+  'a healthy installation fires no alert',
   async () => {
     const stream = await openEvents(service.fronts[0].url, user.token);
     await resultOf(service.bot(bot, 'getUpdates'));
@@ -183,7 +183,7 @@ test(
 );
 
 test(
-  'bad entries, guesses, receivers that fail, updates that are given up',
+  'quarantined entries, token guesses, failing receivers and dropped updates fire their alerts',
   async () => {
     await provoke(['PetrelQuarantine'], async () => {
       const version = await redis.client.hincrby(keys.meta(0), 'ver', 1);
@@ -196,7 +196,7 @@ test(
     const { url, certificate } = books;
     const hooked = await service.newBot(user, 'hooked');
     await service.openChat(user, hooked);
-    // What waits was made a day ago.
+    // Replaces the waiting entry with one from a day ago.
     const [[id, fields] = []] = (await redis.client.xrangeBuffer(
       keys.queue(hooked.id),
       '-',
@@ -224,12 +224,12 @@ test(
 );
 
 test(
-  'Postgres is held up: the journal waits, fills, and is full',
+  'a blocked Postgres fires the alerts for a lagging, filling and full journal',
   async () => {
     let held = true;
     const locking = pool.transaction(async (tx) => {
       await tx.query(statement('lock', 'lock table messages, users in access exclusive mode'));
-      // A transaction that rests is ended by Postgres.
+      // Postgres ends a transaction that stays idle, so this one keeps sending queries.
       for (; held; await sleep(500)) await tx.query(statement('still_here', 'select 1'));
     });
     await provoke(['PetrelFlushLag', 'PetrelJournalFilling', 'PetrelJournalFull'], () =>
@@ -243,7 +243,7 @@ test(
     await locking.catch(() => undefined);
     await flush.stop();
     await provoke(['PetrelNotFlushed']);
-    // Something else has the name that tomorrow's partition would have.
+    // Takes the name of tomorrow's partition with another table.
     const tomorrow = `delivery_failures_${new Date(Date.now() + 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
     await pool.query(statement('drop_tomorrow', `drop table ${tomorrow}`));
     await pool.query(statement('take_tomorrow', `create table ${tomorrow} (other int)`));
@@ -255,7 +255,7 @@ test(
 );
 
 test(
-  'Postgres has lost transactions',
+  'lost transactions of Postgres fire their alert',
   () =>
     provoke(['PetrelPostgresWentBack'], () =>
       pool.query(statement('forget', 'update control_marks set mark = mark - 1 where mark > 0')),
@@ -264,7 +264,7 @@ test(
 );
 
 test(
-  'Redis is full, cannot write its file, is slow; a front is held up',
+  'a full, non-appending or slow Redis and a blocked front fire their alerts',
   async () => {
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
     await redis.client.config('SET', 'maxmemory', `${Math.round(used * 1.1)}`);
@@ -294,7 +294,7 @@ test(
 );
 
 test(
-  'Redis is gone',
+  'a killed Redis fires its alerts',
   async () => {
     process.kill(service.redis.pid, 'SIGKILL');
     await provoke(['PetrelRedisAway', 'PetrelAuthLeaseLost', 'PetrelServerErrors'], () => send('lost'));
@@ -312,7 +312,7 @@ test(
     ).toEqual([]);
     const empty: string[] = [];
     for (const expr of shippedQueries()) {
-      // Over all that has happened here.
+      // Looks back over all that the tests before caused.
       const found = await query(`last_over_time((${expr.replaceAll('[5m]', '[10m]')})[10m:5s])`);
       if (found.length === 0) empty.push(expr);
     }

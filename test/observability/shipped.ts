@@ -1,4 +1,4 @@
-/** The files of infra/observability/ as tests read them. */
+/** Reads the files of infra/observability/ for tests. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -11,7 +11,7 @@ export interface Alert {
   readonly runbook: string;
 }
 
-/** The rules, which are written one field a line. */
+/** The alert rules; the file has one field per line. */
 export function alertsIn(): Alert[] {
   return readShipped('alerts.yml')
     .split(/^ *- alert: /m)

@@ -1,4 +1,4 @@
-/** HAProxy and nginx with the configurations of infra/proxy/, where these programs are installed: TLS, who a client is, whose body is whose. */
+/** HAProxy and nginx with the configurations of infra/proxy/, where these programs are installed: TLS, client addresses, request smuggling. */
 import { type RequestOptions, request as secureRequest } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as secureConnect } from 'node:tls';
@@ -36,7 +36,7 @@ interface Told {
   readonly text: string;
 }
 
-/** One request of a client of its own, whose connection ends with it. */
+/** One request over its own connection, which ends with it. */
 function ask(
   proxy: Balancer,
   path: string,
@@ -62,7 +62,7 @@ function ask(
   });
 }
 
-/** Sends bytes as they are. Resolves with all that came until the connection ended or, once something came, was quiet for a while. */
+/** Sends the bytes unchanged. Resolves with everything received until the connection ended or, after the first byte, was idle for a while. */
 function exchange(proxy: Balancer, bytes: string): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
@@ -83,8 +83,8 @@ function exchange(proxy: Balancer, bytes: string): Promise<string> {
   });
 }
 
-test('whoever wants these tested installs them', () => {
-  // `npm run test:proxy` does; elsewhere their absence is no fault of the project.
+test('all proxies are installed in a run of npm run test:proxy', () => {
+  // Elsewhere, proxies that are not installed are skipped.
   if (process.env.PETREL_TEST_PROXY === '1') expect(here).toEqual(proxyKinds);
 });
 
@@ -105,7 +105,7 @@ test.runIf(here.includes('haproxy'))(
       call();
       await expect.poll(() => text).toContain('"ok":true');
       text = '';
-      // What a reload sends to the process that leaves.
+      // A reload sends this signal to the old process.
       process.kill(proxy.pid, 'SIGUSR1');
       await sleep(500);
       call();
@@ -118,7 +118,7 @@ test.runIf(here.includes('haproxy'))(
   },
 );
 
-describe.each(here)('%s', (kind) => {
+describe.each(here)('proxy %s', (kind) => {
   let proxy: Balancer;
   beforeAll(async () => {
     proxy = await startProxy(
@@ -137,17 +137,17 @@ describe.each(here)('%s', (kind) => {
       [Buffer.from(JSON.stringify(body))],
     );
 
-  test('ends TLS, and answers of fronts come through as they are', async () => {
+  test('the proxy ends TLS and passes on the answers of fronts unchanged', async () => {
     const me = await ask(proxy, `/bot${bot.token}/getMe`);
     expect([me.status, JSON.parse(me.text).result.id]).toEqual([200, bot.id]);
     expect(me.headers['strict-transport-security']).toContain('max-age');
     const wrong = await ask(proxy, `/bot${bot.token}/nothing`);
     expect([wrong.status, JSON.parse(wrong.text).description]).toEqual([404, 'Not Found: method not found']);
-    // The colon of a token may be escaped: a balancer must not write paths anew.
+    // The colon of a token may be escaped: a balancer must not rewrite paths.
     expect((await ask(proxy, `/bot${bot.token.replace(':', '%3A')}/getMe`)).status).toBe(200);
   });
 
-  test('masks what looks like a token, wherever a request carries it', async () => {
+  test('the proxy masks what looks like a token in its log, wherever a request carries it', async () => {
     const { token } = bot;
     const escaped = token.replace(':', '%3A');
     const everyCharacter = [...token].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
@@ -175,7 +175,7 @@ describe.each(here)('%s', (kind) => {
     ];
     const lines = [
       ...targets.map((target) => `GET ${target} HTTP/1.1`),
-      // These are refused by the proxy itself.
+      // The proxy itself refuses these.
       `GET /bot${token}/getMe HTTP/9.9`,
       `GET /bot${token}/getMe HTTP/1.1 more`,
       `GET /bot${token}/get Me HTTP/1.1`,
@@ -197,12 +197,12 @@ describe.each(here)('%s', (kind) => {
       expect(log).not.toContain(token.slice(-20));
       log = log.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
     }
-    // What holds no token is logged as it is.
+    // Paths without a token are logged unchanged.
     await ask(proxy, '/api/chats/17/messages?limit=3');
     await expect.poll(() => proxy.log()).toContain(' /api/chats/17/messages ');
   });
 
-  test('answers HTTP/1.0, requests without a host and heads of many lines', async () => {
+  test('HTTP/1.0, a missing host and heads of many lines get the expected status from the proxy', async () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, i) => `X-Header-${i}: ${i}\r\n`).join('');
     const path = `/bot${bot.token}/getMe`;
@@ -223,7 +223,7 @@ describe.each(here)('%s', (kind) => {
     }
   });
 
-  test('passes on no header whose name a front cannot read', async () => {
+  test('the proxy forwards no header whose name a front cannot read', async () => {
     const inner = `GET /bot${bot.token}/sendMessage?chat_id=${owner.id}&text=hidden HTTP/1.1\r\nHost: x\r\n\r\n`;
     const names = ['', ' ', 'a_b', 'a!b', 'a.b', '~', "'", 'Content_Length', 'Transfer.Encoding'];
     for (const name of names) {
@@ -238,7 +238,7 @@ describe.each(here)('%s', (kind) => {
     expect(history.map(({ text }: { text: string }) => text)).not.toContain('hidden');
   });
 
-  test('serves pages and calls of operators to the configured addresses only', async () => {
+  test('the proxy serves pages and calls of operators to the configured addresses only', async () => {
     const own = await startProxy(
       kind,
       service.fronts.map(({ port }) => port),
@@ -269,21 +269,21 @@ describe.each(here)('%s', (kind) => {
     } finally {
       await own.stop();
     }
-    // As shipped, loopback and private addresses are those of operators.
+    // The shipped configuration allows loopback and private addresses for operators.
     const overview = await ask(proxy, '/api/admin/overview', {
       headers: { authorization: `Bearer ${service.adminToken}` },
     });
     expect(overview.status).toBe(200);
   });
 
-  test('pages for those who run it are not for the public, but are served to the balancer', async () => {
+  test('the proxy does not serve /metrics, /healthz and /readyz to the public', async () => {
     for (const path of ['/metrics', '/healthz', '/readyz']) {
       const told = await ask(proxy, path);
       expect([path, told.status, JSON.parse(told.text).error_code]).toEqual([path, 404, 404]);
     }
   });
 
-  test('a request has the name that the balancer gave it, in its answer and in the log of the front', async () => {
+  test('the request id of the proxy is in the answer and in the log of the front', async () => {
     const told = await ask(proxy, `/bot${bot.token}/getMe`, { headers: { 'x-request-id': 'my-own' } });
     const id = told.headers['x-request-id'] as string;
     expect(id).toMatch(/^[0-9a-f-]{32,36}$/);
@@ -293,7 +293,7 @@ describe.each(here)('%s', (kind) => {
     await expect.poll(() => proxy.log()).toContain(id);
   });
 
-  test('what is counted by client address is counted by the one that the balancer saw, whatever the client says', async () => {
+  test('rate limits use the client address that the proxy saw, whatever the client claims', async () => {
     const localAddress = kind === 'haproxy' ? '127.0.0.77' : '127.0.0.78';
     const guess = (i: number) =>
       ask(proxy, `/bot1:made_up_${i}/getMe`, {
@@ -303,12 +303,12 @@ describe.each(here)('%s', (kind) => {
     const statuses: number[] = [];
     for (let i = 0; i < burst + 4; i++) statuses.push((await guess(i)).status);
     expect(statuses).toEqual([...Array(burst).fill(401), ...Array(4).fill(429)]);
-    // Another client is another one.
+    // Another client address has its own limit.
     expect((await ask(proxy, '/bot1:made_up/getMe', { localAddress: '127.0.0.9' })).status).toBe(401);
     expect((await ask(proxy, `/bot${bot.token}/getMe`, { localAddress })).status).toBe(200);
   });
 
-  test('the connections to fronts are shared, and nobody gets what was of another', async () => {
+  test('connections to fronts are shared, and nobody gets the answer of another', async () => {
     const lane = async (i: number) => {
       for (let n = 0; n < 6; n++) {
         const text = `${kind} ${i}.${n} ${'x'.repeat(1 + ((i * 397 + n * 911) % 3_000))}`;
@@ -317,7 +317,7 @@ describe.each(here)('%s', (kind) => {
         expect([told.status, JSON.parse(told.text).result?.text]).toEqual([200, text]);
       }
     };
-    // Bodies that break off, and bodies that are refused before they are read, beside those that are whole.
+    // Interrupted bodies and bodies that are refused before they are read, besides complete ones.
     const broken = async () => {
       for (let n = 0; n < 6; n++) {
         await new Promise<void>((resolve) => {
@@ -343,7 +343,7 @@ describe.each(here)('%s', (kind) => {
     expect(new Set(texts.filter((text: string) => text.startsWith(kind))).size).toBeGreaterThan(0);
   });
 
-  test('a request inside of what two servers may read as another one is never run', async () => {
+  test('a request hidden in the ambiguous body of another is never run', async () => {
     const inner = `GET /bot${bot.token}/sendMessage?chat_id=${owner.id}&text=smuggled HTTP/1.1\r\nHost: x\r\n\r\n`;
     const path = `POST /bot${bot.token}/getMe HTTP/1.1\r\nHost: x\r\n`;
     const attacks = [
@@ -354,17 +354,17 @@ describe.each(here)('%s', (kind) => {
       `${path}Content-Length: ${inner.length}\r\n\r\n${inner}`,
     ];
     for (const attack of attacks) await exchange(proxy, attack);
-    // Only a client that asks for two things one after the other, without any tricks, gets two answers.
+    // A plain request gets one answer and is run.
     const plain = await exchange(proxy, inner.replace('smuggled', 'asked').repeat(1));
     expect(plain.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     const texts: string[] = history.map(({ text }: { text: string }) => text);
     expect(texts).toContain('asked');
-    // The first attack is the one form that the standard lets a balancer mend: then the inner request is one of its own.
+    // Not even the first attack runs its inner request, although the standard allows a balancer to repair that one.
     expect(texts.filter((text) => text === 'smuggled').length).toBeLessThanOrEqual(0);
   });
 
-  test('without a front it answers in the form of the service, and none of its lines holds a token', async () => {
+  test('without a front the proxy answers in the form of the service, and its log contains no token', async () => {
     const nowhere = await startProxy(kind, [1, 1, 1]);
     try {
       await sleep(kind === 'haproxy' ? 1_000 : 0);

@@ -1,4 +1,4 @@
-/** A browser as a push service and Petrel know it: its keys, and what it reads of a push (RFC 8291, RFC 8292). */
+/** A browser as seen by a push service and by Petrel: its keys, and how it decrypts a push message (RFC 8291, RFC 8292). */
 import {
   createDecipheriv,
   createECDH,
@@ -10,7 +10,7 @@ import {
 import type { IncomingHttpHeaders } from 'node:http';
 
 export interface Push {
-  /** below which browser's address it came */
+  /** the browser whose address received the push */
   readonly device: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -18,10 +18,10 @@ export interface Push {
 
 export interface Browser {
   readonly device: string;
-  /** as `PushSubscription.toJSON()` has it */
+  /** in the format of `PushSubscription.toJSON()` */
   readonly subscription: { readonly endpoint: string; readonly expirationTime: null; readonly keys: object };
-  /** What the service worker is handed. Throws for what was not encrypted for this browser. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it
+  /** The data that the service worker gets. Throws if the push was not encrypted for this browser. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any of its fields
   read(push: Push): any;
 }
 
@@ -60,7 +60,7 @@ export function makeBrowser(origin: string): Browser {
   };
 }
 
-/** The claims of a push's token, once its signature is found to be that of the key. */
+/** Checks the signature of a push's token with the key, and returns its claims. */
 export function claimsOf(
   { headers }: Push,
   publicKey: string,

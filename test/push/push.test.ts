@@ -1,4 +1,4 @@
-/** Notifications by the whole service, at a push service on loopback that reads what it is sent. */
+/** Notifications through the whole service, with a push service on loopback that decrypts what it receives. */
 import { createECDH } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ let olga: TestUser;
 let news: TestBot;
 let group: number;
 const pushes: Push[] = [];
-/** Browsers that their push service does not know. */
+/** Browsers that their push service reports as unknown. */
 const unknown = new Set<string>();
 
 interface Person extends TestUser {
@@ -53,7 +53,7 @@ const of = ({ browser }: Pick<Person, 'browser'>) => pushes.filter(({ device }) 
 const told = (to: Person): any[] => of(to).map((push) => to.browser.read(push));
 const bodies = (to: Person) => told(to).map(({ body }) => body);
 
-/** Waits until a flusher has noted that a person is to be told of a message. */
+/** Waits until a flusher has queued a notification about the message for this person. */
 const noted = (to: TestUser, chat: number, message: number) =>
   until(async () => {
     const [row] = await sql(
@@ -64,7 +64,7 @@ const noted = (to: TestUser, chat: number, message: number) =>
     expect(Number(row?.message_id)).toBe(message);
   });
 
-/** What is noted while no worker takes it. */
+/** Runs `work` while no worker sends notifications. */
 async function whileNobodyTells(work: () => Promise<void>): Promise<void> {
   service.deliver.pause();
   try {
@@ -105,7 +105,7 @@ beforeAll(async () => {
   olga = await service.newUser('olga');
   news = await service.newBot(olga, 'news');
   group = await service.newGroup(olga, 'Team', [news]);
-  // Until the flusher has seen that somebody is subscribed, nobody is told.
+  // Notifications are queued only after the flusher has seen that somebody is subscribed.
   const first = await person('first');
   await until(async () => {
     await send(first.id, 'Are you there?');
@@ -120,7 +120,7 @@ afterAll(async () => {
   await receiver?.close();
 });
 
-test('a browser subscribes under the key of the installation, with keys and an address that can be used', async () => {
+test('a browser subscribes with the key of the installation, and only with valid keys and a public address', async () => {
   const ann = await service.newUser('ann');
   expect(await app(ann, 'GET', '/api/me/push')).toEqual({ public_key: publicKey, subscriptions: 0 });
   const { subscription } = makeBrowser(origin);
@@ -148,7 +148,7 @@ test('a browser subscribes under the key of the installation, with keys and an a
   expect(rows.some(({ endpoint }) => endpoint === subscription.endpoint)).toBe(false);
 });
 
-test('it is forgotten when it says so, with the token it came by, and when another person signs in there', async () => {
+test('a subscription is removed on request, with its token, and when another person signs in with that browser', async () => {
   const ann = await person('ann');
   const { endpoint } = ann.browser.subscription;
   const count = async (who: TestUser) => (await app(who, 'GET', '/api/me/push')).subscriptions;
@@ -166,7 +166,7 @@ test('it is forgotten when it says so, with the token it came by, and when anoth
   expect([await count(ann), await count(bob)]).toEqual([0, 1]);
 });
 
-test('who has no window is told once, in words that only their browser reads, signed by the installation', async () => {
+test('a person without a window gets one notification, readable only by their browser and signed by the installation', async () => {
   const ann = await person('ann');
   const { message_id, date } = await send(ann.id, 'Tea is <ready>', {
     entities: [{ type: 'spoiler', offset: 0, length: 3 }],
@@ -180,25 +180,25 @@ test('who has no window is told once, in words that only their browser reads, si
   expect(exp).toBeLessThan(Date.now() / 1_000 + 86_400);
   expect(push.headers).toMatchObject({ 'content-encoding': 'aes128gcm', ttl: '86400', urgency: 'high' });
   expect(push.headers.topic).toMatch(/^[\w-]{1,32}$/);
-  // Neither the message nor whom it is from is there for the push service to read.
+  // The push service can read neither the message nor its sender.
   expect(push.body.toString('latin1')).not.toMatch(/ready|news/);
   expect(() => makeBrowser(origin).read(push)).toThrow();
 });
 
-describe('who is not told', () => {
+describe('people who get no notification', () => {
   let eva: Person;
   let dan: Person;
   let cat: Person;
   let window: EventSource;
   let unseen: EventSource;
 
-  test('has a window on any node, muted the chat, was not to be notified, or has read it', async () => {
+  test('a person gets no notification if a window is open on any node, or the chat is muted, silent or already read', async () => {
     [cat, dan, eva] = await Promise.all([person('cat'), person('dan'), person('eva')]);
     const kim = await person('kim');
     for (const member of [dan, eva, kim])
       await app(olga, 'PUT', `/api/chats/${group}/members/${member.id}`, { status: 'member' });
     window = await openEvents((service.fronts[1] as Front).url, cat.token);
-    // Nobody sees this one.
+    // This window is in the background.
     unseen = await openEvents(service.fronts[0].url, eva.token, { path: '/api/stream?background=true' });
     await app(dan, 'PUT', `/api/chats/${news.id}/mute`);
     const [silent, muted, here, read] = [{ disable_notification: true }, 'muted', 'here', 'read'];
@@ -211,7 +211,7 @@ describe('who is not told', () => {
       await noted(kim, news.id, message_id);
       await app(kim, 'POST', `/api/chats/${news.id}/read`, { message_id });
     });
-    // Once all of it was taken, what is sent is told later than what would have been told of it.
+    // When the queue is empty, a new message would be notified after any of the earlier ones.
     await until(async () => expect(await sql('select 1 from push_due where due_at is not null')).toEqual([]));
     await send(group, 'for all');
     const once = ['news: for all'];
@@ -227,7 +227,7 @@ describe('who is not told', () => {
     unseen.cut();
   });
 
-  test('is told again once the last window is closed, and the chat is no longer muted', async () => {
+  test('a person is notified again after the last window is closed or the chat is unmuted', async () => {
     window.cut();
     await until(async () => expect(await redis.keys('*:windows:*')).toEqual([]));
     await app(dan, 'DELETE', `/api/chats/${news.id}/mute`);
@@ -236,7 +236,7 @@ describe('who is not told', () => {
     await until(() => expect(bodies(dan)).toEqual(['news: for all', 'loud']));
   });
 
-  test('sees what is muted, until when, in the chat and in the list of chats', async () => {
+  test('a person sees in the chat and in the list of chats whether it is muted, and until when', async () => {
     const until_s = Math.floor(Date.now() / 1_000) + 3_600;
     const muted = async (chat: number) => {
       const { muted, muted_until } = await app(dan, 'GET', `/api/chats/${chat}`);
@@ -263,7 +263,7 @@ describe('who is not told', () => {
     expect((await service.app(cat, 'PUT', '/api/chats/4711/mute')).status).toBe(404);
   });
 
-  test('wrote it', async () => {
+  test('the sender of a message gets no notification about it', async () => {
     const [max, ned] = await Promise.all([person('max'), person('ned')]);
     const own = await service.newGroup(olga, 'Own', [max, ned]);
     const { message_id } = await app(max, 'POST', `/api/chats/${own}/messages`, { text: 'mine' });
@@ -274,7 +274,7 @@ describe('who is not told', () => {
   });
 });
 
-test('what comes together is told as one, and an edit is told no more', async () => {
+test('messages sent together give one notification, and an edit gives none', async () => {
   const ann = await person('ann');
   const first = await send(ann.id, 'one', { disable_notification: true });
   const second = await send(ann.id, 'two', { disable_notification: true });
@@ -298,7 +298,7 @@ test('what comes together is told as one, and an edit is told no more', async ()
   expect(due).toEqual([{ due_at: null }]);
 });
 
-test('a long text is cut, and fits into one record', async () => {
+test('a long text is cut so that the notification fits into one record', async () => {
   const ann = await person('ann');
   await send(ann.id, '🐦'.repeat(4_000));
   await until(() => expect(of(ann).length).toBe(1));
@@ -308,7 +308,7 @@ test('a long text is cut, and fits into one record', async () => {
   expect(of(ann)[0]?.body.length).toBeLessThan(4_096);
 });
 
-test('a browser that its push service knows no more is forgotten', async () => {
+test('a subscription that the push service reports as unknown is removed', async () => {
   const ann = await person('ann');
   unknown.add(ann.browser.device);
   await send(ann.id, 'hello');
@@ -316,7 +316,7 @@ test('a browser that its push service knows no more is forgotten', async () => {
   expect(of(ann).length).toBe(1);
 });
 
-test('a name that leads inside by now is not dialled', async () => {
+test('a subscription whose host now has an internal address is not called', async () => {
   const ann = await person('ann');
   const inside = `https://[::1]:${receiver.port}/${ann.browser.device}`;
   await sql('update push_subscriptions set endpoint = $2 where user_id = $1', ann.id, inside);
@@ -329,7 +329,7 @@ test('a name that leads inside by now is not dialled', async () => {
   expect(of(ann)).toEqual([]);
 });
 
-test('an account hands out its browsers and mutes, and they end with it', async () => {
+test("an export contains a person's push subscriptions and mutes, and deleting the account removes them", async () => {
   const ann = await person('ann');
   await app(ann, 'PUT', `/api/chats/${news.id}/mute`);
   const answer = await fetch(`${service.fronts[0].url}/api/me/export`, {

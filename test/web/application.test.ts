@@ -1,4 +1,4 @@
-/** The web application as a front serves it, and the calls that were made for it. */
+/** The web application as a front serves it, and the API calls made for it. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,9 +44,9 @@ async function load(
 const me = (user: TestUser, verb: string, path: string, body?: unknown) =>
   resultOf(service.app(user, verb, path, body));
 
-describe('its pages', () => {
+describe('the pages of the application', () => {
   test.each(['/app', '/ops'])(
-    'are served under a strict policy, all that %s loads from this host',
+    'pages are served under a strict policy, and everything that %s loads comes from this host',
     async (at) => {
       const page = await load(at);
       expect(page.status).toBe(200);
@@ -76,7 +76,7 @@ describe('its pages', () => {
     },
   );
 
-  test('the page of operators takes nothing from other hosts, not even a picture, and no text for markup', async () => {
+  test("the operators' page loads nothing from other hosts, not even pictures, and turns no text into markup", async () => {
     const parts = ((await load('/ops/')).headers['content-security-policy'] ?? '').split('; ');
     for (const part of ["img-src 'self'", "connect-src 'self'", "trusted-types 'none'"])
       expect(parts).toContain(part);
@@ -85,7 +85,7 @@ describe('its pages', () => {
     expect((await load('/ops/page.html')).status).toBe(404);
   });
 
-  test('the first load takes less than 200 KB, and what has a hash in its name is kept for good', async () => {
+  test('the first load takes less than 200 KB, and files with a hash in their name are cached forever', async () => {
     const page = String((await load('/app/')).bytes);
     const scripts = [...page.matchAll(/"(\/app\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
     let bytes = 0;
@@ -98,7 +98,7 @@ describe('its pages', () => {
       expect(plain.headers['cache-control']).toBe('public, max-age=31536000, immutable');
       if (small.headers['content-encoding']) expect(gunzipSync(small.bytes)).toEqual(plain.bytes);
       bytes += small.bytes.length;
-      // Chunks that are imported at once; those loaded later are imported by a call.
+      // Chunks that are imported at once; chunks that are loaded later are imported by a call.
       for (const [, name] of String(plain.bytes).matchAll(/(?:from|import)"\.\/([\w-]+\.js)"/g))
         await follow(`/app/assets/${name}`);
     };
@@ -107,7 +107,7 @@ describe('its pages', () => {
     expect(bytes).toBeLessThan(200_000);
   });
 
-  test('encodings are told apart, and what the browser has is not sent again', async () => {
+  test('each encoding has its own ETag, and a cached file is not sent again', async () => {
     const [plain, brotli] = [await load('/app'), await load('/app', { 'accept-encoding': 'gzip, br' })];
     expect(brotli.headers['content-encoding']).toBe('br');
     expect(brotli.headers.vary).toBe('Accept-Encoding');
@@ -125,26 +125,26 @@ describe('its pages', () => {
     ['br;q=0.0, gzip;q=0', undefined],
     ['', undefined],
     ['identity', undefined],
-  ])('of "%s" %s is taken', (accepted, wanted) => {
+  ])('Accept-Encoding "%s" gives %s', (accepted, wanted) => {
     expect(chosenEncoding(accepted, ['br', 'gzip'])).toBe(wanted);
   });
 
-  test('what is not there is not there, and other verbs are refused', async () => {
+  test('unknown paths give a 404, and other methods are refused', async () => {
     expect((await load('/app/nothing.js')).status).toBe(404);
     expect((await load('/app/../dist/main.js')).status).toBe(404);
     expect((await load('/app', {}, 'POST')).status).toBe(405);
   });
 });
 
-describe('signing in with one click', () => {
-  test('is for browsers of this machine that call it by its own name', async () => {
+describe('sign-in with one click', () => {
+  test('sign-in with one click works only from this machine, with its own host name and the right key', async () => {
     const key = { authorization: 'Bearer one-time-key' };
     const ask = (headers: Record<string, string>) => load('/app/demo', headers, 'POST');
     expect((await ask(key)).status).toBe(404);
     writeFileSync(demo, JSON.stringify({ users: { alice: { username: 'alice', token: 'secret', id: 1 } } }));
     expect((await ask(key)).status).toBe(404);
     writeFileSync(demoKeyPath(demo), 'one-time-key');
-    // None of these is answered, nor uses the key up.
+    // None of these requests succeeds or consumes the key.
     for (const more of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.1' }])
       expect((await ask({ ...key, ...more })).status).toBe(404);
     for (const wrong of ['', 'Bearer ', 'Bearer one-time-kex', 'Bearer one-time-key2'])
@@ -159,7 +159,7 @@ describe('signing in with one click', () => {
     expect((await ask(key)).status).toBe(404);
   });
 
-  test('works once, whichever fronts are asked at the same time', async () => {
+  test('a one-time key works once, even when several fronts get it at the same time', async () => {
     writeFileSync(demo, JSON.stringify({ users: {} }));
     for (let round = 0; round < 5; round++) {
       writeFileSync(demoKeyPath(demo), `key-${round}`);
@@ -171,8 +171,8 @@ describe('signing in with one click', () => {
   });
 });
 
-describe('how far one has read', () => {
-  test('counts what others wrote since, and only moves on', async () => {
+describe('the read position of a chat', () => {
+  test('the unread count covers messages of others, and the read position only moves forward', async () => {
     const group = await service.newGroup(alice, 'Team', [bob]);
     const write = (user: TestUser, text: string) =>
       me(user, 'POST', `/api/chats/${group}/messages`, { text });
@@ -187,7 +187,7 @@ describe('how far one has read', () => {
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: third.message_id });
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: first.message_id });
     expect(await unread(bob)).toBeUndefined();
-    // Beyond the newest is the newest: what comes next is not read by that.
+    // A position beyond the newest message is set to the newest, so that later messages count as unread.
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: third.message_id + 1_000 });
     await write(alice, 'four');
     expect((await me(bob, 'GET', `/api/chats/${group}`)).unread_count).toBe(1);
@@ -213,7 +213,7 @@ test('a username leads to a bot, a person or a public chat', async () => {
   expect((await find('nobody_at_all')).body.ok).toBe(false);
 });
 
-test('one stream shows the reactions of many posts, and who reacted has a name', async () => {
+test('one stream reports the reactions on many posts, and names who reacted', async () => {
   const { id } = await me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Wall' });
   for (const text of ['a', 'b']) await me(alice, 'POST', `/api/chats/${id}/messages`, { text });
   const { items: posts }: { items: Array<{ id: number }> } = await me(alice, 'GET', `/api/chats/${id}/posts`);
@@ -245,7 +245,7 @@ test('one stream shows the reactions of many posts, and who reacted has a name',
   expect(await refused(Array.from({ length: 41 }, (_, i) => i + 1).join(','))).toMatch(/must be ids of/);
 });
 
-test('whoever may post in a channel is told so', async () => {
+test('a chat says whether the caller may post in the channel', async () => {
   const { id } = await me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Paper' });
   await me(bob, 'POST', `/api/chats/${id}/join`);
   expect((await me(alice, 'GET', `/api/chats/${id}`)).can_post).toBe(true);

@@ -1,4 +1,4 @@
-/** The history of a chat as the application loads it: without a gap, also where messages are so large that pages are short. */
+/** The application loads the history of a chat without a gap, also where messages are so large that pages are short. */
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
@@ -15,7 +15,7 @@ interface History {
   loadNewer(): Promise<void>;
   show(id: number): Promise<boolean>;
 }
-// The application is checked with the types of a browser, which tests do not have.
+// The application is compiled with the types of a browser, which tests do not have.
 const client = '../../src/web/client';
 const { History }: { History: new (chat: number) => History } = await import(`${client}/model/history.ts`);
 const { token }: { token: { set(value: string): void } } = await import(`${client}/session.ts`);
@@ -44,7 +44,7 @@ afterAll(async () => {
 const idsOf = ({ messages }: History) => messages.map(({ message_id }) => message_id);
 const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
 
-test('from the newest message back to the first', async () => {
+test('the history is loaded from the newest message back to the first', async () => {
   const history = new History(group);
   await history.loadNewest();
   expect([history.last, history.atEnd, history.failed]).toEqual([count, true, '']);
@@ -55,7 +55,7 @@ test('from the newest message back to the first', async () => {
   expect(idsOf(history)).toEqual(range(1, count));
 });
 
-test('from a message in the middle on to the newest', async () => {
+test('the history is loaded from a message in the middle up to the newest', async () => {
   const history = new History(group);
   expect(await history.show(40)).toBe(true);
   expect(idsOf(history)).toEqual(range(history.first, history.last));

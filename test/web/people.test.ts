@@ -1,4 +1,4 @@
-/** What people do besides writing: they send messages on, and have a language of their own (behaviour §6, §11). */
+/** People forward messages and have a language of their own (behaviour §6, §11). */
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -18,11 +18,11 @@ onSharedService(async (running) => {
 const me = (user: TestUser, verb: string, path: string, body?: unknown) =>
   resultOf(service.app(user, verb, path, body));
 
-describe('people forward what they read', () => {
+describe('people forward messages', () => {
   const forward = (who: TestUser, to: number, from: number, message_ids: readonly number[], front = 0) =>
     service.app(who, 'POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids }, front);
 
-  test('to another chat of theirs, told where it was first written; what is missing is left out', async () => {
+  test('a person forwards messages to their other chats with the origin shown; missing messages are left out', async () => {
     const [from, to, channel] = await Promise.all([
       service.newGroup(alice, 'From', [bob, bot]),
       service.newGroup(alice, 'To', [bot]),
@@ -54,7 +54,7 @@ describe('people forward what they read', () => {
     expect(direct.reply_markup).toBeUndefined();
     await resultOf(forward(alice, to, channel, [posted.message_id]));
     expect((await last(1))[0].forward_origin).toMatchObject({ type: 'channel', chat: { id: channel } });
-    // What is forwarded again goes on telling of its own origin, and the bot of a direct chat hears of it.
+    // A message that is forwarded again keeps its first origin, and the bot of a direct chat gets it as an update.
     await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
     await resultOf(forward(alice, bot.id, to, [first.message_id]));
     const heard = await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
@@ -65,7 +65,7 @@ describe('people forward what they read', () => {
     });
   });
 
-  test('but nothing that is protected, of a chat they are not in, or into one where they may not write', async () => {
+  test('nobody can forward protected messages, from chats they are not in, or to chats where they may not write', async () => {
     const [group, channel] = await Promise.all([
       service.newGroup(alice, 'Ours', [bot]),
       me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Read' }).then(({ id }) => id as number),
@@ -88,7 +88,7 @@ describe('people forward what they read', () => {
     for (const [who, to, from, ids, why] of refusals)
       expect((await forward(who, to, from, ids)).body.description, why).toContain(why);
     expect(await me(alice, 'GET', `/api/chats/${channel}/messages`)).toEqual({ items: [] });
-    // Sent again under its key, it is there once.
+    // A repeated call with the same key forwards the message once.
     const repeated = () =>
       request(`${service.fronts[0].url}/api/chats/${channel}/forward`, {
         method: 'POST',
@@ -103,7 +103,7 @@ describe('people forward what they read', () => {
     expect((await me(alice, 'GET', `/api/chats/${channel}/messages`)).items).toHaveLength(1);
   });
 
-  test('without the place of a token, which its owner is shown by the management bot alone', async () => {
+  test('a placeholder replaces a token, which only the management bot shows to the owner', async () => {
     const manager = await me(alice, 'GET', '/api/bots/petrelbot');
     const newest = async () => (await me(alice, 'GET', `/api/chats/${manager.id}/messages?limit=1`)).items[0];
     const answered = async ({ message_id }: { message_id: number }) => {
@@ -114,7 +114,7 @@ describe('people forward what they read', () => {
     };
     const ask = async (text: string) =>
       answered(await me(alice, 'POST', `/api/chats/${manager.id}/messages`, { text }));
-    // Its greeting is no answer to what is asked next.
+    // The greeting of the management bot is not an answer to the next command.
     await answered(await service.openChat(alice, manager));
     const username = 'forwarded_token_bot';
     for (const text of ['/newbot', 'Careless']) await ask(text);
@@ -137,14 +137,14 @@ describe('people forward what they read', () => {
   });
 });
 
-test('a person has a language of their own, which bots are told at once', async () => {
+test('a person has a language of their own, and bots see a change at once', async () => {
   const carol = await service.newUser('carol');
   await service.openChat(carol, bot);
   const hear = async () => {
     await me(carol, 'POST', `/api/chats/${bot.id}/messages`, { text: 'hello' });
     return (await resultOf(service.bot(bot, 'getUpdates', { offset: -1 })))[0].message.from.language_code;
   };
-  // Both fronts have learnt of her.
+  // Both fronts have cached this person.
   for (const front of [0, 1]) await resultOf(service.app(carol, 'GET', '/api/me', undefined, front));
   expect(await hear()).toBeUndefined();
   const set = (language_code: unknown) => service.app(carol, 'PATCH', '/api/me', { language_code }, 1);

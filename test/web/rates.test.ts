@@ -1,4 +1,4 @@
-/** Rates and latencies of the operators' page, from what processes told. */
+/** Rates and latencies of the operators' page, computed from the reports of processes. */
 import { expect, test } from 'vitest';
 import { quantile, Rating } from '../../src/web/client/ops/rates.js';
 import type { Call, Node, Overview } from '../../src/web/client/ops/types.js';
@@ -30,16 +30,16 @@ test('a quantile lies between the bounds of its bucket', () => {
   expect(quantile(bounds, [0, 0, 0, 7], 0.5)).toBe(100);
 });
 
-test('rates are differences by the time of telling, over all processes, whatever started or ended meanwhile', () => {
+test('rates are differences between reports, over all processes, even if some started or ended meanwhile', () => {
   const rating = new Rating();
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
-  // Told of twice in the same words: no time has passed.
+  // The same report twice: no time has passed.
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
   const a = front('a', 3_000, [call('getMe', 120, [110, 10, 0, 0], 4), call('getUpdates', 2, [0, 0, 0, 2])]);
   const first = rating.add(seen(a, front('b', 3_000, [call('getMe', 9_000, [9_000, 0, 0, 0])])));
   expect(first).toMatchObject({ requests: 13, failed: 2 });
   expect(first?.calls.find((one) => one.call === 'getMe')).toMatchObject({ all: 12, ok: 10, total: 124 });
-  // Long polls wait on purpose.
+  // Long polls wait on purpose and are not part of the latency.
   expect(first?.p99).toBeLessThan(10);
   const b = front('b', 5_000, [call('getMe', 9_030, [9_030, 0, 0, 0])]);
   const second = rating.add(seen(b));
@@ -47,7 +47,7 @@ test('rates are differences by the time of telling, over all processes, whatever
   expect([...(second?.byNode.keys() ?? [])]).toEqual(['b']);
 });
 
-test('what was long ago is out of the mean, and a call that comes out of the rest brings no past', () => {
+test('old reports leave the mean, and a call that is newly listed brings no past counts', () => {
   const rating = new Rating();
   let last = null;
   for (let s = 0; s <= 40; s += 2)

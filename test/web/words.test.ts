@@ -1,4 +1,4 @@
-/** The words of the application: every language has them all in its own, and what the service refuses is told in them. */
+/** The application's texts: every language translates all of them, and the texts for errors match the service's errors. */
 import { expect, test } from 'vitest';
 import { catalogue } from '../../src/errors.js';
 import { reasons } from '../../src/web/client/reasons.js';
@@ -22,7 +22,7 @@ const letters = (text: string) =>
 
 const scripts = {
   en: /^[\p{Script=Latin}]*$/u,
-  // Ukrainian and other letters of the script would be a mistake as well.
+  // Letters of Ukrainian and other languages with the same script would be a mistake as well.
   ru: /^[а-яё]*$/iu,
   uz: /^[a-zʻʼ]*$/iu,
   tg: /^[а-яёғӣқӯҳҷ]*$/iu,
@@ -34,7 +34,7 @@ const scripts = {
 const holes = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([hole]) => hole).sort();
 
 test.each(Object.entries(all))(
-  '%s has every word, in its own script, with the same places to fill',
+  '%s has every text, in its own script, with the same placeholders',
   (code, words) => {
     expect(Object.keys(words)).toEqual(keys);
     for (const key of keys) {
@@ -46,8 +46,8 @@ test.each(Object.entries(all))(
   },
 );
 
-/** Loanwords that two languages share; what is whole sentences is never the same in two. */
-test('no language has the sentences of another', () => {
+/** Two languages may share a loanword, but never a whole sentence. */
+test('no language has a sentence of another', () => {
   const languages = Object.entries(all);
   const alike = languages.flatMap(([one, words], i) =>
     languages.slice(i + 1).flatMap(([other, others]) =>
@@ -60,7 +60,7 @@ test('no language has the sentences of another', () => {
   expect(alike).toEqual([]);
 });
 
-test('what is told in the words of a language is what the service says', () => {
+test("every error that the application translates is one of the service's errors", () => {
   const kind = /^(?:Bad Request|Forbidden|Not Found|Conflict|Too Many Requests): /;
   const said = Object.values(catalogue).map(({ text }) => text.replace(kind, '').replace(/\{\w+\}/g, '{}'));
   for (const text of Object.keys(reasons)) expect(said).toContain(text.replace(/\{\w+\}/g, '{}'));
