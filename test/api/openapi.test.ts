@@ -1,4 +1,4 @@
-/** The OpenAPI document and the registry agree, and the document is one. */
+/** The OpenAPI document is valid and agrees with the registry of methods and endpoints. */
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -56,7 +56,7 @@ const shown = (schema: Schema | undefined): Schema =>
     ? (document.components.schemas[schema.$ref.split('/').at(-1) as string] as Schema)
     : (schema ?? {});
 
-test('it is a valid document of OpenAPI 3.1', async () => {
+test('the document is valid OpenAPI 3.1', async () => {
   const validator = new Validator();
   const outcome = await validator.validate(JSON.parse(JSON.stringify(document)));
   expect(outcome.errors).toBeUndefined();
@@ -64,7 +64,7 @@ test('it is a valid document of OpenAPI 3.1', async () => {
   expect(document.servers).toEqual([{ url: 'https://bots.example' }]);
 });
 
-test('every method stands there once for GET and for POST, every endpoint once, and nothing else', () => {
+test('the document lists every method once for GET and once for POST, every endpoint once, and nothing else', () => {
   const wanted = [
     ...methods.flatMap(({ name }) => [`GET /bot{token}/${name}`, `POST /bot{token}/${name}`]),
     ...endpoints.map(({ verb, path }) => `${verb} ${path}`),
@@ -74,7 +74,7 @@ test('every method stands there once for GET and for POST, every endpoint once, 
   expect(ids).toHaveLength(new Set(ids).size);
 });
 
-test('every reference has its target', () => {
+test('every reference points to an existing part of the document', () => {
   const text = JSON.stringify(document);
   const missing = [...text.matchAll(/"\$ref":"#\/([^"]+)"/g)].filter(([, path = '']) => {
     let at: unknown = document;
@@ -85,7 +85,7 @@ test('every reference has its target', () => {
   expect(text).not.toContain('#/$defs');
 });
 
-test('methods and endpoints without a result: none', () => {
+test('every method and endpoint has a result schema', () => {
   const silent = [
     ...methods.filter(({ result }) => !result).map(({ name }) => name),
     ...endpoints
@@ -96,7 +96,7 @@ test('methods and endpoints without a result: none', () => {
 });
 
 describe.each(operations)('%s', (name, given) => {
-  test('says what each parameter is', () => {
+  test('describes each parameter', () => {
     const body = shown(given.requestBody?.content['application/json']?.schema);
     const silent = [
       ...given.parameters
@@ -136,7 +136,7 @@ describe.each(operations)('%s', (name, given) => {
   });
 });
 
-test('what a message needs is required, in the query and in each form of a body', () => {
+test('the required parameters of sendMessage are marked as required in the query and in each form of a body', () => {
   const byQuery = operation('GET /bot{token}/sendMessage');
   expect(byQuery.parameters.filter(({ required }) => required).map(({ name }) => name)).toEqual([
     'chat_id',
@@ -155,15 +155,18 @@ test('what a message needs is required, in the query and in each form of a body'
   expect(result).toEqual({ $ref: '#/components/schemas/Message' });
 });
 
-test.each([...methods])('what $name refuses without is required', ({ name, params }) => {
-  const outcome = (params ?? z.object({})).safeParse({});
-  const missing = outcome.success ? [] : outcome.error.issues.map(({ path }) => String(path[0]));
-  const byQuery = operation(`GET /bot{token}/${name}`);
-  const required = byQuery.parameters.filter((each) => each.required).map((each) => each.name);
-  expect(required).toEqual(expect.arrayContaining(missing));
-});
+test.each([...methods])(
+  'every parameter that $name cannot do without is marked as required',
+  ({ name, params }) => {
+    const outcome = (params ?? z.object({})).safeParse({});
+    const missing = outcome.success ? [] : outcome.error.issues.map(({ path }) => String(path[0]));
+    const byQuery = operation(`GET /bot{token}/${name}`);
+    const required = byQuery.parameters.filter((each) => each.required).map((each) => each.name);
+    expect(required).toEqual(expect.arrayContaining(missing));
+  },
+);
 
-test('who may call', () => {
+test('operations name the kind of token they need', () => {
   expect(operation('POST /bot{token}/sendMessage').security).toEqual([]);
   expect(operation('GET /api/me').security).toEqual([{ person: [] }]);
   expect(operation('POST /api/admin/users').security).toEqual([{ operator: [] }]);

@@ -1,4 +1,4 @@
-/** What operators see of the whole installation, and dead letters that they have delivered again. */
+/** What operators see of the whole installation, and the dead letters they replay. */
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
@@ -21,7 +21,7 @@ let books: Books;
 let owner: TestUser;
 let bot: TestBot;
 let status = 200;
-/** Less than a process that ended without a word is told of. */
+/** Shorter than the time for which a process that crashed is still listed. */
 const patiently = { timeout: 20_000 };
 type Shown = ReturnType<typeof overview.parse>;
 
@@ -50,7 +50,7 @@ const hook = () => {
 const letters = async (query = '') => resultOf(admin('GET', `bots/${bot.id}/dead_letters${query}`));
 const ofBot = async () => (await itemsOf(admin('GET', `bots?bot=${bot.username}`)))[0];
 
-/** Updates that nobody took for a day. */
+/** Creates dead letters: updates that nobody received for a day. Returns their ids. */
 async function die(...texts: string[]): Promise<number[]> {
   await resultOf(service.bot(bot, 'deleteWebhook'));
   for (const text of texts) await say(text);
@@ -65,7 +65,7 @@ test.each([
   ['GET', '/api/admin/bots'],
   ['GET', '/api/admin/bots/1/dead_letters'],
   ['POST', '/api/admin/bots/1/dead_letters/replay'],
-])('%s %s is for operators alone', async (verb, path) => {
+])('%s %s refuses callers who are not operators', async (verb, path) => {
   for (const token of ['', 'wrong', owner.token])
     expect(await service.app({ token }, verb, path)).toMatchObject({
       status: 401,
@@ -73,7 +73,7 @@ test.each([
     });
 });
 
-test('every front tells of all processes, with counters that only grow', async () => {
+test('every front lists all processes, with counters that only grow', async () => {
   await expect
     .poll(async () => (await look()).nodes.map(({ role }) => role), patiently)
     .toEqual(['deliver', 'flush', 'front', 'front']);
@@ -103,7 +103,7 @@ test('every front tells of all processes, with counters that only grow', async (
   await expect.poll(async () => (await look()).findings.filter(({ bad }) => bad), patiently).toEqual([]);
 });
 
-test('a process of another version is told of, one that went long ago and rubbish are cleared away', async () => {
+test('processes of other versions are listed, processes silent for long and invalid entries are removed', async () => {
   const redis = openAnywhere(service.redis);
   const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).nodes();
   const core = { id: 'x', role: 'later', host: 'h', pid: 1, version: '9.0.0', since_ms: 1, state: 'serving' };
@@ -125,7 +125,7 @@ test('a process of another version is told of, one that went long ago and rubbis
   redis.disconnect();
 });
 
-test('bots are ranked by what waits, fails and died, and found by name or id', async () => {
+test('bots are ranked by pending updates, failures and dead letters, and found by username or id', async () => {
   status = 500;
   await hook();
   await say('one');
@@ -152,7 +152,7 @@ test('bots are ranked by what waits, fails and died, and found by name or id', a
   await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
 });
 
-test('dead letters are listed without what people wrote, replayed in a range or all, and the owner is told', async () => {
+test("operators list dead letters without message texts and replay a range or all, and the owner's audit log shows it", async () => {
   status = 200;
   const ids = await die('one', 'two', 'three');
   const page = await letters();
@@ -183,7 +183,7 @@ test('dead letters are listed without what people wrote, replayed in a range or 
   expect(missing).toMatchObject({ status: 404, body: { description: 'Not Found: bot not found' } });
 });
 
-test('a process that leaves in order is gone at once', async () => {
+test('a process that stops cleanly disappears from the list at once', async () => {
   const [, second] = service.fronts;
   const pids = async () => (await look()).nodes.map(({ pid }) => pid);
   const was = second?.pid as number;
@@ -192,7 +192,7 @@ test('a process that leaves in order is gone at once', async () => {
   await expect.poll(pids, patiently).not.toContain(was);
 });
 
-test('the page is served by every front, alone under a policy that lets no other host in', async () => {
+test('every front serves the operator page with a content policy that allows no other host', async () => {
   const load = async (path: string, method: 'GET' | 'POST' = 'GET') => {
     const answer = await request(service.fronts[0].url + path, { method });
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };

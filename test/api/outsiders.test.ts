@@ -1,4 +1,4 @@
-/** What one learns and does from outside of a private channel: nothing, whichever way it is asked for. */
+/** Callers outside a private channel can neither read nor change anything in it, with any method or endpoint. */
 import { expect, test } from 'vitest';
 import {
   type Answer,
@@ -61,7 +61,7 @@ onSharedService(async (running) => {
 
 const told = (answer: Answer) => JSON.stringify(answer.body);
 
-test('a bot that was removed, or never was inside', async () => {
+test('a bot that was removed or never was a member gets no access', async () => {
   const { message_id } = posted;
   const away = { from_chat_id: channel, chat_id: home };
   const edit = { chat_id: channel, message_id };
@@ -112,7 +112,7 @@ test('a bot that was removed, or never was inside', async () => {
           expect.stringContaining('post not found'),
         ]);
       }
-    // A reply is to a message of the same chat alone.
+    // A reply needs a message of the same chat.
     const reply = await service.bot(bot, 'sendMessage', {
       ...{ chat_id: home, text: 'x', reply_to_message_id: message_id + 500 },
     });
@@ -121,7 +121,7 @@ test('a bot that was removed, or never was inside', async () => {
   expect((await resultOf(service.bot(inside, 'getPost', { post_id: post.id }))).text).toBe(secret);
 });
 
-test('a person who was removed, or never was inside', async () => {
+test('a person who was removed or never was a member gets no access', async () => {
   for (const person of [left, stranger]) {
     for (const name of [post.id, post.external_id]) {
       for (const [verb, path, body] of [

@@ -1,4 +1,4 @@
-/** Bots that end, and what operators do with bots, people and usernames (behaviour §11, §14). */
+/** Deletion of bots, and what operators do with bots, people and usernames (behaviour §11, §14). */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -62,7 +62,7 @@ const hook = () =>
       drop_pending_updates: true,
     }),
   );
-/** Waits in a poll that nothing but the test ends. */
+/** Opens a long poll that does not time out during the test. */
 async function openPoll(front: number) {
   await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }, front));
   const [last] = await resultOf(service.bot(bot, 'getUpdates', {}, front));
@@ -70,13 +70,13 @@ async function openPoll(front: number) {
   const poll = service.bot(bot, 'getUpdates', { offset, timeout: 50 }, front);
   const redis = openAnywhere(service.redis);
   const state = makeKeys(Number(service.env.PARTITIONS ?? 64)).queueState(bot.id);
-  // Its first look has confirmed what was there.
+  // The state of the queue shows that the poll has begun and has confirmed earlier updates.
   await expect.poll(() => redis.hget(state, 'bytes'), { timeout: 5_000 }).toBe('0');
   redis.disconnect();
   return { poll };
 }
 
-describe('a token that is no more', () => {
+describe('a revoked token', () => {
   test.each([
     ['deleted', () => own('DELETE')],
     ['suspended', () => service.app(operator, 'POST', `/api/admin/bots/${bot.id}/suspension`)],
@@ -87,7 +87,7 @@ describe('a token that is no more', () => {
     expect(await poll).toMatchObject(refusal(401, 'Unauthorized'));
   });
 
-  test('does not end the poll of a bot that was given another name', async () => {
+  test('a new name of the bot does not end its open poll', async () => {
     const { poll } = await openPoll(1);
     await resultOf(service.bot(bot, 'setMyName', { name: 'Other' }));
     await resultOf(say('heard'));
@@ -97,8 +97,8 @@ describe('a token that is no more', () => {
   });
 });
 
-describe('a bot that was deleted', () => {
-  test('is nobody on any node, while its messages stay', async () => {
+describe('a deleted bot', () => {
+  test('is unknown on every node, and its messages stay', async () => {
     const group = await service.newGroup(owner, 'g', [bot]);
     await resultOf(service.bot(bot, 'sendMessage', { chat_id: ann.id, text: 'stays' }));
     await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, text: 'stays too' }));
@@ -130,11 +130,11 @@ describe('a bot that was deleted', () => {
     expect(chat.username).toBeUndefined();
     const members = (await resultOf(service.app(owner, 'GET', `/api/chats/${group}/members`))).items;
     expect(members.map(({ user }: { user: { id: number } }) => user.id)).toEqual([owner.id]);
-    // What is written in its former groups goes on without it.
+    // Its former groups still accept messages.
     await resultOf(service.app(owner, 'POST', `/api/chats/${group}/messages`, { text: 'alone' }));
   });
 
-  test('is sent nothing any more, and leaves nothing that waits', async () => {
+  test('gets no more deliveries, and its pending updates are removed', async () => {
     await hook();
     await resultOf(say('before'));
     await expect.poll(() => received, { timeout: 8_000 }).toEqual(['before']);
@@ -149,7 +149,7 @@ describe('a bot that was deleted', () => {
     expect(received).toEqual(['before']);
   });
 
-  test('leaves its username to nobody for a time, and refuses who is not its owner', async () => {
+  test('can be deleted only by its owner, and its username stays taken for a while', async () => {
     expect(await own('DELETE', '', ann)).toMatchObject(refusal(403, 'Forbidden: not the owner of the bot'));
     await resultOf(own('DELETE'));
     const again = await service.app(ann, 'POST', '/api/me/bots', { username: bot.username, name: 'Again' });
@@ -161,7 +161,7 @@ describe('a suspended bot', () => {
   const suspend = (verb: 'POST' | 'DELETE', id = bot.id) =>
     service.app(operator, verb, `/api/admin/bots/${id}/suspension`);
 
-  test('is refused on every node, is sent nothing, loses nothing and goes on with its token', async () => {
+  test('is refused on every node and gets no deliveries, and continues with all updates when it is unsuspended', async () => {
     await hook();
     await resultOf(say('one'));
     await expect.poll(() => received, { timeout: 8_000 }).toEqual(['one']);
@@ -181,14 +181,14 @@ describe('a suspended bot', () => {
     expect((await events()).slice(0, 2)).toEqual(['unsuspended', 'suspended']);
   });
 
-  test('must be there, and the caller an operator', async () => {
+  test('can be suspended only if it exists, and only by an operator', async () => {
     expect(await suspend('POST', 999_999)).toMatchObject(refusal(404, 'Not Found: bot not found'));
     const path = `/api/admin/bots/${bot.id}/suspension`;
     expect(await service.app(owner, 'POST', path)).toMatchObject(refusal(401, 'Unauthorized'));
   });
 });
 
-test('a suspended person is refused on every node and gets no bot, while their bots go on', async () => {
+test('a suspended person is refused on every node and cannot receive bots, but the bots of the person keep working', async () => {
   const path = `/api/admin/users/${owner.id}/suspension`;
   const me = (front: number) => service.app(owner, 'GET', '/api/me', undefined, front);
   for (const front of [0, 1]) expect((await me(front)).status).toBe(200);
@@ -207,7 +207,7 @@ test('a suspended person is refused on every node and gets no bot, while their b
   );
 });
 
-test('operators suspend from the command line, by id and by username', async () => {
+test('operators suspend bots and people from the command line, by id or username', async () => {
   const env = { ...service.env, PATH: process.env.PATH };
   const petrel = async (...args: string[]) =>
     (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout;
@@ -229,7 +229,7 @@ test('operators suspend from the command line, by id and by username', async () 
   expect((await service.app(owner, 'GET', '/api/me')).status).toBe(401);
 }, 60_000);
 
-test('a reserved username is taken for everybody, until it is released', async () => {
+test('nobody can take a reserved username until an operator releases it', async () => {
   const names = '/api/admin/reserved_usernames';
   const username = `Kept_${bot.id}_bot`;
   const reserve = (name: string) => service.app(operator, 'POST', names, { username: name });
@@ -250,7 +250,7 @@ test('a reserved username is taken for everybody, until it is released', async (
   expect((await create()).status).toBe(200);
 });
 
-test('what waits for a bot is told by bot, to operators alone', async () => {
+test('operators, and nobody else, see the update counts of each bot', async () => {
   const path = `/api/admin/bots/${bot.id}/figures`;
   await resultOf(service.app(ann, 'POST', `/api/chats/${bot.id}/messages`, { text: 'waits' }));
   const told = await resultOf(service.app(operator, 'GET', path));

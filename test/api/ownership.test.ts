@@ -1,4 +1,4 @@
-/** Who owns a bot: transfer, what the former owner can still do, and what the audit log tells (interface §3, §5.7). */
+/** Transfer of bots: what the new and the former owner can do, and what the audit log shows (interface §3, §5.7). */
 import { request } from 'undici';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/server/endpoints.gen.js';
@@ -36,13 +36,13 @@ const refusal = (status: number, description: string) => ({
   body: { ok: false, error_code: status, description },
 });
 
-/** Parameters that every endpoint of an owner takes, so that nothing but ownership is left to refuse. */
+/** Parameters that satisfy every owner endpoint, so that a call can be refused only because of the caller. */
 const suitable = () => ({
   ...{ username: heir.username, confirm: true, policy: 'all', usernames: [], dead_letters: true },
 });
 
-describe('a bot that was transferred', () => {
-  test('answers to the recipient alone, on every endpoint of owners and on every node', async () => {
+describe('a transferred bot', () => {
+  test('accepts only the recipient as owner, on every owner endpoint and every node', async () => {
     const known = (await resultOf(service.bot(bot, 'getMe', {}, 1))).id;
     expect(known).toBe(bot.id);
     expect(await hand()).toBe(true);
@@ -58,7 +58,7 @@ describe('a bot that was transferred', () => {
           ...[verb, pattern, 'Forbidden: not the owner of the bot', 403],
         ]);
       }
-      // The same call gets as far as the bot: nothing else refuses it.
+      // The same call for an unknown bot gets 404, so the refusal above was because of the caller.
       const unknown = await call(999_999_999, 0);
       expect([verb, pattern, unknown.status]).toEqual([verb, pattern, 404]);
     }
@@ -69,7 +69,7 @@ describe('a bot that was transferred', () => {
     }
   });
 
-  test('has a new token, which the recipient is shown', async () => {
+  test('has a new token, which the recipient can read', async () => {
     await hand();
     const { token } = await resultOf(service.app(heir, 'GET', path('/token')));
     expect(token).not.toBe(bot.token);
@@ -78,7 +78,7 @@ describe('a bot that was transferred', () => {
     }
   });
 
-  test('keeps its webhook, its texts, what waits for it and who may write; its signing secret is another', async () => {
+  test('keeps its webhook, texts, pending updates and write access, and gets a new signing secret', async () => {
     await resultOf(
       service.app(owner, 'PATCH', path(), { name: { '': 'New name' }, description: { '': 'Said' } }),
     );
@@ -101,7 +101,7 @@ describe('a bot that was transferred', () => {
     const now = await resultOf(service.app(heir, 'GET', path('/webhook/secret')));
     expect(now.secret).not.toBe(secret.secret);
     expect(now.previous_valid_until).toBeGreaterThan(Date.now() / 1_000);
-    // "The owner" is the new one, on every node.
+    // The policy "owner" applies to the new owner, on every node.
     const says = (by: TestUser, front: number) =>
       service.app(by, 'POST', `/api/chats/${bot.id}/messages`, { text: 'hi' }, front);
     for (const front of [0, 1]) {
@@ -111,7 +111,7 @@ describe('a bot that was transferred', () => {
     for (const front of [0, 1]) expect((await says(heir, front)).status).toBe(200);
   });
 
-  test('shows its new owner nothing of what the former one did', async () => {
+  test('hides the audit entries of the former owner from the new owner', async () => {
     await resultOf(service.app(owner, 'GET', path('/token')));
     expect(await events(owner)).toEqual(['token_shown', 'created']);
     await hand();
@@ -127,7 +127,7 @@ describe('a bot that was transferred', () => {
   });
 });
 
-test('attempts to deliver that were made for the former owner are not for who got the bot later', async () => {
+test('the new owner can neither see nor replay deliveries that were attempted before the transfer', async () => {
   const books = await keepBooks();
   await service.openChat(owner, bot);
   const { url, certificate } = books;
@@ -157,7 +157,7 @@ describe('a transfer is refused', () => {
     expect(await events(owner)).toEqual(['created']);
   };
 
-  test('unless it is confirmed', async () => {
+  test('if it is not confirmed', async () => {
     const { username } = heir;
     await refused({ username }, 400, 'Bad Request: parameter "confirm" is required');
     for (const confirm of [false, 'false', 0])
@@ -165,7 +165,7 @@ describe('a transfer is refused', () => {
     await refused({ username, confirm: 'yes' }, 400, 'Bad Request: parameter "confirm" must be a boolean');
   });
 
-  test('to nobody, to a bot, to a chat and to oneself', async () => {
+  test('if the recipient does not exist, is a bot, a chat or the owner', async () => {
     const to = (username: unknown) => ({ username, confirm: true });
     const channel = { type: 'channel', title: 'c', username: `channel_${bot.id}` };
     await resultOf(service.app(owner, 'POST', '/api/chats', channel));
@@ -177,20 +177,20 @@ describe('a transfer is refused', () => {
     await refused(to(`@${owner.username}`), 400, 'Bad Request: the bot is yours already');
   });
 
-  test('by who is not its owner, whatever is asked for', async () => {
+  test('if the caller is not the owner, whoever the recipient is', async () => {
     for (const username of [heir.username, owner.username, 'no_body_here'])
       await refused({ username, confirm: true }, 403, 'Forbidden: not the owner of the bot', heir);
   });
 });
 
-test('a username may be written with @ and in any case', async () => {
+test("the recipient's username may have a leading @ and any case", async () => {
   expect(await resultOf(transfer(owner, { username: `@${heir.username.toUpperCase()}`, confirm: 1 }))).toBe(
     true,
   );
   expect(await listed(heir)).toContain(bot.id);
 });
 
-test('a transfer under an idempotency key answers the former owner as before', async () => {
+test('a repeated transfer under the same idempotency key still answers the former owner', async () => {
   const send = async (front: number, username: string) => {
     const { statusCode, body } = await request(`${service.fronts[front]?.url}${path('/transfer')}`, {
       method: 'POST',
@@ -210,7 +210,7 @@ test('a transfer under an idempotency key answers the former owner as before', a
   expect(await events(heir)).toEqual(['token_shown', 'transferred']);
 });
 
-test('the audit log tells what was done, by whom, a page at a time', async () => {
+test('the audit log shows events with their actors, in pages', async () => {
   await resultOf(service.app(owner, 'GET', path('/token')));
   await resultOf(service.bot(bot, 'setMyName', { name: 'By the bot' }));
   await resultOf(service.app(owner, 'PATCH', path(), { short_description: { ru: 'x' } }));

@@ -1,4 +1,4 @@
-/** Lists of people's chats page by page (behaviour §11). */
+/** Pages of members and messages of a chat (behaviour §11). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -18,7 +18,7 @@ onSharedService(async (running) => {
 
 const get = (path: string, who = owner) => service.app(who, 'GET', `/api/chats/${group}/${path}`);
 
-test('members: every one once, in the order of ids, whatever the size of a page', async () => {
+test('the pages of members show each member once, ordered by id, for every page size', async () => {
   const joined = await Promise.all(['a', 'b', 'c', 'd'].map((name) => service.newUser(`member_${name}`)));
   for (const { id } of joined)
     await resultOf(service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, { status: 'member' }));
@@ -51,7 +51,7 @@ test('members: every one once, in the order of ids, whatever the size of a page'
   }
 });
 
-test('rights without a status are refused rather than taken from an administrator', async () => {
+test('rights without a status are refused, and the administrator keeps the current rights', async () => {
   const path = `/api/chats/${group}/members/${bot.id}`;
   const rights = { can_pin_messages: true };
   await resultOf(service.app(owner, 'PUT', path, { status: 'administrator', rights }));
@@ -67,7 +67,7 @@ test('rights without a status are refused rather than taken from an administrato
   });
 });
 
-test('messages: newest first, below `before`, 1 to 100 of them and 50 if not said', async () => {
+test('messages come newest first and older than `before`; a page has 1 to 100 of them, 50 by default', async () => {
   const sent: number[] = [];
   for (let n = 0; n < limits.page_size_default + 2; n++) {
     const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, text: `${n}` }));
@@ -82,7 +82,7 @@ test('messages: newest first, below `before`, 1 to 100 of them and 50 if not sai
   expect(await ids('before=1')).toEqual([]);
 });
 
-test('who is not in the chat reads neither', async () => {
+test('only members of the chat can read its members and messages', async () => {
   const eve = await service.newUser('eve');
   for (const path of ['members', 'messages']) {
     const refused = await get(path, eve);

@@ -1,4 +1,4 @@
-/** Parameters from query and body, in the forms and with the flaws that clients send. */
+/** Parameters from query and body, in the forms and with the errors that clients send. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
@@ -26,14 +26,14 @@ const form = 'application/x-www-form-urlencoded';
 const plain = (params: ParsedParams) => ({ ...params.values });
 
 describe('query and url-encoded form', () => {
-  test('decodes escapes and plus signs, and keeps the last of a name', () => {
+  test('decodes escapes and plus signs, and keeps the last value of a repeated name', () => {
     const text = 'a=1&text=%D0%BF%D1%80+%2B%26&empty=&bare&a=2&&%61b=x=y';
     const expected = { a: '2', text: 'пр +&', empty: '', bare: '', ab: 'x=y' };
     expect(plain(parse('', '', text))).toEqual(expected);
     expect(plain(parse(`${form}; charset=utf-8`, text))).toEqual(expected);
   });
 
-  test('keeps a percent sign that begins no escape', () => {
+  test('keeps a percent sign that does not begin an escape', () => {
     expect(plain(parse('', '', 'a=100%&b=%zz%41&c=%d0%bf%'))).toEqual({ a: '100%', b: '%zzA', c: 'п%' });
   });
 
@@ -44,16 +44,16 @@ describe('query and url-encoded form', () => {
     },
   );
 
-  test('refuses a form whose bytes are no UTF-8', () => {
+  test('refuses a form that is not UTF-8', () => {
     expect(refusal(() => parse(form, Buffer.from('a=\xff', 'latin1')))).toBe('bad_unicode');
   });
 
-  test('the body wins over the query', () => {
+  test('parameters of the body override those of the query', () => {
     expect(plain(parse(json, '{"a":1}', 'a=2&b=3'))).toEqual({ a: 1, b: '3' });
     expect(plain(parse(form, 'a=1', 'a=2&b=3'))).toEqual({ a: '1', b: '3' });
   });
 
-  test('any text survives URLSearchParams', () => {
+  test('any text encoded by URLSearchParams is decoded unchanged', () => {
     const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0'));
     fc.assert(
       fc.property(text, (value) => {
@@ -65,7 +65,7 @@ describe('query and url-encoded form', () => {
 });
 
 describe('JSON', () => {
-  test('passes values on as they are', () => {
+  test('returns JSON values unchanged', () => {
     const body = { a: 1, b: [true, null, { c: 'д😀' }], ключ: 'x' };
     expect(plain(parse('Application/JSON; charset=utf-8', JSON.stringify(body)))).toEqual(body);
   });
@@ -80,16 +80,16 @@ describe('JSON', () => {
     '{"\\ud83d":1}',
     '{"a":"\\u0000"}',
     '{"a":{"b\\u0000":1}}',
-  ])('refuses %j as text', (body) => {
+  ])('refuses %j because it contains text that is not valid Unicode', (body) => {
     expect(refusal(() => parse(json, body))).toBe('bad_unicode');
   });
 
-  test('accepts a whole pair of escapes, and bytes only if they are UTF-8', () => {
+  test('accepts an escaped surrogate pair, and refuses bytes that are not UTF-8', () => {
     expect(plain(parse(json, '{"a":"\\ud83d\\ude00"}'))).toEqual({ a: '😀' });
     expect(refusal(() => parse(json, Buffer.from('{"a":"\xff"}', 'latin1')))).toBe('bad_unicode');
   });
 
-  test('bounds the nesting at 64 levels', () => {
+  test('accepts at most 64 levels of nesting', () => {
     const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
     expect(refusal(() => parse(json, nested(64)))).toBe('accepted');
     expect(refusal(() => parse(json, nested(65)))).toBe('bad_json');
@@ -98,7 +98,7 @@ describe('JSON', () => {
     expect(refusal(() => parseJson('['.repeat(65) + ']'.repeat(65)))).toBe('bad_json');
   });
 
-  test('names of the prototype are names like others', () => {
+  test('names of prototype properties are treated like other names', () => {
     const { values } = parse(json, '{"__proto__":{"polluted":1},"constructor":2}', '__proto__=x&toString=y');
     expect(Object.getPrototypeOf(values)).toBeNull();
     expect(Object.keys(values).sort()).toEqual(['__proto__', 'constructor', 'toString']);
@@ -107,7 +107,7 @@ describe('JSON', () => {
   });
 });
 
-describe('the number of parameters', () => {
+describe('the limit of parameters and values', () => {
   const pairs = (count: number) => Array.from({ length: count }, (_, i) => `a${i}=1`);
   const members = (count: number) => Array.from({ length: count }, (_, i) => `"a${i}":1`);
   test.each([
@@ -115,16 +115,16 @@ describe('the number of parameters', () => {
     ['a form', (n: number) => parse(form, pairs(n).join('&'))],
     ['a form that repeats a name', (n: number) => parse(form, 'a=1&'.repeat(n))],
     ['JSON', (n: number) => parse(json, `{${members(n).join()}}`)],
-  ])('of %s is bounded', (_, read) => {
+  ])('applies to %s', (_, read) => {
     expect(refusal(() => read(limits.parameters_max))).toBe('accepted');
     expect(refusal(() => read(limits.parameters_max + 1))).toBe('too_many_parameters');
   });
 
-  test('leaves empty pairs out', () => {
+  test('does not count empty pairs', () => {
     expect(plain(parse(form, `${'&'.repeat(5_000)}a=1`))).toEqual({ a: '1' });
   });
 
-  test('of values in one JSON text is bounded', () => {
+  test('applies to the values in one JSON text', () => {
     const list = (count: number) => `{"a":[${'1,'.repeat(count - 1)}1]}`;
     const text = `{"a":"${',['.repeat(limits.json_text_values_max)}\\",,"}`;
     expect(refusal(() => parse(json, list(limits.json_text_values_max - 2)))).toBe('accepted');
@@ -132,7 +132,7 @@ describe('the number of parameters', () => {
     expect(refusal(() => parse(json, text))).toBe('accepted');
   });
 
-  test('counts no value in a string, whatever is escaped in it', () => {
+  test('does not count commas and brackets inside strings, whatever is escaped there', () => {
     const most = limits.json_text_values_max;
     for (const inside of ['\\"', '\\\\', '\\\\\\"', '[', '\\",[']) {
       const text = `{"a":"${`${inside},`.repeat(2 * most)}","b":[1,2]}`;
@@ -145,7 +145,7 @@ describe('the number of parameters', () => {
   });
 });
 
-test('a multipart body may hold texts like its boundary, but not very many', () => {
+test('a multipart body may contain a limited number of texts that resemble its boundary', () => {
   const most = limits.multipart_near_boundaries_max;
   const body = (count: number) =>
     `--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n${'\r\n--bx'.repeat(count)}\r\n--b--`;
@@ -154,7 +154,7 @@ test('a multipart body may hold texts like its boundary, but not very many', () 
 });
 
 test.each(['', 'text/plain', 'application/octet-stream'])(
-  'a body of type %j is taken for what it looks like',
+  'a body of type %j is parsed as JSON or as a form, depending on its first character',
   (type) => {
     expect(plain(parse(type, ' \n{"a":1}'))).toEqual({ a: 1 });
     expect(plain(parse(type, 'a=1&b=2'))).toEqual({ a: '1', b: '2' });
@@ -169,7 +169,7 @@ describe('multipart', () => {
   const files = (params: ParsedParams) =>
     [...params.files].map(([name, file]) => [name, file.filename, file.contentType, file.bytes.toString()]);
 
-  test('part heads in lower case without blanks, and a bare raw file name', () => {
+  test('accepts lower-case part headers without blanks, and an unquoted raw file name', () => {
     const boundary = '----------k7v';
     const body = [
       `--${boundary}\r\ncontent-disposition:form-data;name="chat_id"\r\n\r\n42\r\n`,
@@ -184,7 +184,7 @@ describe('multipart', () => {
     ]);
   });
 
-  test('a file without a type, a last delimiter without line break, a preamble, an extra field', () => {
+  test('accepts a file without a type, a last delimiter without a line break, a preamble, and an extra field', () => {
     const body = `hi\r\n${part('Content-Disposition: form-data; name="method"', 'sendPhoto')}${part(
       'Content-Disposition: form-data; name="photo"; filename="C:\\\\fake\\\\a;b\\".jpg"',
       'BYTES',
@@ -194,7 +194,7 @@ describe('multipart', () => {
     expect(files(params)).toEqual([['photo', 'a;b".jpg', 'text/plain', 'BYTES']]);
   });
 
-  test('what FormData of the platform writes', async () => {
+  test('accepts a body encoded by FormData', async () => {
     const data = new FormData();
     data.append('text', 'é "q"\r\nz');
     data.append('__proto__', 'p');
@@ -212,7 +212,7 @@ describe('multipart', () => {
     });
   });
 
-  test('an encoded file name alone, and a declared file without a name', () => {
+  test('accepts an encoded file name without a plain one, and a file without a name', () => {
     const body = `${part(`Content-Disposition: form-data; name="a"; filename*=utf-8''%D1%84.png`, '1')}${part(
       'Content-Disposition: form-data; name="b"\r\nContent-Type: application/octet-stream',
       '2',
@@ -241,7 +241,7 @@ describe('multipart', () => {
     expect(refusal(() => parse(contentType, body))).toBe('bad_request');
   });
 
-  test('refuses text that is no UTF-8, in a field or a head', () => {
+  test('refuses text that is not UTF-8, in a field or a part header', () => {
     const field = Buffer.from(`${part(named, '\xff')}--b1--`, 'latin1');
     const head = Buffer.from(`${part(`${named}; filename="\xff"`, '1')}--b1--`, 'latin1');
     expect(refusal(() => parse(type, field))).toBe('bad_unicode');
@@ -249,7 +249,7 @@ describe('multipart', () => {
     expect(refusal(() => parse(type, `${part(named, 'a\0')}--b1--`))).toBe('bad_unicode');
   });
 
-  test('bounds the number of parts and the size of the text fields, not of a file', () => {
+  test('limits the number of parts and the size of text fields, but not the size of a file', () => {
     const parts = (count: number) => `${part(named, '1').repeat(count)}--b1--`;
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max)))).toBe('accepted');
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max + 1)))).toBe('too_large');
@@ -262,7 +262,7 @@ describe('multipart', () => {
     expect(upload.files.get('a')?.bytes.length).toBe(long.length);
   });
 
-  test('any content survives', () => {
+  test('returns any file content unchanged', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 60 }),

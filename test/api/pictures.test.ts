@@ -1,4 +1,4 @@
-/** Avatars and start pictures over HTTP: whoever owns the bot sets them, whoever is signed in sees them (interface §2). */
+/** Avatars and start pictures over HTTP: the owner sets them, and every signed-in person sees them (interface §2). */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -84,7 +84,7 @@ test.each(kinds)(
       return [mine.body.result, settings.body.result[kind], page.body.result[kind]];
     };
     for (const front of [0, 1]) expect(await shown(front)).toEqual(Array(3).fill(set.body.result));
-    // A chat with the bot shows its face in lists.
+    // Lists of chats show the avatar of the bot.
     const reader = await service.newUser('reader');
     await service.openChat(reader, own);
     const listed = async () => {
@@ -127,7 +127,7 @@ test.each(kinds)(
 );
 
 test.each(kinds)(
-  'interface §2: %s of a bot of somebody else, before the picture is looked at',
+  "interface §2: %s of another person's bot is refused before the picture is checked",
   async (kind) => {
     await put(owner, pathOf(kind), given(kind));
     const before = (await service.app(owner, 'GET', pathOf(kind))).body;
@@ -144,7 +144,7 @@ test.each(kinds)(
   },
 );
 
-test('behaviour §11: what is refused changes nothing, whatever the body says of itself', async () => {
+test('behaviour §11: a refused picture changes nothing, whatever its content type', async () => {
   const path = pathOf('start_picture');
   await put(owner, path, start);
   const before = (await service.app(owner, 'GET', path)).body;
@@ -166,12 +166,12 @@ test('behaviour §11: what is refused changes nothing, whatever the body says of
   }
   expect((await service.app(owner, 'GET', path)).body).toEqual(before);
   expect(await stored()).toEqual(files);
-  // The type that it is sent under makes no difference.
+  // The content type of the request does not matter.
   for (const type of ['application/octet-stream', 'application/json', 'text/plain', 'image/svg+xml'])
     expect((await put(owner, path, start, { 'content-type': type })).status).toBe(200);
 });
 
-test('behaviour §11: up to 10 MiB, on these paths alone', async () => {
+test('behaviour §11: picture endpoints accept up to 10 MiB, other endpoints do not', async () => {
   const padded = (bytes: number) => Buffer.concat([start, Buffer.alloc(bytes - start.length)]);
   const max = limits.picture_bytes_max;
   expect((await put(owner, pathOf('start_picture'), padded(max))).status).toBe(200);
@@ -181,7 +181,7 @@ test('behaviour §11: up to 10 MiB, on these paths alone', async () => {
   expect((await put(owner, elsewhere, padded(limits.body_bytes_max + 1))).body).toEqual(tooLarge);
 });
 
-test('behaviour §1: under an idempotency key a picture is set once', async () => {
+test('behaviour §1: a repeated call under an idempotency key sets a picture once', async () => {
   const path = pathOf('avatar');
   const key = { 'idempotency-key': 'one picture' };
   const first = await put(owner, path, png(64, 64), key);
@@ -193,7 +193,7 @@ test('behaviour §1: under an idempotency key a picture is set once', async () =
   expect(other.body.description).toBe('Bad Request: idempotency key was used with other parameters');
 });
 
-test('files that nothing refers to are noted until they are removed', async () => {
+test('every stored file belongs to a bot, and unused_files lists no file that is still stored', async () => {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   try {

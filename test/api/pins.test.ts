@@ -41,7 +41,7 @@ interface HeardPin {
   readonly pinned_message: { readonly message_id: number };
 }
 
-/** Service messages among the bot's updates; confirms them. */
+/** Polls and confirms the bot's updates; returns the service messages about pins. */
 async function pinsHeard(from: TestBot): Promise<HeardPin[]> {
   const heard: HeardPin[] = [];
   for (let offset = 0; ; ) {
@@ -54,7 +54,7 @@ async function pinsHeard(from: TestBot): Promise<HeardPin[]> {
 const drop = (from: TestBot) => resultOf(call('deleteWebhook', { drop_pending_updates: true }, 0, from));
 
 describe('a direct chat', () => {
-  test('interface §3: B pinned over A; the service message; §4.3.4: unpinned without an id', async () => {
+  test('interface §3, §4.3.4: a new pin replaces the old one with a service message, and unpinning needs no id', async () => {
     const [a, b] = [await send(user.id, 'a'), await send(user.id, 'b')];
     await drop(bot);
     const before = events.events.length;
@@ -74,7 +74,7 @@ describe('a direct chat', () => {
     expect(await pinnedIn(user.id)).toMatchObject({ message_id: b, text: 'b', from: { id: bot.id } });
     const chat = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}`));
     expect(chat.pinned_message).toMatchObject({ message_id: b, text: 'b' });
-    // The bot hears of its own pin and of the user's.
+    // The bot gets updates about its own pin and about the user's.
     const heard = await pinsHeard(bot);
     expect(heard).toMatchObject([
       { from: { id: bot.id }, chat: { id: user.id }, pinned_message: { message_id: a, text: 'a' } },
@@ -102,7 +102,7 @@ describe('a direct chat', () => {
     expect(gone.data).toEqual({ chat_id: bot.id, notify: false });
   });
 
-  test('behaviour §5: what is pinned stays pinned and nothing else happens; all unpinned twice', async () => {
+  test('behaviour §5: pinning the pinned message again and unpinning all messages twice change nothing', async () => {
     const a = await send(user.id, 'again');
     await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }));
     await drop(bot);
@@ -115,7 +115,7 @@ describe('a direct chat', () => {
     expect(await send(user.id, 'no service message')).toBe(a + 3);
   });
 
-  test('behaviour §5: no such message, deleted, service messages, not pinned', async () => {
+  test('behaviour §5: unknown, deleted and service messages cannot be pinned, and only the pinned message can be unpinned', async () => {
     const a = await send(user.id, 'a');
     const toPin = 'Bad Request: message to pin not found';
     const toUnpin = 'Bad Request: message to unpin not found';
@@ -139,7 +139,7 @@ describe('a direct chat', () => {
 describe('a group', () => {
   const right = 'Bad Request: not enough rights to manage pinned messages in the chat';
 
-  test('interface §5.11: only with can_pin_messages; the bot that pins hears it, and every bot hears a person', async () => {
+  test('interface §5.11: pinning needs can_pin_messages; a bot gets updates about its own pins, and all bots about pins of people', async () => {
     const a = await send(group, 'in the group');
     const pin = () => call('pinChatMessage', { chat_id: group, message_id: a });
     await refused(pin(), 400, right);
@@ -154,7 +154,9 @@ describe('a group', () => {
     const byBot = { from: { id: bot.id }, chat, pinned_message: { message_id: a } };
     expect(await pinsHeard(bot)).toMatchObject([byBot]);
     const b = await send(group, 'for a person to pin');
-    expect(await resultOf(service.app(user, 'POST', `/api/chats/${group}/pin`, { message_id: b }))).toBe(true);
+    expect(await resultOf(service.app(user, 'POST', `/api/chats/${group}/pin`, { message_id: b }))).toBe(
+      true,
+    );
     const byPerson = { from: { id: user.id }, chat, pinned_message: { message_id: b } };
     for (const listener of [bot, other]) expect(await pinsHeard(listener)).toMatchObject([byPerson]);
     expect(await resultOf(pin())).toBe(true);
@@ -171,7 +173,7 @@ describe('a group', () => {
   });
 });
 
-test('interface §3: 200 pins at once on two fronts leave one pinned, and a service message for each swap', async () => {
+test('interface §3: 200 simultaneous pins on two fronts leave one message pinned, and one service message per pin', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 200; i += 20)
     ids.push(...(await Promise.all(Array.from({ length: 20 }, (_, j) => send(user.id, `m ${i + j}`)))));

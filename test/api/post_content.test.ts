@@ -1,4 +1,4 @@
-/** What bots put into posts: texts, media with captions, and edits of them (behaviour §8). */
+/** Posts created and edited by bots: texts, and media with captions (behaviour §8). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -34,7 +34,7 @@ const refused = async (answer: ReturnType<typeof create>) => {
   return [status, body.description];
 };
 
-test('a post shows media with a caption, wherever the call says it', async () => {
+test('a post shows media with a caption, whichever parameter contains the caption', async () => {
   const bold = [{ type: 'bold', offset: 0, length: 2 }];
   for (const given of [
     { media: { ...photo, caption: '<b>hi</b>', parse_mode: 'HTML' }, caption: 'not this', text: 'nor this' },
@@ -54,7 +54,7 @@ test('a post shows media with a caption, wherever the call says it', async () =>
   expect(bare).not.toHaveProperty('caption');
 });
 
-test('media are uploaded with the post', async () => {
+test('createPost accepts media as an upload or by file_id', async () => {
   const made = await resultOf(
     upload(`${service.fronts[0]?.url}/bot${bot.token}/createPost`, [
       field('chat_id', String(chat_id)),
@@ -66,12 +66,12 @@ test('media are uploaded with the post', async () => {
     ]),
   );
   expect(made).toMatchObject({ caption: 'seen', media: { type: 'photo', width: 30, height: 20 } });
-  // The same picture again, by its id.
+  // Sends the same picture again by its file_id.
   const again = await resultOf(create({ media: { type: 'photo', media: made.media.file_id } }));
   expect(again.media).toMatchObject({ file_unique_id: made.media.file_unique_id, width: 30 });
 });
 
-test('an edit changes the caption, the media or the keyboard, and keeps the rest', async () => {
+test('an edit changes the caption, the media or the keyboard, and keeps the other fields', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
   const { id, media } = await resultOf(create({ media: { ...photo, caption: 'one' } }));
   const second = await resultOf(edit(id, { caption: 'two', reply_markup }));
@@ -88,7 +88,7 @@ test('an edit changes the caption, the media or the keyboard, and keeps the rest
   expect(fifth).toMatchObject({ caption: 'three', media: fourth.media, reply_markup });
 });
 
-test('refuses what edits and media refuse', async () => {
+test('createPost and editPost refuse empty and long texts, invalid media, and edits of the wrong type', async () => {
   const bad = (what: string) => [400, `Bad Request: ${what}`];
   expect(await refused(create({}))).toEqual(bad('message text is empty'));
   expect(await refused(create({ caption: 'of nothing' }))).toEqual(bad('message text is empty'));

@@ -1,4 +1,4 @@
-/** Posts and reactions over HTTP (interface §2, §3, §4.1), on hot data and on what was evicted. */
+/** Posts and reactions over HTTP (interface §2, §3, §4.1), on hot data and on evicted data. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -55,7 +55,7 @@ async function newChannel(isPrivate = false): Promise<number> {
 const newPost = (chat = channel, text = 'a post') =>
   resultOf(service.bot(bot, 'createPost', { chat_id: chat, text }));
 
-/** Waits until Postgres has everything, then drops all that may be evicted. */
+/** Waits until Postgres has all changes, then deletes the Redis keys that may be evicted. */
 async function evictAll(): Promise<void> {
   const journals = (await redis.keys('*:journal')) as string[];
   for (;;) {
@@ -67,7 +67,7 @@ async function evictAll(): Promise<void> {
   for (const key of await redis.keys('*')) {
     if (/:(post|acted|chat|msg|member|user):/.test(key)) cold.push(key);
   }
-  // Whatever holds no deadline by now would never be evicted.
+  // A key without a time to live would never be evicted.
   for (const key of cold) expect([key, await redis.pttl(key)]).not.toEqual([key, -1]);
   if (cold.length > 0) await redis.del(...cold);
 }
@@ -80,7 +80,7 @@ const query = (emoji: string) => `?emoji=${encodeURIComponent(emoji)}`;
 describe.each([
   ['hot', async () => undefined],
   ['cold', evictAll],
-])('on a %s post', (_, between) => {
+])('with a %s post', (_, between) => {
   let post: { id: number; external_id: string; message_id: number };
   const react = async (user: TestUser, emoji: string) => {
     await between();
@@ -100,17 +100,17 @@ describe.each([
     post = await newPost();
   });
 
-  test('a set emoji is counted, listed and the caller’s own', async () => {
+  test("a reaction is counted, listed and shown as the caller's own", async () => {
     const { status, body } = await react(ann, '👍');
     expect([status, body]).toEqual([200, { ok: true, reactions: [entry('👍', ann)], my_reactions: ['👍'] }]);
     expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann)]);
     const second = await react(ben, '👍');
     expect(second.body).toEqual({ ok: true, reactions: [entry('👍', ben, ann)], my_reactions: ['👍'] });
-    // The one who asks comes first.
+    // The caller is listed first.
     expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann, ben)]);
   });
 
-  test('one user has several, ordered by count and then by first use', async () => {
+  test('reactions of one user on a post are ordered by count, then by first use', async () => {
     await react(ann, '🔥');
     await react(ann, '👍');
     const { body } = await react(ben, '👍');
@@ -122,7 +122,7 @@ describe.each([
     ]);
   });
 
-  test('taking one back leaves the others, taking an absent one changes nothing', async () => {
+  test('removing one reaction keeps the others, and removing an absent one changes nothing', async () => {
     await react(ann, '🔥');
     await react(ann, '👍');
     expect((await take(ann, '🔥')).body).toEqual({
@@ -138,7 +138,7 @@ describe.each([
     });
   });
 
-  test('taking all back leaves what others put', async () => {
+  test('removing all reactions of one user keeps those of others', async () => {
     await react(ann, '🔥');
     await react(ann, '👍');
     await react(ben, '👍');
@@ -147,7 +147,7 @@ describe.each([
     expect((await react(ben, '🔥')).body.reactions).toEqual([entry('🔥', ben)]);
   });
 
-  test('a like is the heart, with or without U+FE0F, by id or by external id', async () => {
+  test('a like is a heart reaction, with or without U+FE0F, by id or by external id', async () => {
     await between();
     const liked = await service.app(ann, 'POST', `/api/posts/${post.id}/like`);
     expect(liked.body).toEqual({ ok: true, reactions: [entry(heart, ann)], my_reactions: [heart] });
@@ -182,7 +182,7 @@ describe.each([
     expect(edited.edit_date).toBeTypeOf('number');
   });
 
-  test('a post goes with its message', async () => {
+  test('a post is removed with its message', async () => {
     await react(ann, '🔥');
     await between();
     await resultOf(service.app(owner, 'DELETE', `/api/chats/${channel}/messages/${post.message_id}`));
@@ -197,7 +197,7 @@ describe.each([
     expect(seen(await service.bot(bot, 'getPost', { post_id: post.id }))).toEqual(gone);
   });
 
-  test('only members see a private channel', async () => {
+  test('only members can see posts of a private channel', async () => {
     const closed = await newChannel(true);
     post = await newPost(closed);
     expect((await react(ann, '👍')).status).toBe(404);
@@ -211,7 +211,7 @@ describe.each([
   });
 });
 
-test('a bot that asks hears how often each emoji stands on a post', async () => {
+test('a bot that requests message_reaction_count gets the counts of a post', async () => {
   const chat = await newChannel();
   const post = await newPost(chat);
   const allowed_updates = ['message_reaction_count'];
@@ -235,7 +235,7 @@ test('a bot that asks hears how often each emoji stands on a post', async () => 
   await service.bot(bot, 'getUpdates', { offset, allowed_updates: [] });
 });
 
-test('pages go through all who reacted, and posts of a channel are listed', async () => {
+test('the pages of reactions show each one once, and the posts of a channel are listed', async () => {
   const post = await newPost();
   for (const user of [ann, ben, owner]) await service.app(user, 'POST', reactions(post), { emoji: '👍' });
   await service.app(ann, 'POST', reactions(post), { emoji: '🔥' });
@@ -256,7 +256,7 @@ test('pages go through all who reacted, and posts of a channel are listed', asyn
   expect(first.reactions[0]).toMatchObject({ emoji: '👍', count: 3 });
 });
 
-test('refuses what is no reaction, no post or no person', async () => {
+test('reactions refuse invalid emoji, unknown posts, bots, and more than 20 per person', async () => {
   const post = await newPost();
   const describe = async (answer: ReturnType<Service['app']>) => {
     const { status, body } = await answer;
@@ -291,7 +291,7 @@ test('refuses what is no reaction, no post or no person', async () => {
   ]);
 });
 
-test('a stream that asks for a post shows its reactions, merged to four a second', async () => {
+test('a stream opened for a post sends its reactions at most four times a second', async () => {
   const post = await newPost();
   const leaving = new AbortController();
   const open = (name: string) =>

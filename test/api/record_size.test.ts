@@ -1,4 +1,4 @@
-/** A stored message has a bound in bytes, whatever it is made of, and so has what one call makes of many. */
+/** The size limit of a stored message, and of all messages that one call creates. */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -40,7 +40,7 @@ const buttons = (bytes: number) => ({
   ]),
 });
 
-/** What the largest message may be made of. */
+/** Content of the largest message. */
 const largest = {
   text: '😀'.repeat(limits.text_length_max),
   entities: links(60).map((link) => ({ ...link, offset: link.offset * 2, length: 2 })),
@@ -54,7 +54,7 @@ async function recordBytes(message: number): Promise<number> {
 test.each([
   ['links of 2,000 characters', { text, entities: links(2_000) }, 'ENTITIES_TOO_LONG'],
   ['a large keyboard', { text, reply_markup: buttons(400) }, 'reply markup is too long'],
-])('%s are refused, and nothing is written', async (_, params, why) => {
+])('a message with %s is refused, and nothing is written', async (_, params, why) => {
   const { message_id } = await resultOf(call('sendMessage', { text: 'before' }));
   const before = await redis.hget(keys.meta(0), 'ver');
   const refused = { status: 400, body: { ok: false, error_code: 400, description: `Bad Request: ${why}` } };
@@ -64,7 +64,7 @@ test.each([
   expect(await recordBytes(message_id + 1)).toBe(0);
 });
 
-test('the largest message stays below the bound, also when its parts are changed one by one', async () => {
+test('the largest message is below the limit, also when it was reached by an edit', async () => {
   const { message_id } = await resultOf(call('sendMessage', { text: 'x', reply_markup: buttons(60) }));
   const { text: sent } = await resultOf(call('editMessageText', { message_id, ...largest }));
   expect(sent).toBe(largest.text);
@@ -73,7 +73,7 @@ test('the largest message stays below the bound, also when its parts are changed
   expect(bytes).toBeLessThanOrEqual(limits.record_bytes_max);
 });
 
-test('one call makes no more than a batch of bytes of many messages', async () => {
+test('the copies created by one call are limited in bytes', async () => {
   const { message_id } = await resultOf(call('sendMessage', largest));
   const bytes = await recordBytes(message_id);
   const fitting = Math.floor(limits.messages_batch_bytes_max / bytes);
@@ -90,6 +90,6 @@ test('one call makes no more than a batch of bytes of many messages', async () =
     body: { description: 'Bad Request: too many message identifiers specified' },
   });
   expect(await resultOf(copy(fitting))).toHaveLength(fitting);
-  // State, journal, and the group's outbox.
+  // The bytes are written to the state, the journal and the outbox of the group.
   expect(size() - before).toBeLessThan(4 * limits.messages_batch_bytes_max);
 });

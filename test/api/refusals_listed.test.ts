@@ -1,4 +1,4 @@
-/** Methods document what their parameters can be refused for: whoever takes the same parameter lists the same refusals. */
+/** Methods with the same parameter document the same refusals for it. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ErrorName } from '../../src/errors.js';
@@ -7,16 +7,16 @@ import { methods } from '../../src/server/methods.gen.js';
 
 const takes = ({ params }: Method, name: string) => params instanceof z.ZodObject && name in params.shape;
 
-/** Methods that put something into a chat. */
+/** Methods that add messages to a chat. */
 const sends = ({ name }: Method) => /^(send|forward|copy)/.test(name) && name !== 'sendChatAction';
 const edits = ({ name }: Method) => name.startsWith('editMessage');
 const inChat = (method: Method) => takes(method, 'chat_id');
 
 const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readonly ErrorName[]]> = [
   ['takes chat_id', inChat, ['chat_id_empty', 'chat_not_found']],
-  // A post is published in a channel; a bot's commands are for chats that it need not be in.
+  // createPost publishes only in channels. Methods for commands need no membership in the chat they name.
   [
-    'looks into a chat',
+    'needs access to a chat',
     (method) => inChat(method) && method.name !== 'createPost',
     ['not_group_member', 'not_channel_member'],
   ],
@@ -38,10 +38,10 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
   ['answers a message', (method) => takes(method, 'reply_parameters'), ['reply_not_found']],
 ];
 
-describe.each(rules)('whoever %s', (_, concerns, refusals) => {
+describe.each(rules)('every method that %s lists the refusals', (_, concerns, refusals) => {
   const own = methods.filter(concerns);
 
-  test('is someone', () => expect(own.length).toBeGreaterThan(1));
+  test('more than one method is checked', () => expect(own.length).toBeGreaterThan(1));
 
   test.each(own.map((method) => [method.name, method] as const))('%s', (__, method) => {
     expect(refusals.filter((name) => !method.errors.includes(name))).toEqual([]);

@@ -1,4 +1,4 @@
-/** What a refusal must be on the wire, and that nothing is different after it. */
+/** Checks that a refusal has the exact answer and changes nothing in Redis and Postgres. */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect } from 'vitest';
@@ -7,13 +7,13 @@ import { eventually } from '../clients/event_source.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
-/** What moves by itself: leases, heartbeats, marks of transactions, buckets of rates (a refused upload counts), what the sweep repeats, and tickets, which expire in seconds. */
+/** Keys that change without a call: leases, heartbeats, transaction marks, rate limits (a refused upload counts), work of the sweep, and tickets, which expire in seconds. */
 const moves =
   /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
-/** Copies of what Postgres holds appear when they are first looked at, and the sweep may remove one; one that is there must not change. */
+/** Copies of data in Postgres. A read may add one and the sweep may remove one, but an existing one must not change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
-/** What earlier calls left for bots elsewhere is forwarded behind their answers. */
+/** Waits until the updates that earlier calls left in the outbox were forwarded to other shards. */
 export const forwarded = (masters: readonly Redis[]) =>
   eventually(async () => {
     for (const redis of masters) {
@@ -21,7 +21,7 @@ export const forwarded = (masters: readonly Redis[]) =>
     }
   });
 
-/** The sweep repeats a change whose process was held up, and the management bot tells people of some changes seconds later. */
+/** Waits for background work of earlier calls: the sweep repeats interrupted changes, and the management bot sends notices some seconds later. */
 const followed = (client: pg.Client) =>
   eventually(async () => {
     const { rows } = await client.query(
@@ -38,10 +38,10 @@ async function dumpKey(redis: Redis, key: string): Promise<string> {
       name,
       value.toString('base64'),
     ]);
-    // Which poll is the newest is not state of the queue.
+    // The id of the newest poll is not part of the queue's state.
     return JSON.stringify(fields.filter(([name]) => name !== 'poll').sort());
   }
-  // The sweep may copy a record again that it finds at a later version; the version itself is compared in Postgres.
+  // Drops the version: the sweep may write the same copy again with a later version. Postgres has the version, too, and is compared.
   const copy = copies.test(key) && type === 'string' ? await redis.getBuffer(key) : null;
   if (copy) return JSON.stringify(unpack<unknown[]>(copy).slice(1));
   return (await redis.dumpBuffer(key))?.toString('base64') ?? 'gone';
@@ -52,13 +52,14 @@ async function dumpRedis(masters: readonly Redis[]): Promise<Map<string, string>
     const keys = (await redis.keys('*')).filter((key) => !moves.test(key)).sort();
     return Promise.all(keys.map(async (key) => [key, await dumpKey(redis, key)] as const));
   });
-  // A key may expire between its name and its value.
+  // A key may expire between KEYS and the read of its value.
   return new Map((await Promise.all(dumps)).flat().filter(([, value]) => value !== 'gone'));
 }
 
-/** Without the outbox of control operations, which the sweep empties some seconds after a change, the marks of transactions, which
- * sweeps raise too, the log of administrators, which has refused calls too, what nodes tell of themselves, and the day on which a token was
- * used. */
+/**
+ * A checksum for each table. Leaves out what changes without an accepted call: the outbox of control operations, transaction marks,
+ * the administrator log (which contains refused calls), status reports of nodes, and the day on which a token was last used.
+ */
 async function dumpPostgres(client: pg.Client): Promise<Record<string, string>> {
   const { rows: tables } = await client.query(
     "select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('admin_calls', 'control_marks', 'control_outbox', 'redis_nodes', 'shard_nodes')",
@@ -76,11 +77,11 @@ async function dumpPostgres(client: pg.Client): Promise<Record<string, string>> 
 
 export interface Watch {
   /**
-   * Makes the call and expects exactly this refusal: status and `error_code`, text, content type, for 429 `parameters` and
-   * `Retry-After` of one second and for the others none, and the same Redis and Postgres as before.
+   * Makes the call and expects this refusal exactly: status and `error_code`, text, content type, `parameters` and `Retry-After` of one
+   * second for 429 and none for others. Redis and Postgres must be the same as before.
    */
   refused(call: () => Promise<Answer>, code: number, description: string): Promise<void>;
-  /** Expects the same Redis and Postgres after the work as before. */
+  /** Expects that Redis and Postgres are the same after the work as before. */
   unchanged(work: () => Promise<void>): Promise<void>;
   readonly redis: Redis;
   close(): Promise<void>;
@@ -94,7 +95,7 @@ export function expectEnvelope(answer: Answer, code: number, description: string
   expect(answer.headers['retry-after']).toBe(code === 429 ? '1' : undefined);
 }
 
-/** Looks into the stores of a service. Its flusher is stopped, so that what a call leaves in a journal stays to be seen. */
+/** Opens the stores of a service and stops its flusher, so that journal entries of a call stay visible. */
 export async function watch(service: Service): Promise<Watch> {
   await service.flush.stop();
   const redis = openAnywhere(service.redis);
@@ -109,7 +110,7 @@ export async function watch(service: Service): Promise<Watch> {
     await work();
     const after = await dump();
     const known = new Map([...after.redis].filter(([key]) => before.redis.has(key) || !copies.test(key)));
-    // The record of a request is forgotten after a minute, the log of a new chat at which nobody looks after seconds.
+    // Request records expire after a minute, and logs of new chats without readers after some seconds.
     const mayGo = (key: string) => /:req:|:changes:/.test(key) || copies.test(key);
     const kept = new Map([...before.redis].filter(([key]) => known.has(key) || !mayGo(key)));
     expect(known).toEqual(kept);

@@ -1,4 +1,4 @@
-/** Real answers of every method and endpoint, against the schemas that the OpenAPI document shows of them. */
+/** Checks real answers of every method and endpoint against their schemas in the OpenAPI document. */
 
 import { createECDH } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -41,8 +41,8 @@ afterAll(() => service?.stop());
 
 const keyboard = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
 
-// The calls of `service` check what they are answered.
-test('messages, updates and chats of a bot', async () => {
+// `service.bot` and `service.app` check each answer against its schema.
+test('answers about messages, updates and chats of a bot match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'all');
   await service.openChat(ann, bot);
@@ -111,7 +111,7 @@ test('messages, updates and chats of a bot', async () => {
   await call('deleteMyCommands');
 });
 
-test('media, pins, forwards and copies', async () => {
+test('answers with media, pins, forwards and copies match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'media');
   await service.openChat(ann, bot);
@@ -153,7 +153,7 @@ test('media, pins, forwards and copies', async () => {
   await call('getUpdates');
 });
 
-test('posts and reactions', async () => {
+test('answers with posts and reactions match their schemas', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const bot = await service.newBot(ann, 'poster');
   const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }));
@@ -176,17 +176,17 @@ test('posts and reactions', async () => {
   expect((await call('getPost', { post_id: post.id })).reactions).toHaveLength(1);
   await resultOf(service.app(ben, 'GET', path));
   await itemsOf(service.app(ben, 'GET', `/api/chats/${id}/posts`));
-  // The page is read from what is written behind.
+  // The page is read from Postgres, which gets the reaction a little later.
   const reactors = async () => (await resultOf(react('GET', 'reactions?emoji=%F0%9F%94%A5'))).items;
   await expect.poll(reactors, { timeout: 10_000 }).toHaveLength(1);
   expect((await react('DELETE', 'reactions')).body).toMatchObject({ ok: true, my_reactions: [] });
   await call('editPost', { post_id: post.id, text: 'newer' });
 });
 
-test('webhooks, for bots and their owners', async () => {
+test('answers about webhooks match their schemas, for bots and for owners', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'pushed');
-  // Nobody listens at port 9, so what is made stays pending, or failed.
+  // Nobody listens at port 2, so deliveries fail and the update stays pending.
   await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:2/', secret_token: 'told' }));
   await service.openChat(ann, bot);
   const call = (verb: string, path: string, params?: object) =>
@@ -202,7 +202,7 @@ test('webhooks, for bots and their owners', async () => {
   await resultOf(service.bot(bot, 'deleteWebhook'));
 });
 
-test('people, their bots and their chats', async () => {
+test('answers about people, their bots and their chats match their schemas', async () => {
   const admin = { token: service.adminToken };
   const body = { username: 'full_name', first_name: 'F', last_name: 'L', language_code: 'en' };
   const { user, token } = await resultOf(service.app(admin, 'POST', '/api/admin/users', body));
@@ -231,7 +231,7 @@ test('people, their bots and their chats', async () => {
   await call('DELETE', `/api/admin/users/${eve.id}/tokens`, undefined, admin);
 });
 
-test('tokens of a person and pictures of a bot', async () => {
+test('answers about tokens of a person and pictures of a bot match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'shown');
   await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'laptop' }));
@@ -257,7 +257,7 @@ test('tokens of a person and pictures of a bot', async () => {
   }
 });
 
-test('what people set for themselves, and forward', async () => {
+test('answers about settings of people and about forwarding match their schemas', async () => {
   const ann = await service.newUser('ann');
   const app = (verb: string, path: string, body?: object) => resultOf(service.app(ann, verb, path, body));
   await app('PATCH', '/api/me', { language_code: 'ru' });
@@ -272,7 +272,7 @@ test('what people set for themselves, and forward', async () => {
   await app('POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids: [message_id] });
 });
 
-test('invitations to groups', async () => {
+test('answers about invitations match their schemas', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const app = (verb: string, path: string, body?: object) => resultOf(service.app(eve, verb, path, body));
   await app('PATCH', '/api/me', { add_to_groups: 'nobody' });
@@ -284,7 +284,7 @@ test('invitations to groups', async () => {
   }
 });
 
-test('bots that change hands, and what operators and partners do', async () => {
+test('answers about transfers, operators and leak reports match their schemas', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const bot = await service.newBot(ann, 'given');
   const at = `/api/me/bots/${bot.id}`;
@@ -324,16 +324,16 @@ test('bots that change hands, and what operators and partners do', async () => {
   await app(operator, 'DELETE', `/api/admin/users/${ann.id}`, { confirm: true });
 });
 
-test('every method and every endpoint that answers in JSON was called', () => {
+test('the tests above called every method and every endpoint that answers in JSON', () => {
   const all = [
     ...methods.map(({ name }) => name),
     ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
   ];
-  // Never answered well.
+  // The only method that never succeeds.
   expect(all.filter((name) => !answered.has(name))).toEqual(['setMessageReaction']);
 });
 
-test('a field that no schema knows, or the absence of a needed one, is seen', () => {
+test('the schema check finds unknown fields and missing required fields', () => {
   const ok = { id: 1, is_bot: true, first_name: 'B', username: 'b_bot' };
   const can = { can_join_groups: true, can_read_all_group_messages: true, supports_inline_queries: false };
   const answer = (result: object) => ({ body: { ok: true, result } });

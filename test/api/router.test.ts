@@ -19,7 +19,7 @@ function found(verb: string, path: string): unknown {
   return match === null || match === 'other_verb' ? match : [match.endpoint.path, match.segments];
 }
 
-describe('the endpoint of a verb and a path', () => {
+describe('the router', () => {
   test.each([
     ['GET', '/api/things/7', ['/api/things/{thing}', { thing: '7' }]],
     ['GET', '/api/things/new', ['/api/things/new', {}]],
@@ -30,9 +30,11 @@ describe('the endpoint of a verb and a path', () => {
       ['/api/things/{thing}/parts/{part}', { thing: 'a/b', part: 'ü' }],
     ],
     ['GET', '/api/others/7', ['/api/others/{other}', { other: '7' }]],
-  ])('%s %s', (verb, path, wanted) => expect(found(verb, path)).toEqual(wanted));
+  ])('finds the endpoint and the segments of %s %s', (verb, path, wanted) =>
+    expect(found(verb, path)).toEqual(wanted),
+  );
 
-  test('a path that is known with another verb', () => {
+  test('reports a known path with another verb', () => {
     expect(found('POST', '/api/others/7')).toBe('other_verb');
   });
 
@@ -43,5 +45,5 @@ describe('the endpoint of a verb and a path', () => {
     '/api/none/7',
     '/api/things/7/pieces/1',
     '/api',
-  ])('nothing is at %s', (path) => expect(found('GET', path)).toBeNull());
+  ])('finds nothing at %s', (path) => expect(found('GET', path)).toBeNull());
 });

@@ -1,4 +1,4 @@
-/** What an address that is slowed for guessing tokens can make a front do: nothing that others would wait for. */
+/** An address slowed for guessing tokens can cause only little work, so that other callers do not wait for it. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -22,7 +22,7 @@ let postgres: pg.Client;
 let owner: TestUser;
 let known: TestBot;
 let unknown: TestBot;
-/** Commands that came over connections, the front's renewals and what it tells of itself left out. */
+/** Commands sent over connections, without the front's lease renewals and status reports. */
 let commands: string[] = [];
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ beforeAll(async () => {
   known = await service.newBot(owner, 'known');
   unknown = await service.newBot(owner, 'unknown');
   await resultOf(service.bot(known, 'getMe'));
-  // Only the first front stays connected.
+  // Only the first front stays connected to the stores.
   await Promise.all([service.deliver.stop(), service.flush.stop(), service.fronts[1]?.stop()]);
   postgres = new pg.Client(service.databaseUrl);
   await postgres.connect();
@@ -65,7 +65,7 @@ async function from(path: string, init: { bearer?: string; method?: 'POST'; body
   return answer.statusCode;
 }
 
-/** Ids that nobody has, so that nothing of them is remembered anywhere. */
+/** Ids that do not exist, so that nothing about them is cached. */
 let madeUp = 900_000_000;
 const guesses = [
   () => from(`/bot${makeToken('bot', ++madeUp, randomBytes(32))}/getMe`),
@@ -84,7 +84,7 @@ async function transactions(): Promise<number> {
   return (await postgres.query<{ n: number }>(sql)).rows[0]?.n ?? 0;
 }
 
-test('its tries are refused before anything is looked up, and good tokens go on', async () => {
+test('guesses from a slowed address are refused without a look-up, and valid tokens still work', async () => {
   for (let n = 0; n < 4 * burst; n++) await guesses[n % 2]?.();
   const began = performance.now();
   await sleep(1_500);
@@ -94,26 +94,26 @@ test('its tries are refused before anything is looked up, and good tokens go on'
   for (let n = 0; n < tries; n += 30) {
     const some = Array.from({ length: 30 }, (_, i) => guesses[i % guesses.length]?.() ?? 0);
     statuses.push(...(await Promise.all(some)));
-    // A remembered token costs nothing and is not held up.
+    // A cached token needs no look-up and does not wait.
     expect(await from(`/bot${known.token}/getMe`)).toBe(200);
   }
   expect(statuses.filter((status) => status !== 429)).toEqual([]);
-  // Statistics of Postgres are about a second late.
+  // The statistics of Postgres are about a second late.
   await sleep(1_500);
   const lookUps = limits.guess_look_ups_max + (performance.now() - began) / limits.guess_look_up_ms + 1;
-  // A look-up reads, fills and notes; the front has some upkeep of its own.
+  // A look-up takes up to four commands; the front's background work takes some more.
   expect(commands.length).toBeLessThan(4 * lookUps + 30);
   expect((await transactions()) - before).toBeLessThan(4 * lookUps + 30);
 });
 
-test('a good token that the front does not remember is looked up there, a few a minute', async () => {
+test('a valid token that the front has not cached is looked up from a slowed address, a few times a minute', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
-  // From then on it is remembered: guesses take nothing from it.
+  // The token is cached now, so guesses cannot use up its look-ups.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);
   expect(await from(`/bot${unknown.token}/getMe`)).toBe(200);
 });
 
-test('all that Redis keeps of it is one key, which ends by itself', async () => {
+test('Redis keeps one key per slowed address, and the key expires', async () => {
   const keys = (await Promise.all(masters.map((redis) => redis.keys('*guesses*')))).flat();
   expect(keys.filter((key) => key.endsWith(guesser))).toHaveLength(1);
   const [key = ''] = keys;

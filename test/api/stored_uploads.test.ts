@@ -1,4 +1,4 @@
-/** How many bytes of uploads an owner may have stored: counted on all nodes, freed with the files (behaviour §4). */
+/** The limit of stored upload bytes per owner: counted over all nodes, freed with the files (behaviour §4). */
 import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -48,7 +48,7 @@ const isRefused = ({ status, body }: Answer) => {
   ]);
 };
 
-/** An owner of two bots that have chats with them. */
+/** Creates an owner of two bots and opens chats with both. */
 async function newOwner(name: string) {
   const owner = await service.newUser(name);
   const bots = [await service.newBot(owner, name), await service.newBot(owner, name)] as const;
@@ -60,19 +60,19 @@ const files = () =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-test('counts the files of all bots of an owner, refuses what exceeds the bound, and frees refused uploads', async () => {
+test('the limit counts files of all bots of an owner, uploads above it are refused, and refused uploads are freed', async () => {
   const { owner, bots } = await newOwner('total');
   const other = await newOwner('apart');
   const { document } = await resultOf(upload(bots[0], owner.id, 40 * 1024));
   expect(await stored(owner)).toEqual({ bytes: 40 * 1024, bytes_max: max });
-  // Refused after it was stored: nothing of it stays.
+  // This upload is refused after its file was stored. The file must be removed again.
   const before = files().length;
   expect((await upload(bots[0], 999_999, 20 * 1024)).status).toBe(400);
   expect([await stored(owner), files().length]).toEqual([{ bytes: 40 * 1024, bytes_max: max }, before]);
   await resultOf(upload(bots[1], owner.id, 24 * 1024, 1));
   for (const bot of bots) isRefused(await upload(bot, owner.id, 1, 1));
   expect(files()).toHaveLength(before + 1);
-  // A file that is sent again is not stored again.
+  // Sending a stored file again stores no second copy.
   const again = { chat_id: owner.id, document: document.file_id };
   await resultOf(service.bot(bots[1], 'sendDocument', again));
   expect(await stored(owner)).toEqual({ bytes: max, bytes_max: max });
@@ -80,7 +80,7 @@ test('counts the files of all bots of an owner, refuses what exceeds the bound, 
   expect((await stored(other.owner)).bytes).toBe(4_096);
 });
 
-test('an album is refused as a whole, and what was stored of it is freed', async () => {
+test('an album above the limit is refused as a whole, and its stored files are freed', async () => {
   const { owner, bots } = await newOwner('album');
   const media = ['a', 'b', 'c'].map((name) => ({ type: 'document', media: `attach://${name}` }));
   const answer = await post(`${service.fronts[0].url}/bot${bots[0].token}/sendMediaGroup`, [
@@ -92,7 +92,7 @@ test('an album is refused as a whole, and what was stored of it is freed', async
   expect((await stored(owner)).bytes).toBe(0);
 });
 
-test('holds for uploads that come at once on two nodes', async () => {
+test('the limit holds for simultaneous uploads on two nodes', async () => {
   const { owner, bots } = await newOwner('race');
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_, n) => upload(n % 3 ? bots[0] : bots[1], owner.id, 10 * 1024, n % 2)),
@@ -102,7 +102,7 @@ test('holds for uploads that come at once on two nodes', async () => {
   expect((await stored(owner)).bytes).toBe(60 * 1024);
 });
 
-test('what the sweep of old files removes is free again, and so is what was never written', async () => {
+test('the sweep of old files frees the bytes of removed files and of files that were never written', async () => {
   const { owner, bots } = await newOwner('sweep');
   const { message_id } = await resultOf(upload(bots[0], owner.id, 60 * 1024));
   await resultOf(service.bot(bots[0], 'deleteMessage', { chat_id: owner.id, message_id }));

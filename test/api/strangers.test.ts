@@ -1,4 +1,4 @@
-/** Nobody learns who a stranger is by trying ids: a stranger looks like an id that nobody has. */
+/** A caller who tries ids learns nothing about strangers: a stranger looks like an unknown id. */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -7,16 +7,16 @@ import { onSharedService } from '../support/shared.js';
 let service: Service;
 /** Creates the group and the channels. */
 let ann: TestUser;
-/** In the group. */
+/** Member of the group. */
 let ben: TestUser;
-/** Has started the bot, and is in no group. */
+/** Has started the bot; member of no group. */
 let dora: TestUser;
-/** Subscribes to the public channel, and knows nobody else. */
+/** Subscribes to the public channel and shares no other chat with anybody. */
 let eve: TestUser;
 /** Shares no chat with anybody. */
 let sam: TestUser;
 let bot: TestBot;
-/** Subscribes to the public channel as a plain member. */
+/** A bot that subscribes to the public channel as a plain member. */
 let reader: TestBot;
 let group: number;
 let channel: number;
@@ -79,7 +79,7 @@ interface Marked {
 const namedBy = (shown: Marked) =>
   (shown.entities ?? shown.caption_entities ?? []).map(({ user }) => user.id);
 
-test('a mention names only people who share a chat with the writer', async () => {
+test('a bot can mention only people who share a chat with it', async () => {
   const known = [ann.id, ben.id, dora.id, eve.id];
   const photo = 'https://example.com/a.jpg';
   const as = (method: string, params: Record<string, unknown>) => resultOf(service.bot(bot, method, params));
@@ -104,7 +104,7 @@ test('a mention names only people who share a chat with the writer', async () =>
   expect(namedBy(plain)).toEqual(known);
 });
 
-test('a mention by a person names members of their groups and themselves', async () => {
+test('a person can mention only members of common groups and themselves', async () => {
   const said = await resultOf(service.app(ben, 'POST', `/api/chats/${group}/messages`, html()));
   expect(namedBy(said)).toEqual([ann.id, ben.id]);
   const path = `/api/chats/${group}/messages/${said.message_id}`;
@@ -112,13 +112,13 @@ test('a mention by a person names members of their groups and themselves', async
   expect(namedBy(edited)).toEqual([ann.id, ben.id]);
 });
 
-test('subscribers of a channel do not know each other, but know who manages it', async () => {
+test('a subscriber of a channel can mention its administrators, but not other subscribers', async () => {
   const chat = (await service.openChat(eve, reader)).chat.id;
   const said = await resultOf(service.app(eve, 'POST', `/api/chats/${chat}/messages`, html()));
   expect(namedBy(said)).toEqual([ann.id, eve.id]);
 });
 
-test('a mention carries neither the language nor the external id', async () => {
+test('a mention contains neither the language nor the external id', async () => {
   const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, ...html() }));
   const [message] = await itemsOf(service.app(ben, 'GET', `/api/chats/${group}/messages?limit=1`));
   expect(message.message_id).toBe(message_id);
@@ -126,7 +126,7 @@ test('a mention carries neither the language nor the external id', async () => {
     expect(Object.keys(user).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
 });
 
-test('a forward carries neither the language nor the external id of who wrote it', async () => {
+test('a forward contains neither the language nor the external id of the author', async () => {
   const { message_id } = await resultOf(
     service.app(ben, 'POST', `/api/chats/${group}/messages`, { text: 'to be forwarded' }),
   );
@@ -142,20 +142,20 @@ test('a forward carries neither the language nor the external id of who wrote it
   expect(forward_origin.sender_user).toEqual(forward_from);
 });
 
-test('getChatMember answers for a stranger as for an id that nobody has', async () => {
+test('getChatMember gives the same answer for a stranger as for an unknown id', async () => {
   const ask = (by: TestBot, user_id: number) =>
     service.bot(by, 'getChatMember', { chat_id: channel, user_id });
   const unknown = await ask(reader, nobody);
   expect(unknown.body.description).toBe('Bad Request: user not found');
   for (const id of [ben.id, dora.id, sam.id]) expect((await ask(reader, id)).body).toEqual(unknown.body);
   expect((await resultOf(ask(reader, eve.id))).status).toBe('member');
-  // Who shares another chat with the bot counts as one who left.
+  // A person who shares another chat with the bot has the status "left".
   const { status, user } = await resultOf(ask(bot, dora.id));
   expect([status, user.id, user.language_code]).toEqual(['left', dora.id, undefined]);
   expect((await ask(bot, sam.id)).body).toEqual(unknown.body);
 });
 
-test('a post and its reactions tell strangers no language, and nothing of the author but the names', async () => {
+test('a post and its reactions show strangers only the names of people, not their language or external id', async () => {
   const { message_id } = await resultOf(
     service.app(ann, 'POST', `/api/chats/${channel}/messages`, { text: 'for all' }),
   );
@@ -164,20 +164,20 @@ test('a post and its reactions tell strangers no language, and nothing of the au
   expect(Object.keys(post.author).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
   const path = `/api/posts/${post.id}/reactions`;
   await service.app(eve, 'POST', path, { emoji: '🔥' });
-  // The list is read from Postgres, which is written behind.
+  // The list is read from Postgres, which gets the reaction a little later.
   const reactor = async () => (await resultOf(service.app(sam, 'GET', path))).items[0]?.user;
   await expect.poll(reactor, { timeout: 20_000 }).toMatchObject({ id: eve.id });
   const { language_code, external_id } = await reactor();
   expect([language_code, external_id]).toEqual([undefined, undefined]);
 });
 
-test('members of a group see no language but their own', async () => {
+test('members of a group see only their own language', async () => {
   const { items } = await resultOf(service.app(ben, 'GET', `/api/chats/${group}/members`));
   for (const { user } of items) expect(user.language_code).toBeUndefined();
   expect((await resultOf(service.app(ben, 'GET', '/api/me'))).language_code).toBe('ru');
 });
 
-test('nobody has many strangers compared with their chats at once', async () => {
+test('look-ups of strangers are limited per caller', async () => {
   const curious = await service.newBot(ann, 'curious');
   await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${curious.id}`, {}));
   const look = (who: TestBot) => service.bot(who, 'getChatMember', { chat_id: group, user_id: sam.id });
@@ -186,7 +186,7 @@ test('nobody has many strangers compared with their chats at once', async () => 
   expect(looked).toBeGreaterThanOrEqual(limits.stranger_look_ups_max);
   expect(looked).toBeLessThan(limits.stranger_look_ups_max + 100);
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(300 - looked);
-  // Members are not looked for, and others are not held up.
+  // Look-ups of members are not limited, and other callers keep their own limit.
   await resultOf(service.bot(curious, 'getChatMember', { chat_id: group, user_id: ben.id }));
   expect((await look(bot)).status).toBe(400);
 });

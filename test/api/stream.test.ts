@@ -31,7 +31,7 @@ const textsOf = (source: EventSource, chat: number) =>
     event === 'message' && data.chat.id === chat ? [data.text] : [],
   );
 
-test('200 messages of two chats while the stream is cut and comes back on the other front', async () => {
+test('a stream that is cut and resumed on another front shows all 200 messages of two chats once, in order', async () => {
   const user = await service.newUser('ann');
   const bots = [await service.newBot(user, 'one'), await service.newBot(user, 'two')] as const;
   for (const bot of bots) await service.openChat(user, bot);
@@ -42,7 +42,7 @@ test('200 messages of two chats while the stream is cut and comes back on the ot
     while (sending) {
       await sleep(15 + 30 * Math.random());
       events.cut();
-      // Something happens while nobody listens.
+      // Messages are sent while no stream is open.
       await sleep(20 * Math.random());
       await events.open(urlOf(++cuts));
     }
@@ -61,7 +61,7 @@ test('200 messages of two chats while the stream is cut and comes back on the ot
   expect(events.events).toHaveLength(200);
 });
 
-test('a stream that was away too long is told to read the chat anew, and goes on from there', async () => {
+test('a stream resumed after too many events tells the client to read the chat again, then continues', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'long');
   await service.openChat(user, bot);
@@ -80,7 +80,7 @@ test('a stream that was away too long is told to read the chat anew, and goes on
   ]);
 });
 
-test('chats that are opened, joined or created while it is open appear with their first message', async () => {
+test('chats opened, joined or created while a stream is open appear with their first message', async () => {
   const [owner, user] = [await service.newUser('olga'), await service.newUser('ann')];
   const events = await listen(user, 1);
   for (let i = 0; i < 8; i++) {
@@ -95,7 +95,7 @@ test('chats that are opened, joined or created while it is open appear with thei
   }
 });
 
-test('a first group, whose first message comes at the instant of joining', async () => {
+test("a new member's stream shows a message sent right after joining the first group", async () => {
   const owner = await service.newUser('olga');
   const bot = await service.newBot(owner, 'first');
   for (let i = 0; i < 25; i++) {
@@ -109,7 +109,7 @@ test('a first group, whose first message comes at the instant of joining', async
   }
 });
 
-test('messages, edits and deletions in their order, silent ones without notice', async () => {
+test('messages, edits and deletions arrive in order, and silent messages with notify false', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'kinds');
   await service.openChat(user, bot);
@@ -130,7 +130,7 @@ test('messages, edits and deletions in their order, silent ones without notice',
   ]);
 });
 
-test('chat_action reaches those who look, in a direct chat and in a group, and is not kept', async () => {
+test('chat_action reaches open streams in direct chats and groups, and is not stored', async () => {
   const [owner, user] = [await service.newUser('olga'), await service.newUser('ann')];
   const bot = await service.newBot(owner, 'busy');
   await service.openChat(user, bot);
@@ -153,7 +153,7 @@ test('chat_action reaches those who look, in a direct chat and in a group, and i
   expect(mine.events).toHaveLength(3);
 });
 
-test('callback_answer is for the presser alone, over a resumed stream too', async () => {
+test('callback_answer reaches only the person who pressed, also on a resumed stream', async () => {
   const [owner, presser] = [await service.newUser('olga'), await service.newUser('ann')];
   const bot = await service.newBot(owner, 'buttons');
   const group = await service.newGroup(owner, 'Team', [bot, presser]);
@@ -189,7 +189,7 @@ test('callback_answer is for the presser alone, over a resumed stream too', asyn
   expect(answers(others)).toEqual([]);
 });
 
-test('a member that was removed hears no more, by an open stream or a resumed one', async () => {
+test('a removed member gets no more events, on an open stream or a resumed one', async () => {
   const [owner, open, resumed] = [
     await service.newUser('olga'),
     await service.newUser('ann'),
@@ -214,7 +214,7 @@ test('a member that was removed hears no more, by an open stream or a resumed on
     expect(source.events.map(({ data }) => data.text)).toEqual(['for all']);
 });
 
-test('a front that leaves ends its streams, and nothing is missed on the other', async () => {
+test('a front that shuts down ends its streams, and no event is lost after resuming on another front', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'leave');
   await service.openChat(user, bot);
@@ -223,7 +223,7 @@ test('a front that leaves ends its streams, and nothing is missed on the other',
   await events.heard(({ data }) => data.text === 'n 0');
   const leaving = performance.now();
   expect(await service.fronts[1]?.stop()).toBe('exit code 0');
-  // It ends its streams; it does not wait for their readers to go.
+  // The front ends the streams itself instead of waiting for its clients to disconnect.
   expect(performance.now() - leaving).toBeLessThan(5_000);
   await send(bot, user.id, 'n 1');
   await events.open(urlOf(0));

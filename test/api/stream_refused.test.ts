@@ -1,4 +1,4 @@
-/** Event streams that cannot begin, and more of them than one person may have. */
+/** Event streams that cannot start, and the limit of streams per person. */
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -16,7 +16,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Opens a stream; `text` grows with what comes, `over` settles when the service ends it. */
+/** Opens a stream; `text` is what arrived so far, `over` settles when the service ends the stream. */
 async function open(user: TestUser) {
   const dispatcher = new Agent({ bodyTimeout: 0 });
   agents.push(dispatcher);
@@ -34,7 +34,7 @@ async function open(user: TestUser) {
   return { statusCode, heard, over, cut: () => dispatcher.destroy() };
 }
 
-test('a stream that cannot begin ends, so that its reader comes again', async () => {
+test('a stream ends if it cannot start, so that the client reconnects', async () => {
   const user = await service.newUser('ann');
   expect((await service.app(user, 'GET', '/api/me')).status).toBe(200);
   process.kill(service.redis.pid, 'SIGSTOP');
@@ -48,7 +48,7 @@ test('a stream that cannot begin ends, so that its reader comes again', async ()
   }
 }, 30_000);
 
-test('one person has so many streams and no more, and others go on', async () => {
+test('the number of streams is limited per person', async () => {
   const [user, other] = [await service.newUser('ann'), await service.newUser('bob')];
   const streams = [];
   for (let n = 0; n < limits.streams_per_user_max; n++) streams.push(await open(user));

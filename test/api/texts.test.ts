@@ -1,4 +1,4 @@
-/** The texts of requests, tokens and identity (behaviour §1, §2), over HTTP as a client sees them. */
+/** Refusals of paths, tokens, bodies and parameters (behaviour §1, §2), as an HTTP client sees them. */
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { catalogue } from '../../src/errors.js';
@@ -29,7 +29,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** A call in raw form. */
+/** Makes a call with a raw body. */
 async function raw(
   path: string,
   method = 'POST',
@@ -64,7 +64,7 @@ describe('paths and verbs', () => {
     await seen.refused(() => raw(path, verb), code as number, text as string);
   });
 
-  test('below a good token: unknown methods, the test environment, other verbs', async () => {
+  test('a path with a valid token is refused for unknown methods, the test environment and other verbs', async () => {
     const known = 'Not Found: method not found';
     await seen.refused(() => raw(of('sendEverything')), 404, known);
     await seen.refused(() => raw(of('')), 404, known);
@@ -75,7 +75,7 @@ describe('paths and verbs', () => {
       await seen.refused(() => raw(of('getMe'), verb), 405, 'Method Not Allowed');
   });
 
-  test('both verbs and any case of a method name work', async () => {
+  test('method names work with GET and POST and in any case', async () => {
     for (const [name, verb] of [
       ['getMe', 'GET'],
       ['GETME', 'POST'],
@@ -97,7 +97,7 @@ describe('paths and verbs', () => {
 });
 
 describe('tokens', () => {
-  test('missing, malformed, unknown, of a person, replaced: one answer for all', async () => {
+  test('missing, malformed, unknown, replaced and wrong kinds of tokens get the same answer', async () => {
     const [id, secret = ''] = bot.token.split(':');
     const flipped = secret.slice(0, 5) + (secret[5] === 'x' ? 'y' : 'x') + secret.slice(6);
     const other = await service.newBot(user, 'other');
@@ -126,7 +126,7 @@ describe('tokens', () => {
     await seen.refused(() => raw('/api/admin/users', 'POST', '{}', asUser), 401, 'Unauthorized');
   });
 
-  test('a colon written as %3A, and the scheme in any case', async () => {
+  test('the colon of a token may be written as %3A, and the scheme in any case', async () => {
     expect((await raw(`/bot${bot.token.replace(':', '%3A')}/getMe`, 'GET')).status).toBe(200);
     expect((await raw('/api/me', 'GET', undefined, { authorization: `bearer ${user.token}` })).status).toBe(
       200,
@@ -140,13 +140,13 @@ describe('bodies', () => {
   const badUnicode = 'Bad Request: strings must be encoded in UTF-8';
 
   test.each(['{', '[1]', '"text"', 'null', '7', '{"a":1}x', `${'{"a":'.repeat(100)}1${'}'.repeat(100)}`])(
-    'no JSON object: %s',
+    'a body that is not a JSON object is refused: %s',
     async (body) => {
       await seen.refused(() => raw(of('sendMessage'), 'POST', body), 400, badJson);
     },
   );
 
-  test('text that is no Unicode, in every form', async () => {
+  test('text that is not valid Unicode is refused in every form', async () => {
     const start = `{"chat_id":${user.id},"text":"`;
     await seen.refused(() => raw(of('sendMessage'), 'POST', `${start}\\ud800"}`), 400, badUnicode);
     await seen.refused(() => raw(of('sendMessage'), 'POST', `${start}a\\u0000b"}`), 400, badUnicode);
@@ -172,7 +172,7 @@ describe('bodies', () => {
     );
   });
 
-  test('over 1 MiB, and over 50 MiB for an upload', async () => {
+  test('a body over 1 MiB and an upload over 50 MiB are refused', async () => {
     const large = 'Request Entity Too Large';
     await seen.refused(
       () => raw(of('sendMessage'), 'POST', `{"text":"${'x'.repeat(1024 * 1024)}"}`),
@@ -194,7 +194,7 @@ describe('parameters', () => {
   const mustBe = (name: string, what: string) => `Bad Request: parameter "${name}" must be ${what}`;
   const call = (method: string, params: object) => () => service.bot(bot, method, { ...params });
 
-  test('one that is missing or empty is named, unless a text says more', async () => {
+  test('the refusal names the missing or empty parameter, unless a more specific text exists', async () => {
     const chat = { chat_id: user.id };
     await seen.refused(call('editMessageText', { ...chat, text: 'x' }), 400, required('message_id'));
     await seen.refused(
@@ -213,7 +213,7 @@ describe('parameters', () => {
       await seen.refused(call('sendMessage', { chat_id, text: 'x' }), 400, 'Bad Request: chat not found');
   });
 
-  test('one of a wrong type is named', async () => {
+  test('the refusal names the parameter with a wrong type', async () => {
     const chat = { chat_id: user.id, text: 'x' };
     await seen.refused(
       call('editMessageText', { ...chat, message_id: 'one' }),
@@ -265,7 +265,7 @@ describe('parameters', () => {
     );
   });
 
-  test('null and the text null are absent, and so is a list that is no array', async () => {
+  test('null, the text "null" and a list parameter that is not an array count as absent', async () => {
     const names = ['parse_mode', 'entities', 'reply_markup', 'reply_parameters', 'reply_to_message_id'];
     names.push('disable_notification', 'protect_content', 'link_preview_options');
     const all = (value: unknown) => Object.fromEntries(names.map((name) => [name, value]));
@@ -292,7 +292,7 @@ describe('parameters', () => {
     expect((await resultOf(service.bot(bot, 'getWebhookInfo'))).allowed_updates).toBeUndefined();
   });
 
-  test('integers and booleans as text, nested values as JSON text', async () => {
+  test('integers and booleans may be sent as text, and nested values as JSON text', async () => {
     for (const yes of ['true', '1', 1, true]) {
       const sent = await resultOf(send({ chat_id: String(user.id), text: 'x', protect_content: yes }));
       expect(sent.has_protected_content).toBe(true);
@@ -310,7 +310,7 @@ describe('parameters', () => {
     expect(reply.reply_to_message).toMatchObject({ message_id: first.message_id, text: 'first' });
   });
 
-  test('commands and languages', async () => {
+  test('invalid commands, languages and scopes are refused', async () => {
     const one = (command: string, description = 'd') => ({ commands: [{ command, description }] });
     await seen.refused(call('setMyCommands', one('Bad-Name')), 400, 'Bad Request: BOT_COMMAND_INVALID');
     await seen.refused(call('setMyCommands', one('x'.repeat(33))), 400, 'Bad Request: BOT_COMMAND_INVALID');
@@ -344,8 +344,8 @@ describe('parameters', () => {
     expect(await resultOf(service.bot(bot, 'getMyCommands'))).toEqual([]);
   });
 
-  test('the catalogue says nothing but statuses of the interface', () => {
-    // A front that leaves says 502 to a balancer that asked for it, never to a client.
+  test('the catalogue of errors contains only statuses of the interface', () => {
+    // 502 is left out: a front that shuts down sends it only to a load balancer that asked for it, never to a client.
     const { leaving, ...told } = catalogue;
     expect(leaving.code).toBe(502);
     const codes = new Set(Object.values(told).map(({ code }) => code));

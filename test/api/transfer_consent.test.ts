@@ -1,4 +1,4 @@
-/** Transfers that wait for the consent of the recipient (setting TRANSFER_CONSENT, behaviour §14). */
+/** Transfers that need the consent of the recipient (setting TRANSFER_CONSENT, behaviour §14). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import {
@@ -48,7 +48,7 @@ const unchanged = async () => {
   expect((await service.bot(bot, 'getMe')).status).toBe(200);
 };
 
-test('a bot changes hands once its recipient has agreed', async () => {
+test('a bot is transferred when its recipient accepts the offer', async () => {
   expect(await offer()).toBe(true);
   await unchanged();
   const told = {
@@ -58,11 +58,11 @@ test('a bot changes hands once its recipient has agreed', async () => {
   for (const each of [owner, heir]) expect(await offers(each)).toEqual([told]);
   const inAWeek = Date.now() / 1_000 + 7 * 86_400;
   expect(Math.abs((await offers(heir))[0].expires_at - inAWeek)).toBeLessThan(60);
-  // Nobody else is asked.
+  // Nobody else can accept the offer.
   expect(await answer(owner, 'accept')).toMatchObject(refused);
   expect(await answer(await service.newUser('eve'), 'accept')).toMatchObject(refused);
   await unchanged();
-  // Two answers at once are one.
+  // Only one of two simultaneous answers succeeds.
   const answers = await Promise.all([answer(heir, 'accept', 0), answer(heir, 'accept', 1)]);
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
   expect([await bots(owner), await bots(heir)]).toEqual([[], [bot.id]]);
@@ -72,7 +72,7 @@ test('a bot changes hands once its recipient has agreed', async () => {
   expect(items.map(({ event }: { event: string }) => event)).toEqual(['transferred']);
 });
 
-test('an offer is declined, withdrawn, replaced by another, and ends with its time', async () => {
+test('an offer ends when it is declined, withdrawn, replaced or expired', async () => {
   await offer();
   expect(await resultOf(answer(heir, 'decline'))).toBe(true);
   expect(await answer(heir, 'accept')).toMatchObject(refused);
@@ -97,7 +97,7 @@ test('an offer is declined, withdrawn, replaced by another, and ends with its ti
   ]);
 });
 
-test('an offer of a bot that was deleted is none', async () => {
+test('deleting a bot removes its offer', async () => {
   await offer();
   await resultOf(service.app(owner, 'DELETE', `/api/me/bots/${bot.id}`));
   expect(await answer(heir, 'accept')).toMatchObject(refused);

@@ -1,4 +1,4 @@
-/** One account must not hold all connections to Postgres. */
+/** One account cannot occupy all connections to Postgres. */
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ onSharedService(async (running) => {
   service = running;
 });
 
-test('calls of one account run so many at a time, in the order that they came; others do not wait', async () => {
+test('calls of one account wait in order for a free slot, and calls of other accounts do not wait', async () => {
   const turns = createTurns(2, 3);
   const begun: string[] = [];
   const ends: Array<() => void> = [];
@@ -36,10 +36,10 @@ test('calls of one account run so many at a time, in the order that they came; o
   expect(await turns.run(1, () => 'yes')).toBe('yes');
 });
 
-test('a bot that sets its commands hundreds of times at once does not stop the settings of others', async () => {
+test('a bot with hundreds of simultaneous setMyCommands calls does not block the settings of other bots', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const [hasty, calm] = [await service.newBot(eve, 'hasty'), await service.newBot(ann, 'calm')];
-  // Below 16 KiB: larger calls of one account wait for slices already.
+  // Calls over 16 KiB would already wait for slices of the event loop.
   const commands = Array.from({ length: 100 }, (_, n) => ({
     command: `c${n}`,
     description: 'd'.repeat(100),
@@ -52,7 +52,7 @@ test('a bot that sets its commands hundreds of times at once does not stop the s
   await resultOf(set());
 });
 
-test('a person whose changes wait for one row does not stop the changes of others', async () => {
+test('a person whose changes wait for a locked row does not block the changes of others', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const change = (user: typeof eve, language_code: string) =>
     service.app(user, 'PATCH', '/api/me', { language_code });

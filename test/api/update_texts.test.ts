@@ -1,4 +1,4 @@
-/** The texts and rules of updates (behaviour §9) over two fronts. */
+/** Rules and refusals of getUpdates and callback queries (behaviour §9) on two fronts. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
@@ -47,7 +47,7 @@ test.each([
   [0, 0],
   [0, 1],
   [1, 0],
-])('the older of two polls is told, the newer goes on (fronts %i and %i)', async (first, second) => {
+])('a newer poll ends the older one with 409 and continues (fronts %i and %i)', async (first, second) => {
   const older = service.bot(bot, 'getUpdates', { timeout: 20 }, first);
   await sleep(100);
   const started = performance.now();
@@ -60,14 +60,14 @@ test.each([
   ]);
 });
 
-test('a poll of no length ends an older one too, and takes what waits', async () => {
+test('a poll without a timeout also ends an older poll', async () => {
   const older = service.bot(bot, 'getUpdates', { timeout: 20 }, 0);
   await sleep(100);
   expect(await poll({}, 1)).toEqual([]);
   expectEnvelope(await older, 409, terminated);
 });
 
-test('while a webhook is set: 409, and a waiting poll is ended', async () => {
+test('setting a webhook ends a waiting poll, and polls get 409 while it is set', async () => {
   const state = keys.queueState(bot.id);
   const waiting = service.bot(bot, 'getUpdates', { timeout: 20 }, 1);
   await sleep(100);
@@ -80,7 +80,7 @@ test('while a webhook is set: 409, and a waiting poll is ended', async () => {
   expect(await poll()).toEqual([]);
 });
 
-test('offset: 0 and one beyond the next confirm nothing, one within confirms all below it', async () => {
+test('an offset of 0 or beyond the next update confirms nothing, and one within the range confirms all below it', async () => {
   for (let i = 1; i <= 5; i++) await say(`t${i}`, i % 2);
   const all = await poll();
   const [first] = all;
@@ -101,7 +101,7 @@ test('offset: 0 and one beyond the next confirm nothing, one within confirms all
   expect((await poll()).map(({ update_id }) => update_id - id)).toEqual([5]);
 });
 
-test('offset -N keeps the last N', async () => {
+test('an offset of -N keeps only the last N updates', async () => {
   for (let i = 1; i <= 5; i++) await say(`t${i}`);
   expect(await texts({ offset: -10 })).toHaveLength(5);
   expect(await texts({ offset: '-2' }, 1)).toEqual(['t4', 't5']);
@@ -110,7 +110,7 @@ test('offset -N keeps the last N', async () => {
   expect(await pendingCount()).toBe(1);
 });
 
-test('limit and timeout are clamped', async () => {
+test('limit and timeout are limited to their ranges', async () => {
   for (let i = 1; i <= 102; i++) await say(`t${i}`);
   for (const limit of [-5, 0, 1, '1']) expect(await texts({ limit })).toEqual(['t1']);
   for (const limit of [100, 101, 1_000_000, '']) expect(await texts({ limit }, 1)).toHaveLength(100);
@@ -123,7 +123,7 @@ test('limit and timeout are clamped', async () => {
   expect(performance.now() - started).toBeGreaterThan(950);
 });
 
-test('allowed_updates filters when the update is made; `[]` is all, absent keeps the former', async () => {
+test('allowed_updates filters updates when they are created; `[]` allows all, an absent list keeps the former one', async () => {
   const { message_id } = await say('before');
   const edit = (text: string) =>
     resultOf(service.app(user, 'PATCH', `/api/chats/${bot.id}/messages/${message_id}`, { text }));
@@ -150,7 +150,7 @@ test('allowed_updates filters when the update is made; `[]` is all, absent keeps
   });
 });
 
-test('deleteWebhook says that there was none, and drops what waits only if asked', async () => {
+test('deleteWebhook reports that no webhook is set, and drops pending updates only on request', async () => {
   await say('waits');
   for (const drop_pending_updates of [undefined, false, 'false', 0]) {
     const { body } = await service.bot(bot, 'deleteWebhook', { drop_pending_updates });
@@ -161,7 +161,7 @@ test('deleteWebhook says that there was none, and drops what waits only if asked
   expect(await pendingCount()).toBe(0);
 });
 
-test('callback queries: unknown, of another bot, answered, too long', async () => {
+test('answerCallbackQuery refuses unknown and answered queries, queries of other bots, and long texts', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x', reply_markup }),

@@ -1,4 +1,4 @@
-/** Tokens that people issue to themselves and revoke (behaviour §11). */
+/** Tokens that people create and revoke for themselves (behaviour §11). */
 import pg from 'pg';
 import { request } from 'undici';
 import { afterAll, expect, test } from 'vitest';
@@ -39,14 +39,14 @@ async function refused(
   expect(await list(user)).toEqual(before);
 }
 
-/** Whether a front takes the token. */
+/** True if the front accepts the token. */
 async function accepted(token: string, front: number): Promise<boolean> {
   const { status, body } = await service.app({ token }, 'GET', '/api/me', undefined, front);
   if (status !== 200) expect(body).toEqual({ ok: false, error_code: 401, description: 'Unauthorized' });
   return status === 200;
 }
 
-test('behaviour §11: tokens are listed by name, without their secrets, with the day of their last use', async () => {
+test('behaviour §11: the list shows names of tokens and the day of their last use, but not the tokens', async () => {
   const user = await service.newUser('ann');
   const [first] = await list(user);
   expect(first).toMatchObject({ id: expect.any(Number), name: '', created_at: expect.any(Number) });
@@ -76,13 +76,13 @@ test('behaviour §11: tokens are listed by name, without their secrets, with the
   expect(rows[0].hmac).not.toContain(laptop.token.slice(-20));
 });
 
-test('behaviour §11: a revoked token is refused on every node at once, the others are not', async () => {
+test('behaviour §11: a revoked token is refused on every node at once, and other tokens still work', async () => {
   const user = await service.newUser('ben');
   const [phone, laptop] = [await issue(user, 'phone'), await issue(user, 'laptop')];
   for (const front of [0, 1, 0, 1]) expect(await accepted(phone.token, front)).toBe(true);
   expect(await resultOf(service.app(user, 'DELETE', path, { name: 'phone' }))).toBe(true);
   for (const front of [0, 1]) expect(await accepted(phone.token, front)).toBe(false);
-  // By its id in the query, with the token that is revoked.
+  // Revokes the calling token by its id in the query.
   expect(await accepted(laptop.token, 1)).toBe(true);
   expect(await resultOf(service.app(laptop, 'DELETE', `${path}?id=${laptop.id}`, undefined, 1))).toBe(true);
   for (const front of [0, 1]) expect(await accepted(laptop.token, front)).toBe(false);
@@ -90,7 +90,7 @@ test('behaviour §11: a revoked token is refused on every node at once, the othe
   expect(await list(user)).toHaveLength(1);
 });
 
-test('behaviour §11: what is wrong with a name, and what is unknown', async () => {
+test('behaviour §11: invalid or taken names and unknown tokens are refused', async () => {
   const [user, other] = [await service.newUser('cal'), await service.newUser('dan')];
   const { id } = await issue(user, 'taken');
   const post = (body: unknown, text: string) =>
@@ -107,13 +107,13 @@ test('behaviour §11: what is wrong with a name, and what is unknown', async () 
   for (const body of [{ id }, { name: 'taken' }, { name: '', id: 0 }])
     await remove(other, body, 404, 'Not Found: token not found');
   expect((await list(user)).map((token: { id: number }) => token.id)).toContain(id);
-  // Names are each person's own, and free again when their token is gone.
+  // Another person can use the same name, and a name is free again after its token was revoked.
   await issue(other, 'taken');
   await resultOf(service.app(user, 'DELETE', path, { id }));
   await issue(user, 'taken');
 });
 
-test('behaviour §11: no more than so many, those of the operator included', async () => {
+test('behaviour §11: the number of tokens per person is limited, and tokens issued by operators count', async () => {
   const user = await service.newUser('eva');
   await database.query(
     `insert into user_tokens (user_id, hmac, name)
@@ -130,7 +130,7 @@ test('behaviour §11: no more than so many, those of the operator included', asy
   await resultOf(service.app(operator, 'POST', `/api/admin/users/${user.id}/tokens`, {}));
 });
 
-test('behaviour §11: an open event stream ends with its token, on another node than the call', async () => {
+test('behaviour §11: an open event stream ends when its token is revoked on another node', async () => {
   const user = await service.newUser('fay');
   const [phone, laptop] = [await issue(user, 'phone'), await issue(user, 'laptop')];
   const open = async (token: string) => {
@@ -147,7 +147,7 @@ test('behaviour §11: an open event stream ends with its token, on another node 
   const [lost, kept] = [await open(phone.token), await open(laptop.token)];
   await resultOf(service.app(user, 'DELETE', path, { name: 'phone' }));
   await eventually(() => expect(lost.ended()).toBe(true));
-  // The node has looked at both of them.
+  // The node checked both tokens, and kept the stream of the valid one.
   expect(kept.ended()).toBe(false);
   kept.close();
 });

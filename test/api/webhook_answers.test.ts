@@ -1,4 +1,4 @@
-/** Method calls in the answers of receivers (behaviour §10). */
+/** Method calls that receivers put into webhook answers (behaviour §10). */
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 
 const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
-/** Texts of the chat as its person sees them, oldest first. */
+/** Texts of the chat as the person sees them, oldest first. */
 const chat = async (): Promise<string[]> =>
   (await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages`)))
     .map(({ text }: { text: string }) => text)
@@ -50,7 +50,7 @@ const calm = () =>
     })
     .toBe(0);
 
-test('one call, run before the next update of the chat goes out', async () => {
+test('a call in an answer runs before the next update of the chat is delivered', async () => {
   answer = (text) => JSON.stringify(send(`re ${text}`, { method: 'SENDMESSAGE', parse_mode: 'HTML' }));
   await say('one');
   await say('two');
@@ -59,7 +59,7 @@ test('one call, run before the next update of the chat goes out', async () => {
   expect(texts.filter((text) => text.startsWith('re'))).toEqual(['re one', 're two']);
 });
 
-test('an array runs in order, and what is refused stops nothing', async () => {
+test('an array of calls runs in order, and refused calls do not stop it', async () => {
   const name = `${bot.username} renamed`;
   const calls = [
     send('a'),
@@ -79,7 +79,7 @@ test('an array runs in order, and what is refused stops nothing', async () => {
   expect(await resultOf(service.bot(bot, 'getMyName'))).toEqual({ name });
 });
 
-test('what is not for answers is not run', async () => {
+test('webhook methods, getUpdates, close and logOut do not run from an answer', async () => {
   answer = () =>
     JSON.stringify([
       { method: 'deleteWebhook' },
@@ -96,12 +96,12 @@ test('what is not for answers is not run', async () => {
 });
 
 test.each([
-  ['no JSON', 'method=sendMessage&chat_id=1&text=a'],
-  ['half of it', '{"method":"sendMessage"'],
+  ['a body that is not JSON', 'method=sendMessage&chat_id=1&text=a'],
+  ['incomplete JSON', '{"method":"sendMessage"'],
   ['no method', '{"text":"a"}'],
-  ['bytes that are no text', '{"method":"sendMessage","text":"\u0000"}'],
-  ['empty', '[]'],
-])('%s is taken as an answer and nothing more', async (_, body) => {
+  ['a text that contains U+0000', '{"method":"sendMessage","text":"\u0000"}'],
+  ['an empty array', '[]'],
+])('an answer with %s runs nothing and counts as delivered', async (_, body) => {
   answer = () => body;
   await say('go');
   await calm();
@@ -109,14 +109,14 @@ test.each([
   expect(await chat()).toEqual(['go']);
 });
 
-test('a body that is longer than is read runs nothing', async () => {
+test('an answer longer than the service reads runs nothing', async () => {
   answer = () => JSON.stringify([send('a'), { padding: 'x'.repeat(70_000) }]);
   await say('go');
   await calm();
   expect(await chat()).toEqual(['go']);
 });
 
-test('at most a hundred calls an answer', async () => {
+test('at most a hundred calls of one answer run', async () => {
   answer = () => JSON.stringify(Array.from({ length: 103 }, (_, n) => send(`${n}`)));
   await say('go');
   await calm();

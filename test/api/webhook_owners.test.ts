@@ -1,4 +1,4 @@
-/** What owners see of the webhooks of their bots, and what they can have done again (behaviour §10, §11). */
+/** What owners see and change of their bots' webhooks, and what they replay (behaviour §10, §11). */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -28,7 +28,7 @@ let other: TestUser;
 let bot: TestBot;
 let receiver: Receiver;
 let shown: Shown[] = [];
-/** Status, body and headers of the receiver's next answers. */
+/** Returns status, body and headers of the receiver's answer to an update. */
 let answer: (update: Shown) => readonly [status: number, body: string, headers?: Record<string, string>] =
   () => [200, ''];
 
@@ -83,7 +83,7 @@ async function die(...texts: string[]): Promise<number[]> {
   return (await letters()).map(({ update_id }: { update_id: number }) => update_id);
 }
 
-test('are their owners', async () => {
+test('webhook endpoints refuse callers who do not own the bot', async () => {
   const calls = [
     ['GET', 'secret'],
     ['POST', 'secret/rotate'],
@@ -104,7 +104,7 @@ test('are their owners', async () => {
   }
 });
 
-test('read and rotate the signing secret, both of which sign for a day, at once', async () => {
+test('owners read and rotate the signing secret, and both secrets sign for a day', async () => {
   const { secret, ...rest } = await resultOf(own('GET', 'secret'));
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(rest).toEqual({});
@@ -113,7 +113,7 @@ test('read and rotate the signing secret, both of which sign for a day, at once'
   expect(await resultOf(own('GET', 'secret'))).toEqual({ secret });
   await say('one');
   await arrived('one');
-  // The worker still has the bot: it must hear of the new secret.
+  // The worker serves the bot already, so it must be notified of the new secret.
   const rotated = await resultOf(own('POST', 'secret/rotate'));
   expect(rotated.secret).not.toBe(secret);
   expect(Math.abs(rotated.previous_valid_until - Date.now() / 1_000 - 86_400)).toBeLessThan(60);
@@ -131,7 +131,7 @@ test('read and rotate the signing secret, both of which sign for a day, at once'
     expect(verify(second, key)).toMatchObject({ update_id: second.updateId });
 });
 
-test('rotate the signing secret of a webhook that fails: its last error and its next try stay', async () => {
+test('rotating the signing secret keeps the last error and the next retry of a failing webhook', async () => {
   answer = () => [502, '', { 'retry-after': '600' }];
   await hook();
   await say('one');
@@ -147,7 +147,7 @@ test('rotate the signing secret of a webhook that fails: its last error and its 
   redis.disconnect();
 });
 
-test('see attempts: what came back, without secrets, and when the next one is', async () => {
+test('owners see delivery attempts with the answer, without secrets, and with the time of the next try', async () => {
   const { secret } = await resultOf(own('GET', 'secret'));
   const told = `no ${bot.token} ${encodeURIComponent(bot.token)} ${secret} told-to-nobody /${secretPath} \\/${secretPath} \u0000 `;
   let failures = 3;
@@ -189,7 +189,7 @@ test('see attempts: what came back, without secrets, and when the next one is', 
   expect(await own('GET', 'deliveries?cursor=x')).toMatchObject({ status: 400 });
 });
 
-test('read dead letters and have them delivered again under the same update_id', async () => {
+test('owners list dead letters and replay them with the same update_id', async () => {
   const ids = await die('one', 'two', 'three');
   expect(shown).toEqual([]);
   const items = await letters();
@@ -218,7 +218,7 @@ test('read dead letters and have them delivered again under the same update_id',
   expect(shown[0]?.headers['webhook-id']).toBe(`${bot.id}-${ids[1]}`);
   expect(await letters()).toEqual([]);
   expect(await resultOf(own('POST', 'replay', { dead_letters: true }))).toEqual({ queued: 0 });
-  // What comes after them goes on behind them.
+  // Later updates are delivered after the replayed ones.
   await say('four');
   await arrived('two', 'one', 'three', 'four');
   expect(shown[3]?.updateId).toBeGreaterThan(Math.max(...ids));
@@ -227,7 +227,7 @@ test('read dead letters and have them delivered again under the same update_id',
     .toBe(0);
 });
 
-test('a replay that dies again is a dead letter under its own id', async () => {
+test('a replayed update that fails again becomes a dead letter with the same id', async () => {
   const [id] = await die('one');
   answer = () => [500, ''];
   await resultOf(own('POST', 'replay', { dead_letters: true }));
@@ -239,14 +239,14 @@ test('a replay that dies again is a dead letter under its own id', async () => {
   expect(await letters()).toMatchObject([{ update_id: id, update: { update_id: id } }]);
 });
 
-test('have deliveries repeated, and over polling under a new id', async () => {
+test('owners replay delivered updates, and after a switch to polling these get new ids', async () => {
   await hook();
   for (const text of ['one', 'two', 'three']) await say(text);
   await arrived('one', 'two', 'three');
   const ids = shown.map(({ updateId }) => updateId);
   await expect.poll(async () => (await attempts()).length, { timeout: 5_000 }).toBe(3);
   const range = { from_update_id: ids[1], to_update_id: ids[2] };
-  // None of these is dead.
+  // These updates were delivered, so they are not dead letters.
   expect(await resultOf(own('POST', 'replay', { ...range, dead_letters: true }))).toEqual({ queued: 0 });
   expect(await resultOf(own('POST', 'replay', range))).toEqual({ queued: 2 });
   await arrived('one', 'two', 'three', 'two', 'three');
@@ -268,7 +268,7 @@ test('have deliveries repeated, and over polling under a new id', async () => {
     expect(await own('POST', 'replay', wrong)).toMatchObject({ status: 400 });
 });
 
-test('discard dead letters, which then come back by nothing', async () => {
+test('discarded dead letters cannot be replayed', async () => {
   await die('one', 'two');
   expect(await resultOf(own('DELETE', 'dead_letters'))).toEqual({ discarded: 2 });
   expect(await letters()).toEqual([]);
@@ -281,12 +281,12 @@ test('discard dead letters, which then come back by nothing', async () => {
   ]);
 });
 
-describe('the person who runs the service', () => {
+describe('petrel webhooks', () => {
   const run = promisify(execFile);
   const petrel = (...args: string[]) =>
     run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });
 
-  test('lists, shows, replays and discards', async () => {
+  test('lists and shows webhooks, replays dead letters and discards them', async () => {
     const ids = await die('one', 'two', 'three');
     answer = () => [503, ''];
     const listed = await petrel('list');
@@ -311,7 +311,7 @@ describe('the person who runs the service', () => {
     expect((await petrel('discard', `${bot.id}`)).stdout).toBe('0 discarded\n');
   }, 60_000);
 
-  test('is told what is wrong', async () => {
+  test('reports unknown bots and missing options', async () => {
     await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
       ...{ code: 1, stdout: expect.stringContaining('there is no bot nobody_at_all') },
     });

@@ -1,4 +1,4 @@
-/** setWebhook, deleteWebhook and getWebhookInfo: every rule and text (behaviour §10), and updates that arrive. */
+/** Rules and refusals of setWebhook, deleteWebhook and getWebhookInfo (behaviour §10), and delivered updates. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -40,14 +40,14 @@ const empty = {
   max_connections: 40,
 };
 
-test('a bot that never had one', async () => {
+test('a bot without a webhook has empty webhook info, and deleting its webhook has no effect', async () => {
   expect(await info()).toMatchObject(empty);
   expect(await call('deleteWebhook')).toMatchObject(told('Webhook is already deleted'));
   expect(await call('setWebhook', { url: '' })).toMatchObject(told('Webhook is already deleted'));
   expect(await call('setWebhook')).toMatchObject(told('Webhook is already deleted'));
 });
 
-describe('what is refused leaves the old webhook as it was', () => {
+describe('a refused setWebhook keeps the old webhook', () => {
   const url = () => books.url;
   test.each([
     ['no HTTPS', { url: 'http://example.com/' }, 'bad webhook: An HTTPS URL must be provided for webhook'],
@@ -70,7 +70,7 @@ describe('what is refused leaves the old webhook as it was', () => {
   });
 });
 
-test('set, set again, deleted, deleted again', async () => {
+test('setWebhook and deleteWebhook report whether they changed anything', async () => {
   await call('deleteWebhook');
   const params = { url: books.url, certificate: books.certificate, allowed_updates: ['message'] };
   expect(await call('setWebhook', params)).toMatchObject(told('Webhook was set'));
@@ -92,7 +92,7 @@ test('set, set again, deleted, deleted again', async () => {
   expect(await info()).toMatchObject(empty);
 });
 
-test('as a form, with an uploaded certificate, by the names that libraries give the part', async () => {
+test('setWebhook accepts forms with a certificate as part "certificate" or as attach://', async () => {
   for (const [part, value] of [
     ['certificate', ''],
     ['a1b2', 'attach://a1b2'],
@@ -131,7 +131,7 @@ test('as a form, with an uploaded certificate, by the names that libraries give 
   expect(await info()).toMatchObject({ max_connections: 9 });
 });
 
-test('a certificate over 3 MiB', async () => {
+test('a certificate over 3 MiB is refused', async () => {
   const form = new FormData();
   form.set('url', books.url);
   form.set('certificate', new File(['x'.repeat(3 * 1024 * 1024 + 1)], 'cert.pem'));
@@ -140,7 +140,7 @@ test('a certificate over 3 MiB', async () => {
   expect(await answer.json()).toMatchObject(refused('certificate size is too big').body);
 });
 
-test('while a webhook is set, polls are refused, and one that waits is ended', async () => {
+test('setting a webhook ends a waiting poll, and later polls are refused', async () => {
   await call('deleteWebhook', { drop_pending_updates: true });
   const waiting = call('getUpdates', { timeout: 20 }, 1);
   await sleep(300);
@@ -160,7 +160,7 @@ test('while a webhook is set, polls are refused, and one that waits is ended', a
   expect(await resultOf(call('getUpdates'))).toEqual([]);
 });
 
-test('the body is what a poll would have shown', async () => {
+test('the body of a delivery equals the update that a poll returns', async () => {
   await say('twice');
   const [polled] = await resultOf(call('getUpdates'));
   const before = books.taken.length;
@@ -169,7 +169,7 @@ test('the body is what a poll would have shown', async () => {
   expect(books.taken.at(-1)?.body.toString()).toBe(JSON.stringify(polled));
 });
 
-test('a failure is told until the webhook is set again', async () => {
+test('getWebhookInfo shows a failure until the webhook is set again', async () => {
   const broken = await keepBooks(() => 502);
   await resultOf(call('setWebhook', { url: broken.url, certificate: broken.certificate }));
   await say('lost');
@@ -184,21 +184,20 @@ test('a failure is told until the webhook is set again', async () => {
   const before = books.taken.length;
   await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
   expect(await info()).toMatchObject({ last_error_date: null, last_error_message: null });
-  // Another receiver is given at once what the former one did not take.
+  // The update that the former receiver refused is delivered to the new receiver at once.
   await books.tookIn(before + 1, 3_000);
   await broken.close();
 });
 
 /**
- * Over HTTP no update comes near the 10 MB of interface §6, so that none is too large to be pushed (what is done with one that is
- * shows test/delivery/switch.test.ts). An update shows at most two messages, the second one being what the first answers or
- * tells to be pinned, without what that one answers. Of a message the parts that can be long are its text, 100 entities with a
- * link of 2,048 UTF-16 units each, and 64 KiB of keyboard, of which JSON makes at most six bytes of one.
+ * Updates created over HTTP are far below the 10 MB of interface §6 (test/delivery/switch.test.ts covers larger ones). An update
+ * contains at most two messages: the message and the one it replies to or pins. The large parts of a message are its text, 100
+ * entities with a link of 2,048 UTF-16 units each, and 64 KiB of keyboard, whose bytes can take six bytes each in JSON.
  */
-test('the largest update is pushed, and is less than a quarter of what may be pushed', async () => {
+test('the largest update is delivered, and is less than a quarter of the size limit', async () => {
   const heard = await keepBooks();
   const reader = await service.newBot(owner, 'reader');
-  // In a group a bot would not receive another's messages.
+  // The chat is a channel, because in a group a bot gets no messages of other bots.
   const made = { type: 'channel', title: 'Long' };
   const { id: channel } = await resultOf(service.app(owner, 'POST', '/api/chats', made));
   const administrator = { status: 'administrator', rights: { can_post_messages: true } };
@@ -231,7 +230,7 @@ test('the largest update is pushed, and is less than a quarter of what may be pu
   await heard.close();
 });
 
-test('neither the URL nor the secret is kept in plain text', async () => {
+test('the URL and the secret are not stored in plain text', async () => {
   const url = `${books.url}?key=not-for-others`;
   await resultOf(call('setWebhook', { url, certificate: books.certificate, secret_token: 'nobody-reads' }));
   const { Redis } = await import('ioredis');

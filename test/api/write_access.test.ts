@@ -1,4 +1,4 @@
-/** Who may write to a bot in a direct chat: every way by which a person reaches it (interface §5.8, behaviour §11). */
+/** Who may write to a bot in a direct chat, in each way to reach the bot (interface §5.8, behaviour §11). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
@@ -40,7 +40,7 @@ const forbidden = {
   body: { ok: false, error_code: 403, description: "Forbidden: you can't write to this bot" },
 };
 const refusal = (description: string) => ({ status: 400, body: { ok: false, description } });
-/** What the bot has heard, and hears no more. */
+/** Polls and confirms the pending updates of the bot. */
 const heard = async () => {
   const updates = await resultOf(service.bot(bot, 'getUpdates'));
   const last = updates.at(-1)?.update_id;
@@ -54,7 +54,7 @@ describe.each([
   ['selected', (): TestUser[] => [friend], (): TestUser[] => [other]],
   ['all', (): TestUser[] => [friend, other], (): TestUser[] => []],
 ] as const)('with the policy %s', (policy, allowed, refused) => {
-  test('people write or are refused, at once and on every node, in chats that were open and in new ones', async () => {
+  test('people may write or are refused, at once and on every node, in existing chats and new ones', async () => {
     const old = await service.newUser('old');
     for (const person of [owner, friend, other, old]) await service.openChat(person, bot);
     await heard();
@@ -81,7 +81,7 @@ describe.each([
   });
 });
 
-test('neither starting, editing, pinning nor pressing reaches the bot, and nothing changes', async () => {
+test('a refused person cannot start, edit, pin or press, and the refused calls change nothing', async () => {
   await service.openChat(other, bot);
   const mine = (await resultOf(say(other))).message_id;
   const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'go' }]] };
@@ -97,7 +97,7 @@ test('neither starting, editing, pinning nor pressing reaches the bot, and nothi
     ['POST', `/api/bots/${bot.username}/start`, {}],
     ['POST', `${chat}/messages`, { text: 'x' }],
   ] as const;
-  // It stays blocked, by who is told so first.
+  // The person has blocked the bot. A start is refused by the policy, a message because of the block.
   expect(await service.app(other, ...calls[0])).toMatchObject(forbidden);
   expect((await say(other)).body.description).toBe('Forbidden: you blocked this bot');
   await resultOf(service.app(other, 'DELETE', `/api/bots/${bot.username}/block`));
@@ -113,12 +113,12 @@ test('neither starting, editing, pinning nor pressing reaches the bot, and nothi
   expect(await history(other)).toEqual(before);
   expect((await resultOf(service.app(other, 'GET', chat))).pinned_message).toBeUndefined();
   expect((await heard()).map((each: object) => Object.keys(each).at(1))).toEqual(['my_chat_member']);
-  // The bot goes on writing, and who was refused may still delete what they see.
+  // The bot may still write, and the refused person may still delete messages.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: other.id, text: 'still' }));
   await resultOf(service.app(other, 'DELETE', `${chat}/messages/${mine}`));
 });
 
-test('a change acts at once, there and back', async () => {
+test('each change of the policy takes effect at once', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 5; round++) {
     await set('owner');
@@ -132,7 +132,7 @@ test('a change acts at once, there and back', async () => {
   }
 });
 
-test('nobody gets through once a change has answered, however many write meanwhile', async () => {
+test('no message is accepted after a change has returned, however many are sent during the change', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 3; round++) {
     await set('all');
@@ -148,12 +148,12 @@ test('nobody gets through once a change has answered, however many write meanwhi
     await set('owner');
     ended = true;
     await Promise.all(writers);
-    // Those that were under way may have come before.
+    // Only messages sent after the change must be refused. Earlier ones may have been accepted.
     expect(after).toEqual(Array(12).fill(403));
   }
 });
 
-test('groups are not affected', async () => {
+test('the policy does not apply to groups', async () => {
   const group = await service.newGroup(other, 'g', [bot]);
   await heard();
   await set('owner');
@@ -162,7 +162,7 @@ test('groups are not affected', async () => {
   await expect.poll(texts).toContain('in a group');
 });
 
-test('what Redis lost is read back', async () => {
+test('the policy is read back from Postgres after Redis lost it', async () => {
   await service.openChat(friend, bot);
   await service.openChat(other, bot);
   await set('selected', friend);
@@ -182,13 +182,13 @@ test('what Redis lost is read back', async () => {
   redis.disconnect();
 });
 
-describe('the setting', () => {
+describe('setting the policy', () => {
   const unchanged = async () => {
     const shown = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}`));
     expect(shown.write_access).toEqual({ policy: 'all' });
   };
 
-  test('names who cannot be selected, and then nothing changes', async () => {
+  test('names the user who cannot be selected, and changes nothing', async () => {
     const channel = `channel_${bot.id}`;
     await resultOf(
       service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'c', username: channel }),
@@ -208,7 +208,7 @@ describe('the setting', () => {
     await unchanged();
   });
 
-  test('is validated', async () => {
+  test('refuses invalid policies and lists, and other callers than the owner', async () => {
     const wrong = `Bad Request: parameter "usernames" must be a list of up to ${limits.writers_per_bot_max} usernames`;
     expect(await put({})).toMatchObject(refusal('Bad Request: parameter "policy" is required'));
     expect(await put({ policy: 'some' })).toMatchObject(
@@ -225,7 +225,7 @@ describe('the setting', () => {
       body: { description: 'Forbidden: not the owner of the bot' },
     });
     await unchanged();
-    // Each person once, in any case, with or without @.
+    // A person named twice, in another case or with @, is stored once.
     const usernames = [friend.username, `@${friend.username.toUpperCase()}`];
     const answer = await resultOf(put({ policy: 'selected', usernames: JSON.stringify(usernames) }));
     expect(answer.write_access).toEqual({ policy: 'selected', usernames: [friend.username] });
