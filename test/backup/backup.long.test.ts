@@ -1,4 +1,4 @@
-/** A backup is made while the service runs, restored into an empty installation, compared row for row, and then Redis is lost. */
+/** A backup is made while the service runs, restored into an empty installation and compared row for row. Then Redis loses all data. */
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ const waitingFor = async (of: Service, each: TestBot) =>
       `${update_id} ${message?.text}`,
   );
 
-/** Failures of today, and of days that the restored installation has no partition for. */
+/** Failures of today, and of days for which the restored installation has no partition. */
 async function spread(): Promise<void> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -81,7 +81,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a backup of a running installation is a folder for its owner alone, and holds no token', async () => {
+test('a backup of a running installation is a folder only its owner can read, without tokens', async () => {
   const ran = await petrel(service.env, 'backup', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   expect(ran.out).toMatch(/redis {8}\w+[\s\S]*tables, \d+ rows/);
@@ -90,7 +90,7 @@ test('a backup of a running installation is a folder for its owner alone, and ho
     group: await history(service, group),
     direct: await history(service, bot.id),
     rows: await contentOf(service.databaseUrl),
-    // Not confirmed: what was answered waits on.
+    // Not confirmed, so the updates stay pending.
     waiting: await waitingFor(service, bot),
   };
   expect(before.waiting.length).toBeGreaterThan(20);
@@ -99,7 +99,7 @@ test('a backup of a running installation is a folder for its owner alone, and ho
   expect((await petrel(service.env, 'backup', at('one'))).log).toMatch(/is not empty/);
 });
 
-test('keys are kept under a passphrase, and open to it alone', async () => {
+test('keys are sealed with a passphrase, and open only with it', async () => {
   const env = { ...service.env, BACKUP_PASSPHRASE: 'a passphrase of some length' };
   expect((await petrel(env, 'keys', 'seal', at('keys'))).code).toBe(0);
   const { out } = await petrel(
@@ -122,7 +122,7 @@ test('keys are kept under a passphrase, and open to it alone', async () => {
   expect(wrong.log).toMatch(/cannot be decrypted/);
 });
 
-test('keys are sealed from wherever commands read settings, and only where the set is complete', async () => {
+test('keys are sealed from every source of settings, and only if the set is complete', async () => {
   const { TOKEN_PEPPER = '', TOKEN_KEYS = '', ...others } = service.env;
   writeFileSync(at('pepper'), `${TOKEN_PEPPER}\n`);
   writeFileSync(at('settings'), `TOKEN_KEYS=${TOKEN_KEYS}\nBACKUP_PASSPHRASE=a passphrase of some length\n`);
@@ -147,7 +147,7 @@ test('keys are sealed from wherever commands read settings, and only where the s
   expect(existsSync(at('none'))).toBe(false);
 });
 
-test('restored into an empty installation, every row is the same, and bots go on where they were', async () => {
+test('after a restore into an empty installation, every row is the same, and bots continue where they were', async () => {
   const [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
   const env = elsewhere(service.env, redis, database.url);
   const refusals: Array<[string, Ran]> = [
@@ -164,7 +164,7 @@ test('restored into an empty installation, every row is the same, and bots go on
   const ran = await petrel(env, 'restore', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   const rows = await contentOf(database.url);
-  // Masters without a replica get a new history by being copied, which nodes of a cluster find out within a second.
+  // Copied masters without a replica get a new history, which nodes of a cluster detect within a second.
   if (service.redis.cluster) before.rows.delete('partitions');
   for (const [table, expected] of before.rows) expect(rows.get(table), table).toEqual(expected);
   expect([...before.rows.values()].flat().length).toBeGreaterThan(80);
@@ -187,13 +187,13 @@ test('restored into an empty installation, every row is the same, and bots go on
   expect(sent.message_id).toBeGreaterThan(10_000);
 }, 60_000);
 
-test('after Redis lost everything, what Postgres has is served, and the loss is told', async () => {
+test('after Redis lost all data, messages in Postgres are served, and the loss is reported', async () => {
   const of = restored as Service;
   const kinds = ['message', 'chat_member'];
   await resultOf(of.bot(bot, 'getUpdates', { allowed_updates: kinds }));
   const url = 'https://127.0.0.1:8443/hook';
   await resultOf(of.bot(pushed, 'setWebhook', { url, allowed_updates: ['callback_query'] }));
-  // What was sent last is behind the journal when the flusher has ended in order.
+  // Once the flusher has stopped cleanly, all messages are written to Postgres.
   await of.flush.stop();
   for (const client of openMasters(of.redis)) {
     await client.flushall();
@@ -207,7 +207,7 @@ test('after Redis lost everything, what Postgres has is served, and the loss is 
     /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write to Postgres before was 2[\s\S]*pending updates/,
   );
   expect(ran.out).toContain(describeRecords().join('\n'));
-  // That of the management bot is one.
+  // The management bot’s queue is one of them.
   expect(ran.out).toMatch(/webhooks {5}2 queues are open/);
   const infoOf = (each: TestBot) => resultOf(of.bot(each, 'getWebhookInfo'));
   expect(await infoOf(bot)).toMatchObject({ allowed_updates: kinds });
@@ -221,14 +221,14 @@ test('after Redis lost everything, what Postgres has is served, and the loss is 
   expect(again.message_id).toBeGreaterThan(Math.max(...ids));
   expect(await waitingFor(of, bot)).toEqual([]);
   await resultOf(of.app(owner, 'POST', `/api/chats/${group}/messages`, { text: '/heard' }));
-  // It is handed over from the group's partition.
+  // The update is forwarded from the group’s partition.
   let heard: string[] = [];
   for (const end = performance.now() + 20_000; heard.length === 0 && performance.now() < end; )
     heard = await waitingFor(of, bot);
   expect(heard.at(-1)).toMatch(/\/heard$/);
 }, 60_000);
 
-test('Postgres is not restored beside a Redis in use', async () => {
+test('Postgres is not restored while its Redis is in use', async () => {
   const database = await freshDatabase();
   try {
     const env = { ...service.env, DATABASE_URL: database.url };
@@ -241,7 +241,7 @@ test('Postgres is not restored beside a Redis in use', async () => {
   }
 });
 
-test('a backup that was changed is refused', async () => {
+test('a damaged backup is refused', async () => {
   appendFileSync(join(at('one'), 'users.copy.gz'), 'x');
   const { code, log } = await petrel(service.env, 'restore', at('one'));
   expect(code).toBe(1);

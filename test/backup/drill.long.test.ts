@@ -1,4 +1,4 @@
-/** A drill: a copy that is restored beside the original sends nothing to anybody until an operator says so. */
+/** A drill: a copy restored beside the original sends nothing until an operator resumes it. */
 import { createECDH } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end();
 }, 60_000);
 
-test('a drill sends nothing to webhooks and browsers, restarts included, until it is resumed', async () => {
+test('a drill sends nothing to webhooks and browsers, even after restarts, until it is resumed', async () => {
   const folder = temporaryFolder();
   mkdirSync(folder, { recursive: true });
   const certificate = makeCertificate({ addresses: ['127.0.0.1', '::1'] });
@@ -84,7 +84,7 @@ test('a drill sends nothing to webhooks and browsers, restarts included, until i
   await expect
     .poll(() => heard.filter((text) => text.startsWith('/hook')).join('\n'), { timeout: 30_000 })
     .toMatch(/before the backup[\s\S]*during the drill[\s\S]*after a restart/);
-  // No attempt was counted while it was held.
+  // No attempt was counted while deliveries were held.
   const info = await resultOf(drill.bot(bot, 'getWebhookInfo'));
   expect(info.last_error_message ?? null).toBeNull();
   expect((await petrel(drill.env, 'resume')).out).toContain('this is not a drill');

@@ -1,9 +1,9 @@
-/** What an installation holds in its database, and the settings of one that is to get it. */
+/** The contents of an installation’s database, and the settings of an installation to restore into. */
 import pg from 'pg';
 import { redisSettings } from '../support/environment.js';
 import type { FreshRedis } from '../support/servers.js';
 
-/** The same settings with another Redis, of whatever kind, and another database. */
+/** The same settings with another Redis of any kind and another database. */
 export function elsewhere(
   env: Readonly<Record<string, string>>,
   redis: FreshRedis,
@@ -13,13 +13,13 @@ export function elsewhere(
   return { ...others, ...redisSettings(redis), DATABASE_URL: databaseUrl };
 }
 
-/** Every row of every table as text, and where sequences stand. */
+/** Every row of every table as text, and the positions of sequences. */
 export async function contentOf(url: string): Promise<Map<string, string[]>> {
   const client = new pg.Client(url);
   await client.connect();
   try {
     const { rows: tables } = await client.query(
-      // What is in partitions is read through the whole.
+      // Rows of partitions are read through their parent table.
       `select relname as name from pg_class
         where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
     );
@@ -27,7 +27,7 @@ export async function contentOf(url: string): Promise<Map<string, string[]>> {
     for (const { name } of tables) {
       if (/^(schema_migrations|redis_nodes|shard_nodes)$/.test(name)) continue;
       const { rows } = await client.query(
-        // A copy is an installation of its own.
+        // A copy is a separate installation.
         `select t::text as row from "${name}" t ${name === 'installation' ? "where name not in ('ID', 'REDIS_GENERATION')" : ''} order by 1`,
       );
       content.set(

@@ -1,6 +1,6 @@
 /**
- * A backup of one server is restored to a cluster, a backup of that to one server, and the other way round: all rows and all keys are
- * the same at each end, and the service goes on there. Where it begins is the kind of Redis that the run is for.
+ * A backup of one server is restored to a cluster, a backup of that to one server, and the reverse. All rows and all keys are the same
+ * each time, and the service continues there. The kind of Redis of the test run is the first one.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const settings = { PARTITIONS: '16' };
 
-/** What a key holds, in words that do not depend on how a server keeps it. */
+/** The value of a key, in a text that does not depend on how a server stores it. */
 async function contentOfKey(redis: Redis, key: string): Promise<string> {
   const type = await redis.type(key);
   const shown = (parts: readonly (string | Buffer)[]) =>
@@ -37,7 +37,7 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
     case 'string':
       return `string ${(await redis.getBuffer(key))?.toString('base64')}`;
     case 'hash': {
-      // A master without a replica gets a new history by being copied, and a copy is an installation of its own.
+      // A copied master without a replica gets a new history, and a copy is a separate installation.
       const later = key.endsWith('}:meta')
         ? ['run', 'ver', 'of']
         : key.endsWith('}:installation')
@@ -66,13 +66,13 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
   }
 }
 
-/** What ends within this time may have ended before it is looked for. */
+/** Keys with less time to live than this may expire before they are read. */
 const soon_ms = 300_000;
 
-/** Says which processes run, those that make and restore backups among them, or has them rung, which they are anew. */
+/** Keys of running processes and of the wake queue, which are not part of a backup. */
 const ofProcesses = /:doorbell:|:rings$|:flushers$/;
 
-/** Every key with its value, and whether it ends. */
+/** Every key with its value, and whether it expires. */
 async function keysOf(redis: FreshRedis): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const master of openMasters(redis)) {
@@ -98,7 +98,7 @@ const history = async (of: Service, { owner, group }: Filled): Promise<string[]>
     ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
   );
 
-/** An installation with messages, tombstones, pins, and updates that wait, over all partitions. */
+/** An installation with messages, tombstones, pins and pending updates in all partitions. */
 async function filled(): Promise<Filled> {
   const service = await startService({ extraEnv: settings });
   ends.push(() => service.stop());
@@ -122,7 +122,7 @@ async function filled(): Promise<Filled> {
   return { service, owner, bot, group: groups[1] as number };
 }
 
-/** Backs one installation up and restores it to another Redis and database; returns the settings of that. */
+/** Backs up an installation and restores it to another Redis and database; returns the settings of the copy. */
 let copies = 0;
 async function carry(from: Record<string, string>, redis: FreshRedis, databaseUrl: string) {
   const copy = join(folder, `${++copies}`);
@@ -138,8 +138,8 @@ async function carry(from: Record<string, string>, redis: FreshRedis, databaseUr
 type Stores = readonly [redis: FreshRedis, databaseUrl: string];
 
 /**
- * Holds what was restored against what was saved, as that stands since: to open an installation for a backup raises the histories of
- * partitions that have come to another server.
+ * Compares the restored stores with the saved ones as they are now: opening an installation for a backup raises the incarnation of
+ * partitions that are on another server.
  */
 async function same(saved: Stores, restored: Stores): Promise<void> {
   const [keys, found] = [await keysOf(saved[0]), await keysOf(restored[0])];
@@ -152,13 +152,13 @@ async function same(saved: Stores, restored: Stores): Promise<void> {
   for (const [table, expected] of rows) expect(copied.get(table), table).toEqual(expected);
 }
 
-test('from one kind of Redis to the other and back, each row and each key is as it was', async () => {
+test('a backup and restore to the other kind of Redis and back keeps every row and every key', async () => {
   const first = await filled();
   const { service } = first;
   const said = await history(service, first);
   expect(said.length).toBeGreaterThan(1);
   await Promise.all([...service.fronts, service.deliver].map((role) => role.stop()));
-  // It ends when all is written behind.
+  // The flusher stops once everything is written to Postgres.
   await service.flush.stop();
   const [there, back] = service.redis.cluster ? [freshRedis, freshCluster] : [freshCluster, freshRedis];
   const [away, awayDatabase] = await Promise.all([there(), freshDatabase()]);

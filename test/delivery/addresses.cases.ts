@@ -91,7 +91,7 @@ export const forbidden: readonly (readonly [address: string, why: string])[] = [
   ['2a00:1450::200:5efe:127.0.0.1', 'ISATAP of loopback'],
 ];
 
-/** Neighbours of the ranges above, and ordinary ones: a table that refuses all would pass otherwise. */
+/** Neighbours of the ranges above and ordinary addresses. A guard that refuses every address would fail here. */
 export const permitted: readonly string[] = [
   '1.1.1.1',
   '8.8.8.8',
@@ -133,7 +133,7 @@ export const permitted: readonly string[] = [
   '3fff:1000::1',
 ];
 
-/** Texts that are no plain address. */
+/** Texts that are not plain addresses. */
 export const notAddresses: readonly string[] = [
   '',
   'localhost',

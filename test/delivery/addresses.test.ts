@@ -1,4 +1,4 @@
-/** Which addresses may be dialled, by table and against a second implementation. */
+/** Which addresses may be dialled, checked by a table and against a second implementation. */
 import { BlockList } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -7,18 +7,18 @@ import { forbidden, notAddresses, permitted } from './addresses.cases.js';
 
 const mayDial = addressTest([]);
 
-test('the table is long enough, and no address stands in it twice', () => {
+test('the table is long enough and contains no address twice', () => {
   expect(new Set(forbidden.map(([address]) => address)).size).toBe(forbidden.length);
   expect(forbidden.length).toBeGreaterThanOrEqual(60);
 });
 
-test.each(forbidden)('%s is not dialled: %s', (address) => expect(mayDial(address)).toBe(false));
+test.each(forbidden)('%s must not be dialled: %s', (address) => expect(mayDial(address)).toBe(false));
 test.each(permitted)('%s may be dialled', (address) => expect(mayDial(address)).toBe(true));
-test.each(notAddresses)('%j is no address', (text) => {
+test.each(notAddresses)('%j is not an address', (text) => {
   expect(addressTest(['0.0.0.0/0', '::/0'])(text)).toBe(false);
 });
 
-describe('ranges that are opened', () => {
+describe('allowed ranges', () => {
   test.each<[allow: string[], address: string, may: boolean]>([
     [['127.0.0.0/8'], '127.0.0.1', true],
     [['127.0.0.0/8'], '10.0.0.1', false],
@@ -41,10 +41,12 @@ describe('ranges that are opened', () => {
     [['2001::/32'], '2001:0:808:808:0:0:f7f7:f7f7', true],
     [['::ffff:0:0/96'], '::ffff:169.254.169.254', false],
     [['0.0.0.0/0', '::/0'], '64:ff9b::169.254.169.254', true],
-  ])('%j and %s: %s', (allow, address, may) => expect(addressTest(allow)(address)).toBe(may));
+  ])('with %j allowed, the permission to dial %s is %s', (allow, address, may) =>
+    expect(addressTest(allow)(address)).toBe(may),
+  );
 });
 
-test('any IPv4 address is judged as the ranges say, read by another implementation', () => {
+test('every IPv4 address is judged as a second implementation judges its ranges', () => {
   const list = new BlockList();
   for (const cidr of [
     '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',
@@ -68,7 +70,7 @@ test('any IPv4 address is judged as the ranges say, read by another implementati
   );
 });
 
-test('no IPv6 address outside global unicast is dialled, however it is spelled', () => {
+test('no IPv6 address outside global unicast may be dialled, in any spelling', () => {
   fc.assert(
     fc.property(fc.ipV6(), (address) => {
       const first = Number.parseInt(address.split(':')[0] || '0', 16);

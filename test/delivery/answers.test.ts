@@ -1,4 +1,4 @@
-/** What a receiver's answer asks for is done once, whichever worker dies when. */
+/** Calls requested in a receiver’s answer are executed once, whichever worker dies and when. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createReceivers } from '../../src/delivery/outbound/receivers.js';
 import type { DeliveryWorkerOptions } from '../../src/delivery/worker.js';
@@ -23,7 +23,7 @@ type OnAnswer = NonNullable<DeliveryWorkerOptions['onAnswer']>;
 function answersOn(node: TestNode): OnAnswer {
   const { run } = createAnswerCalls({
     store: node.store,
-    // None of these calls has to do with files.
+    // None of these calls uses files.
     files: {} as Files,
     receivers: createReceivers([]),
     onError: (error) => node.errors.push(error),
@@ -31,7 +31,7 @@ function answersOn(node: TestNode): OnAnswer {
   return (bot, delivery, { body }) => run(bot, delivery, body);
 }
 
-test('a worker that dies between a call and its acknowledgement: delivered again, not done again', {
+test('when a worker dies between a call and its acknowledgement, the update is delivered again and the call is not repeated', {
   timeout: 30_000,
 }, async ({ onTestFinished }) => {
   let arrived = 0;
@@ -61,13 +61,13 @@ test('a worker that dies between a call and its acknowledgement: delivered again
   await expect.poll(async () => (await queues.info(bot.id)).pending, { timeout: 15_000 }).toBe(0);
   expect(arrived).toBe(2);
   expect(await messages()).toBe('3');
-  // Another update is another call.
+  // The same answer to another update is another call.
   await say(0, 'more');
   await expect.poll(messages, { timeout: 5_000 }).toBe('6');
   expect(await replays.countDead(bot.id)).toBe(0);
 });
 
-/** Runs the calls, and never comes back. */
+/** Runs the calls, and never returns. */
 function haltingAnswers(run: OnAnswer): { readonly onAnswer: OnAnswer; readonly halted: Promise<void> } {
   let halt = () => {};
   const halted = new Promise<void>((resolve) => {
@@ -83,7 +83,7 @@ function haltingAnswers(run: OnAnswer): { readonly onAnswer: OnAnswer; readonly 
   };
 }
 
-test('what an answer asks for in the name of a bot that was suspended meanwhile is not done', async () => {
+test('a call requested in an answer is not executed once the bot was suspended', async () => {
   const { store, errors } = world.front;
   const { bot, users } = await makeChats(world.front, 1);
   const body = Buffer.from(JSON.stringify({ method: 'sendMessage', chat_id: users[0]?.id, text: 'a' }));

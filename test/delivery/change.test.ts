@@ -1,4 +1,4 @@
-/** A webhook that is set again while a worker has its bot: the new receiver starts afresh, and what was dropped does not come. */
+/** A webhook set again while a worker serves its bot: the new receiver starts without old failures, and dropped updates are not sent. */
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
@@ -7,15 +7,15 @@ import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } 
 
 let world: World;
 let errors: unknown[];
-/** That workers were given. */
+/** Hints that workers have received. */
 let hints = 0;
-/** What comes before a worker's next step and before it reads settings; a test may hold either up. */
+/** Awaited before a worker’s next step and before it reads settings. A test can delay both. */
 let gates: Record<'step' | 'settings', () => Promise<void>>;
 const openGates = () => {
   gates = { step: async () => {}, settings: async () => {} };
 };
 openGates();
-/** What is masked in the answer to the first attempt at each update, by its text. */
+/** The secrets masked in the answer to the first attempt at each update, by the text of the update. */
 const masked = new Map<string, readonly string[]>();
 beforeAll(async () => {
   world = await startWorld();
@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Waits for its words before it answers; one that begins with `later` asks to be left alone for an hour. */
+/** Holds its answers until the test sends them. For a text that begins with `later` it answers 429 with a Retry-After of an hour. */
 async function sulking(onTestFinished: (end: () => Promise<void>) => void) {
   const shown = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const held: ServerResponse[] = [];
@@ -62,7 +62,7 @@ async function sulking(onTestFinished: (end: () => Promise<void>) => void) {
   };
 }
 
-test('how a former receiver failed is not held against the one that was set in its place', {
+test('failures of a former receiver do not delay deliveries to the new one', {
   timeout: 20_000,
 }, async ({ onTestFinished }) => {
   const { front } = world;
@@ -78,7 +78,7 @@ test('how a former receiver failed is not held against the one that was set in i
   await expect.poll(async () => (await queues.info(bot.id)).error?.message).toMatch(/429/);
   await expect.poll(former.refused).toBeGreaterThan(7);
   await webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // What is open to the former one goes on for a while, and ends after the change.
+  // Requests open to the former receiver continue for a while, and end after the change.
   await books.tookIn(9, 5_000);
   former.held[0]?.writeHead(503).end();
   await books.tookIn(10, 5_000);
@@ -87,7 +87,9 @@ test('how a former receiver failed is not held against the one that was set in i
   expect(errors).toEqual([]);
 });
 
-test('what a worker holds is dropped with the rest', { timeout: 20_000 }, async ({ onTestFinished }) => {
+test('a drop also removes the updates that a worker holds', { timeout: 20_000 }, async ({
+  onTestFinished,
+}) => {
   const { front } = world;
   let answer = (_: number) => {};
   const answered = new Promise<number>((resolve) => {
@@ -114,7 +116,7 @@ test('what a worker holds is dropped with the rest', { timeout: 20_000 }, async 
 
 const patience = { timeout: 15_000 };
 
-/** Holds up whoever passes until it is opened. */
+/** Blocks callers until it is opened. */
 function makeGate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -131,7 +133,7 @@ function makeGate() {
   return gate;
 }
 
-test('what was written after a change goes nowhere by the former settings', {
+test('updates written after a change are never sent with the former settings', {
   timeout: 60_000,
 }, async ({ onTestFinished }) => {
   const { front } = world;
@@ -150,7 +152,7 @@ test('what was written after a change goes nowhere by the former settings', {
   });
   const { bot, say } = await makeChats(front, 3);
   await front.store.webhooks.set(bot.id, settingsFor(former), keepQueue);
-  // What is open keeps the bot with the worker, which hears of what comes.
+  // The open request makes the worker keep the bot and receive hints about new updates.
   await say(2, 'open');
   await expect.poll(() => former.open, patience).toBe(1);
   const unheard = hints;
@@ -161,7 +163,7 @@ test('what was written after a change goes nowhere by the former settings', {
     }, patience)
     .toBeGreaterThan(unheard);
   gates = { step: step.pass, settings: settings.pass };
-  // A step that was under way by now may meet the change itself: the next one waits before there is one.
+  // A step in flight may read the change itself. The next step blocks at the gate before the change.
   await expect
     .poll(async () => {
       await say(0, 'before');
@@ -173,7 +175,7 @@ test('what was written after a change goes nowhere by the former settings', {
   step.open();
   await expect.poll(() => settings.waiting, patience).toBe(1);
   const before = hints;
-  // Each is a hint, at which the worker sends what it holds and may send.
+  // Each message gives the worker a hint, after which it sends the updates that it holds and may send.
   for (const person of [1, 0]) await say(person, 'after');
   await expect.poll(() => hints, patience).toBeGreaterThan(before + 1);
   settings.open();

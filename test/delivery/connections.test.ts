@@ -1,4 +1,4 @@
-/** Connections are kept, given out in turn, bounded for a receiver and over all, and closed when idle. */
+/** Connections are kept, used in turn, limited per receiver and in total, and closed when idle. */
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { receiverOf } from '../../src/delivery/outbound/send.js';
@@ -8,7 +8,7 @@ import { body, certificate, headers, type OnFinished, receive, said, senderFor }
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, n) => make(n));
 
-/** A receiver whose answers are held until they are let go, and that knows how many are held at most. */
+/** A receiver that holds its answers until they are released, and records the maximum held at one time. */
 async function holding(onTestFinished: OnFinished) {
   const held: ServerResponse[] = [];
   let most = 0;
@@ -21,7 +21,7 @@ async function holding(onTestFinished: OnFinished) {
   return { ...started, held, order, most: () => most, release: () => held.shift()?.end() };
 }
 
-test('one after another uses one connection', async ({ onTestFinished }) => {
+test('sequential requests use one connection', async ({ onTestFinished }) => {
   const { target, receiver } = await receive(onTestFinished);
   const sender = senderFor(onTestFinished);
   for (let n = 0; n < 20; n += 1) expect(said(await sender.send(target, headers, body))).toBe('answered 200');
@@ -41,7 +41,7 @@ test('a receiver that closes after each answer gets a new connection each time',
   await expect.poll(() => sender.stats().connections).toBe(0);
 });
 
-test('a receiver has at most so many connections; the rest waits in turn', async ({ onTestFinished }) => {
+test('connections per receiver are limited, and other requests wait in order', async ({ onTestFinished }) => {
   const { target, receiver, held, order, most, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { receiverConnectionsMax: 3 });
   const sent = times(12, (n) => sender.send(target, { ...headers, 'x-n': String(n) }, body));
@@ -54,7 +54,7 @@ test('a receiver has at most so many connections; the rest waits in turn', async
   expect(order.slice(3)).toEqual(times(9, (n) => String(n + 3)));
 });
 
-test('who waits is not forgotten when connections fail, and leaves at the deadline', async ({
+test('waiting requests survive failed connections, and fail at their deadline', async ({
   onTestFinished,
 }) => {
   const { target, receiver, held, release } = await holding(onTestFinished);
@@ -76,7 +76,9 @@ test('who waits is not forgotten when connections fail, and leaves at the deadli
   await expect.poll(() => [receiver.open(), sender.stats().connections]).toEqual([1, 1]);
 });
 
-test('over all receivers the idle ones make way, and busy ones do not', async ({ onTestFinished }) => {
+test('at the total limit, idle connections to other receivers are closed and busy ones are kept', async ({
+  onTestFinished,
+}) => {
   const quiet = await receive(onTestFinished);
   const busy = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { connectionsMax: 2 });
@@ -92,7 +94,7 @@ test('over all receivers the idle ones make way, and busy ones do not', async ({
   await expect.poll(() => sender.stats().connections).toBeLessThanOrEqual(2);
 });
 
-test('what is idle is closed, by the time that the receiver names if it names one', async ({
+test('an idle connection is closed after the receiver’s Keep-Alive timeout, if it names one', async ({
   onTestFinished,
 }) => {
   const { target, receiver } = await receive(onTestFinished, (_, response) =>
@@ -108,7 +110,7 @@ test('what is idle is closed, by the time that the receiver names if it names on
   expect(said(await sender.send(target, headers, body))).toBe('answered 200');
 });
 
-test('a receiver that hangs does not slow another', async ({ onTestFinished }) => {
+test('a receiver that hangs does not slow others', async ({ onTestFinished }) => {
   const hung = await holding(onTestFinished);
   const good = await receive(onTestFinished);
   const sender = senderFor(onTestFinished, { deadlineMs: 5_000 });
@@ -123,7 +125,7 @@ test('a receiver that hangs does not slow another', async ({ onTestFinished }) =
   );
 });
 
-test('closing ends what waits too', async ({ onTestFinished }) => {
+test('close also ends waiting requests', async ({ onTestFinished }) => {
   const { target, receiver, held } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1 });
   const sent = times(3, () => sender.send(target, headers, body));
@@ -136,14 +138,14 @@ test('closing ends what waits too', async ({ onTestFinished }) => {
   expect(receiver.requests()).toBe(1);
 });
 
-test('equal receivers share connections, another port or certificate does not', () => {
+test('equal receivers share connections; another port or certificate does not', () => {
   const key = (url: string, anchor?: string) => receiverOf(url, anchor).key;
   expect(key('https://A.example/x')).toBe(key('https://a.example.:443/y?z'));
   expect(key('https://a.example')).not.toBe(key('https://a.example:8443'));
   expect(key('https://a.example')).not.toBe(key('https://a.example', certificate.cert));
 });
 
-test('few connections are opened at a time, and who waits takes what becomes free first', async ({
+test('the number of connections being opened is limited, and a waiting request takes the first free one', async ({
   onTestFinished,
 }) => {
   const most = limits.webhook_receiver_dials_max;
@@ -151,7 +153,7 @@ test('few connections are opened at a time, and who waits takes what becomes fre
   const sender = senderFor(onTestFinished);
   const sent = times(3 * most, () => sender.send(target, headers, body));
   expect(sender.stats().connections).toBe(most);
-  // Those that are open make way for the next, though none has been answered.
+  // Once a connection is open, the next one may be opened, though no request has been answered.
   await expect.poll(() => held.length, { timeout: 10_000 }).toBe(3 * most);
   expect(receiver.connections()).toBe(3 * most);
   while (held.length > 0) release();

@@ -1,4 +1,4 @@
-/** Delivery as receivers see it: each chat in order, nothing lost, never more open than was asked for. */
+/** Delivery as receivers see it: each chat in order, no update lost, and never more open requests than configured. */
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,7 +11,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('an update reaches its receiver at once, signed as it was sent', async ({ onTestFinished }) => {
+test('an update reaches its receiver at once, and its signature matches its body', async ({
+  onTestFinished,
+}) => {
   const books = await keepBooks();
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
@@ -33,9 +35,9 @@ test('an update reaches its receiver at once, signed as it was sent', async ({ o
   await expect.poll(async () => (await world.front.store.queues.info(bot.id)).pending).toBe(0);
 });
 
-test('each chat in order through failures, none lost, none twice', { timeout: 25_000 }, async ({
-  onTestFinished,
-}) => {
+test('each chat is delivered in order despite failures, with no update lost or accepted twice', {
+  timeout: 25_000,
+}, async ({ onTestFinished }) => {
   const [people, each] = [12, 25];
   const books = await keepBooks(() => (Math.random() < 0.1 ? 500 : 200));
   onTestFinished(() => books.close());
@@ -53,7 +55,7 @@ test('each chat in order through failures, none lost, none twice', { timeout: 25
   await expect.poll(async () => (await world.front.store.queues.info(bot.id)).pending).toBe(0);
 });
 
-test('no more are open than was asked for, with two workers, and when it changes', {
+test('two workers together never exceed the bot’s max_connections, even when it changes', {
   timeout: 25_000,
 }, async ({ onTestFinished }) => {
   const books = await keepBooks(() => sleep(20, 200));
@@ -65,7 +67,7 @@ test('no more are open than was asked for, with two workers, and when it changes
   await sayAll();
   await books.tookIn(24, 8_000);
   expect(books.mostOpen).toBe(1);
-  // While it runs.
+  // Sends more, and changes the limit while deliveries run.
   await sayAll();
   await books.tookIn(30, 8_000);
   await webhooks.set(bot.id, settingsFor(books, { maxConnections: 5 }), keepQueue);
@@ -75,7 +77,7 @@ test('no more are open than was asked for, with two workers, and when it changes
   expect(books.mostOpen).toBe(5);
 });
 
-test('a slow chat holds up no other', async ({ onTestFinished }) => {
+test('a slow chat does not delay other chats', async ({ onTestFinished }) => {
   let release = (_: number) => {};
   const held = new Promise<number>((resolve) => {
     release = resolve;
@@ -98,7 +100,7 @@ test('a slow chat holds up no other', async ({ onTestFinished }) => {
   ]);
 });
 
-test('a receiver that is down is asked by one request at a time, and given all when it is back', {
+test('a receiver that is down gets one request at a time, and all updates once it is back', {
   timeout: 25_000,
 }, async ({ onTestFinished }) => {
   let down = true;
@@ -112,7 +114,7 @@ test('a receiver that is down is asked by one request at a time, and given all w
   const before = books.arrivals.length;
   await Promise.all(users.map((_, person) => say(person, 'second')));
   await sleep(1_500);
-  // What was open when it went down, and then a try now and then.
+  // First the requests open when it went down, then an occasional retry.
   expect(before).toBeLessThan(30);
   expect(books.arrivals.length - before).toBeLessThanOrEqual(3);
   const { error, pending } = await world.front.store.queues.info(bot.id);
@@ -127,7 +129,7 @@ test('a receiver that is down is asked by one request at a time, and given all w
     ]);
 });
 
-test('a retry is not put off by what others were sent meanwhile', { timeout: 20_000 }, async ({
+test('a retry is not delayed by deliveries to other chats', { timeout: 20_000 }, async ({
   onTestFinished,
 }) => {
   const tries: number[] = [];
@@ -148,6 +150,6 @@ test('a retry is not put off by what others were sent meanwhile', { timeout: 20_
     await books.tookIn(2 * n, 5_000);
     waits.push((tries.at(-1) as number) - (tries.at(-2) as number));
   }
-  // The worker stays for a second after what came last; a second is what the retry had to wait for.
+  // A worker stays for a second after its last update. A retry that waited for that would take longer.
   expect(Math.min(...waits)).toBeLessThan(1_500);
 });

@@ -1,4 +1,4 @@
-/** A sender that may reach loopback, and receivers that show certificates it trusts. */
+/** A sender that may reach loopback, and receivers whose certificates it trusts. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { makeGuard } from '../../src/delivery/outbound/guard.js';
 import { makeResolver } from '../../src/delivery/outbound/resolver.js';
@@ -17,10 +17,10 @@ export const certificate = makeCertificate({ names: ['localhost'], addresses: ['
 export const headers = { 'Content-Type': 'application/json' };
 export const body = Buffer.from('{"update_id":1,"message":{"text":"hello"}}');
 
-/** Registers what must happen at the end of a test. */
+/** Registers a function to run at the end of a test. */
 export type OnFinished = (cleanup: () => Promise<void>) => void;
 
-/** A sender for loopback alone, closed at the end of the test. */
+/** A sender for loopback only, closed at the end of the test. */
 export function senderFor(onTestFinished: OnFinished, options: Partial<SenderOptions> = {}): Sender {
   const guard = makeGuard({ allow: ['127.0.0.0/8', '::1/128'], resolver: makeResolver() });
   const sender = makeSender({ guard, ...options });

@@ -1,4 +1,4 @@
-/** Names and addresses that must not be dialled: a name server, listeners and the runtime itself would notice. */
+/** Names and addresses that must not be dialled, checked by a name server, listeners and the runtime’s own diagnostics. */
 import { createHook } from 'node:async_hooks';
 import { isIP } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { forbidden } from './addresses.cases.js';
 
 let names: NameServer;
 let listener: Receiver;
-/** connections that this process has begun, whether or not anything listens where they go */
+/** connections begun by this process, whether or not a listener exists */
 let made = 0;
 const hook = createHook({
   init(_, type) {
@@ -54,10 +54,10 @@ const refusal = (guard: Guard, url: string) =>
     ({ address }) => `accepted ${address}`,
     (error: Error) => error.message,
   );
-/** How WHATWG writes an address in a URL. */
+/** An address as WHATWG writes it in a URL. */
 const written = (address: string) => new URL(`https://[${address}]`).hostname.slice(1, -1);
 
-test('what counts connections does count: an address that is opened is dialled and arrives', async () => {
+test('the connection counter counts: an allowed address is dialled and the connection arrives', async () => {
   names.set('open.test', ['127.0.0.1']);
   const outcome = await withSender(guardWith(['127.0.0.0/8']), (sender) =>
     sender.send(receiverOf(`https://open.test:${listener.port}/`), headers, body),
@@ -70,7 +70,7 @@ describe.each(forbidden)('%s, %s', (address) => {
   const literal = isIP(address) === 4 ? address : written(address);
   const host = isIP(address) === 4 ? address : `[${literal}]`;
 
-  test('is refused as an address, as a name of it, and as a name of a good one too', async () => {
+  test('is refused as an address, as the only address of a name, and as one of several addresses of a name', async () => {
     const name = `${literal.replaceAll(/[.:]/g, '-')}.x.test`;
     const before = listener.connections();
     names.set(name, [address]);
@@ -91,7 +91,7 @@ describe.each(forbidden)('%s, %s', (address) => {
   });
 });
 
-test('spellings of loopback are refused as loopback, and asked of nobody', async () => {
+test('other spellings of loopback are refused without a DNS query', async () => {
   const guard = guardWith();
   for (const host of ['127.1', '2130706433', '0x7f.1', '0177.0.0.1', '127.0.0.1.', '%31%32%37.0.0.1'])
     expect(await refusal(guard, `https://${host}/`)).toBe(reserved('127.0.0.1'));
@@ -102,7 +102,7 @@ test('spellings of loopback are refused as loopback, and asked of nobody', async
   expect(made).toBe(0);
 });
 
-test('a denied range is refused though another setting allows it', async () => {
+test('a denied range is refused even if another setting allows it', async () => {
   const denying = makeGuard({
     allow: ['127.0.0.0/8', '64:ff9b::/96'],
     deny: ['127.0.0.1/32', '8.8.8.0/24', '2606:4700::/32'],
@@ -121,7 +121,7 @@ test('a denied range is refused though another setting allows it', async () => {
   expect(made).toBe(0);
 });
 
-test('ports of other services are refused when set and at each connection', async () => {
+test('ports of other services are refused when the webhook is set and at each connection', async () => {
   const guard = guardWith(['127.0.0.0/8']);
   const ports = [22, 23, 25, 110, 143, 3306, 5432, 6000, 6379, 6667, 9200, 10080, 11211, 26379, 27017];
   for (const port of ports) {
@@ -137,7 +137,7 @@ test('ports of other services are refused when set and at each connection', asyn
   expect(made).toBe(0);
 });
 
-test('a URL that names a user or a password is refused when set', async () => {
+test('a URL with a user or a password is refused when the webhook is set', async () => {
   const guard = guardWith(['127.0.0.0/8']);
   for (const url of [
     'https://user:password@127.0.0.1/',
@@ -157,7 +157,7 @@ test('a URL that names a user or a password is refused when set', async () => {
     expect([url, await refusal(guard, url)]).toEqual([url, 'accepted 127.0.0.1']);
 });
 
-test('a name that comes to mean something else is refused at the next connection', async () => {
+test('a name whose address changes is refused at the next connection', async () => {
   const guard = guardWith(['127.0.0.1/32']);
   const url = `https://turning.test:${listener.port}/`;
   names.set('turning.test', ['127.0.0.1']);
@@ -175,7 +175,7 @@ test('a name that comes to mean something else is refused at the next connection
   expect([made, listener.connections() - before]).toEqual([1, 1]);
 });
 
-test('a name that means two things in turn is dialled as it was vetted: there is no second look-up', async () => {
+test('the address that was checked is the one dialled, without a second look-up', async () => {
   let turn = 0;
   names.set('flip.test', (type) => {
     if (type === 'A') turn += 1;
@@ -189,7 +189,7 @@ test('a name that means two things in turn is dialled as it was vetted: there is
   expect([turn, names.asked('flip.test'), listener.connections() - before]).toEqual([1, 2, 1]);
 });
 
-describe('names without addresses', () => {
+describe('name resolution', () => {
   test.each<[name: string, meaning: 'none' | 'SERVFAIL' | 'silent' | [], why: string]>([
     ['unknown.test', 'none', 'Name or service not known'],
     ['empty.test', [], 'No address associated with hostname'],
@@ -204,13 +204,13 @@ describe('names without addresses', () => {
     expect(made).toBe(0);
   });
 
-  test('a server that answers for one family alone is enough', async () => {
+  test('succeeds if the name server answers for only one address family', async () => {
     names.set('half.test', (type) => (type === 'A' ? ['1.1.1.1', '8.8.8.8'] : 'silent'));
     const guard = guardWith([], 500);
     expect(await guard.addressesOf(at('half.test'))).toEqual(['1.1.1.1', '8.8.8.8']);
   });
 
-  test('all addresses of both families are seen', async () => {
+  test('returns all addresses of both families', async () => {
     const all = [
       ...Array.from({ length: 12 }, (_, n) => `8.8.4.${n}`),
       ...Array.from({ length: 8 }, (_, n) => `2606:4700::${n + 1}`),
@@ -220,7 +220,7 @@ describe('names without addresses', () => {
   });
 });
 
-test('connections that open at the same moment share one look-up, later ones ask anew', async () => {
+test('connections opened at the same moment share one look-up, and later ones query again', async () => {
   names.set('shared.test', ['8.8.8.8']);
   const guard = guardWith();
   await Promise.all(Array.from({ length: 40 }, () => guard.addressesOf(at('shared.test'))));

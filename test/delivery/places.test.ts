@@ -1,4 +1,4 @@
-/** A worker has no more bots at a time than it may, and leaves none behind when it stops. */
+/** A worker serves no more bots at a time than configured, and releases all of them when it stops. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('who waits for a place gets one each, in whatever number they wait', { timeout: 30_000 }, async ({
+test('bots above the limit wait, and each free place goes to one of them', { timeout: 30_000 }, async ({
   onTestFinished,
 }) => {
   const { worker } = await world.worker({ drainsMax: 2 });
@@ -33,7 +33,7 @@ test('who waits for a place gets one each, in whatever number they wait', { time
   expect(books.mostOpen).toBe(2);
 });
 
-test('a bot whose lease is on its way when the worker stops is given back', { timeout: 20_000 }, async ({
+test('a bot whose lease arrives while the worker stops is released', { timeout: 20_000 }, async ({
   onTestFinished,
 }) => {
   const { node, worker } = await world.worker();

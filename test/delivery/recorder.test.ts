@@ -1,4 +1,4 @@
-/** When attempts are written: the rule alone, with a clock of its own. */
+/** When delivery attempts are written: tests the rule alone, with a fake clock. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Outcome } from '../../src/delivery/outcome.js';
 import { createRecorder } from '../../src/delivery/recorder.js';
@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Notes so many successes of each bot a second for `seconds`, and gives what was written of each bot, and when. */
+/** Records successes for each bot at a rate per second for `seconds`; returns the rows written for each bot, and when. */
 async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   const written = new Map<number, Array<{ at: number; delivered: number; rows: number }>>();
   const recorder = createRecorder({
@@ -48,17 +48,17 @@ async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   return written;
 }
 const pauses = (times: ReadonlyArray<{ at: number }>) =>
-  // The last one is that of the stop.
+  // The last write happens when the recorder stops.
   times.slice(1, -1).map(({ at }, i) => at - (times[i]?.at ?? 0));
 
-test('what a bot with few deliveries does is written within two seconds and a tick', async () => {
+test('successes of a bot with few deliveries are written within two seconds and a tick', async () => {
   const of = (await run(new Map([[1, 2]]), 20)).get(1) ?? [];
   expect(of[0]?.at).toBeLessThanOrEqual(2 * tick_ms);
   expect(Math.max(...pauses(of))).toBeLessThanOrEqual(limits.delivery_successes_flush_ms + tick_ms);
   expect(of.reduce((sum, { rows }) => sum + rows, 0)).toBe(40);
 });
 
-test('of busy bots the last successes are written every five to ten seconds, not of all at once, and all are counted', async () => {
+test('the last successes of busy bots are written every five to ten seconds, at different times, and all are counted', async () => {
   const bots = Array.from({ length: 20 }, (_, i) => i + 1);
   const written = await run(new Map(bots.map((bot) => [bot, 100])), 40);
   const second = new Set<number>();
@@ -76,7 +76,7 @@ test('of busy bots the last successes are written every five to ten seconds, not
   expect(second.size).toBeGreaterThan(3);
 });
 
-test('a failure takes what waits with it at the next tick', async () => {
+test('a failure is written at the next tick, together with the waiting successes', async () => {
   const rows: number[] = [];
   const recorder = createRecorder({
     async append(given) {

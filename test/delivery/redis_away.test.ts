@@ -1,4 +1,4 @@
-/** A step with Redis fails or takes long: what a worker had to tell is told later, whatever has happened meanwhile. */
+/** A step in Redis fails or is slow: the worker reports the same results later, whatever has happened meanwhile. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('what is parked in a step that fails is not lost when its chat fails meanwhile', {
+test('updates parked in a failed step are not lost when their chat fails meanwhile', {
   timeout: 45_000,
 }, async ({ onTestFinished }) => {
   let refuse = (_: number) => {};
@@ -25,12 +25,12 @@ test('what is parked in a step that fails is not lost when its chat fails meanwh
   const books = await keepBooks(({ text }) => (text === '0' && books.arrivals.length === 1 ? refused : 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
-  // More than half of what a worker holds, so that it parks what waits behind the first.
+  // More than half of the updates that a worker may hold, so that it parks those behind the first.
   const said = limits.webhook_held_entries_max / 2 + 20;
   for (let n = 0; n < said; n++) await say(0, `${n}`);
   let steps = 0;
   node.hooks.call = async (name, run) => {
-    // The lease takes as much as one step, a second step more; the third one parks.
+    // The lease reads as many as one step, a second step reads more, and the third one parks.
     if (name !== 'webhooks/advance' || ++steps !== 3) return run();
     refuse(500);
     await failed;
@@ -42,7 +42,7 @@ test('what is parked in a step that fails is not lost when its chat fails meanwh
   expect(books.taken.map(({ text }) => text)).toEqual(Array.from({ length: said }, (_, n) => `${n}`));
 });
 
-test('a receiver that answers once more while it is told that it is gone is not gone', async ({
+test('a receiver that answers while its 410 is being recorded is not marked as gone', async ({
   onTestFinished,
 }) => {
   let accept = (_: number) => {};
@@ -62,7 +62,7 @@ test('a receiver that answers once more while it is told that it is gone is not 
   });
   onTestFinished(() => worker.stop());
   const answers = [410];
-  // What is tried again gets no answer, which says nothing.
+  // Retries get no answer and therefore change nothing.
   const books = await keepBooks(({ text }) =>
     text === 'well' ? accepted : (answers.shift() ?? new Promise<number>(() => undefined)),
   );
@@ -81,7 +81,7 @@ test('a receiver that answers once more while it is told that it is gone is not 
   await books.tookIn(1, 5_000);
   const { client } = world.front.connection;
   const { keys } = world.cluster;
-  // The acknowledgement is told behind the 410.
+  // The acknowledgement is recorded after the 410.
   await expect.poll(() => client.xlen(keys.queue(bot.id))).toBe(1);
   const gone = async () => Number(await client.hget(keys.queueState(bot.id), 'gone'));
   expect(await gone()).toBe(0);

@@ -1,4 +1,4 @@
-/** When a delivery is tried again: the table of waits, Retry-After, the end, and receivers that are gone. */
+/** When a delivery is retried: the table of waits, Retry-After, the last try, and receivers that answer 410. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { afterAnswer, nextTry, readRetryAfter } from '../../src/delivery/schedule.js';
@@ -25,7 +25,7 @@ test.each([
   [9, 60_000, 120_000],
   [10, 60_000, 120_000],
   [700, 60_000, 120_000],
-])('after failure %i the wait is from %i to %i ms', (failures, least, most) => {
+])('after failure %i the wait is between %i and %i ms', (failures, least, most) => {
   expect([waitMs(failures, 0), waitMs(failures, almost)]).toEqual([least, most]);
 });
 
@@ -37,7 +37,7 @@ describe('Retry-After', () => {
     [5, 9_000, 9_000],
     [9, 59 * 60_000, 59 * 60_000],
     [9, 10 * hour, hour],
-  ])('after failure %i, asked for %i ms, the wait is %i ms', (failures, asked, wait) => {
+  ])('after failure %i with Retry-After %i ms, the wait is %i ms', (failures, asked, wait) => {
     expect(waitMs(failures, 0, asked)).toBe(wait);
   });
 
@@ -68,7 +68,7 @@ describe('Retry-After', () => {
   ])('%j means %s ms', (text, ms) => expect(readRetryAfter(text, nowMs)).toBe(ms));
 });
 
-describe('the end', () => {
+describe('the last retry', () => {
   const age = limits.webhook_retry_age_ms_max;
   const at = (ageMs: number, random = 0, retryAfterMs?: number) =>
     nextTry({ failures: 50, madeAtMs: nowMs - ageMs, nowMs, retryAfterMs }, random);
@@ -82,7 +82,7 @@ describe('the end', () => {
     expect(at(age + hour)).toEqual({ kind: 'dead' });
   });
 
-  test('a receiver that is always down is tried until then and never more often than the table says', () => {
+  test('a receiver that is always down is retried until then, never more often than the table allows', () => {
     fc.assert(
       fc.property(
         fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })),

@@ -1,4 +1,4 @@
-/** One attempt against receivers of all manners: what arrives, what is read of the answer, and how long it may take. */
+/** One attempt against receivers of many kinds: the request that arrives, the part of the answer that is read, and the deadline. */
 import { createReadStream } from 'node:fs';
 import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -11,7 +11,7 @@ import { limits } from '../../src/limits.js';
 import { startListener } from '../support/receivers.js';
 import { body, certificate, headers, receive, said, senderFor } from './fixture.js';
 
-test('the bytes, the headers and the path arrive as they were given', async ({ onTestFinished }) => {
+test('body, headers and path arrive as given', async ({ onTestFinished }) => {
   const seen: unknown[] = [];
   const { target, receiver } = await receive(onTestFinished, (request, response, received) => {
     seen.push(request.method, request.url, request.headers, received.toString());
@@ -36,7 +36,9 @@ test('the bytes, the headers and the path arrive as they were given', async ({ o
   expect(seen).toEqual(['POST', '/hook?a=1', sent, body.toString()]);
 });
 
-test('user and password of the URL are sent; the name goes into SNI and Host', async ({ onTestFinished }) => {
+test('user and password of the URL are sent, and its host name is used for SNI and Host', async ({
+  onTestFinished,
+}) => {
   let shown: unknown;
   const { receiver } = await receive(onTestFinished, ({ headers: { host, authorization } }, response) => {
     shown = { host, authorization };
@@ -48,7 +50,7 @@ test('user and password of the URL are sent; the name goes into SNI and Host', a
 });
 
 test.runIf(Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1')))(
-  'a receiver at an IPv6 address',
+  'a receiver at an IPv6 address gets the request',
   async ({ onTestFinished }) => {
     const { receiver } = await receive(onTestFinished);
     const to = receiverOf(`https://[::1]:${receiver.port}/`, certificate.cert);
@@ -57,7 +59,7 @@ test.runIf(Object.values(networkInterfaces()).some((all) => all?.some(({ address
   },
 );
 
-test('10 MB arrive', async ({ onTestFinished }) => {
+test('a body of 10 MB arrives', async ({ onTestFinished }) => {
   let bytes = 0;
   const { target } = await receive(onTestFinished, (_, response, received) => {
     bytes = received.length;
@@ -115,7 +117,7 @@ test('a redirect is not followed', async ({ onTestFinished }) => {
 });
 
 describe('an answer that is too long is cut', () => {
-  test('1 GB: 64 KiB are kept and the connection ends', async ({ onTestFinished }) => {
+  test('an answer of 1 GB is cut at 64 KiB and its connection closed', async ({ onTestFinished }) => {
     let written: Socket | undefined;
     const { target, receiver } = await receive(onTestFinished, ({ socket }, response) => {
       written = socket;
@@ -126,7 +128,7 @@ describe('an answer that is too long is cut', () => {
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, truncated: true });
     expect(outcome.kind === 'answered' && outcome.body.length).toBe(64 * 1024);
     await expect.poll(() => receiver.open()).toBe(0);
-    // What was on the way in buffers of both kernels is all that could be written besides.
+    // Only the data in the buffers of both kernels could be written in addition.
     expect(written?.bytesWritten).toBeLessThan(32 * 1024 * 1024);
   });
 
@@ -141,7 +143,7 @@ describe('an answer that is too long is cut', () => {
     expect(outcome.kind === 'answered' && outcome.body.length).toBe(Math.min(bytes, 64 * 1024));
   });
 
-  test('a gzip bomb stays compressed', async ({ onTestFinished }) => {
+  test('a gzip bomb is not decompressed', async ({ onTestFinished }) => {
     const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024));
     const { target } = await receive(onTestFinished, (_, response) =>
       response.setHeader('Content-Encoding', 'gzip').end(bomb),
@@ -150,7 +152,7 @@ describe('an answer that is too long is cut', () => {
     expect(outcome.kind === 'answered' && outcome.body.equals(bomb.subarray(0, 64 * 1024))).toBe(true);
   });
 
-  test('a head without end', async ({ onTestFinished }) => {
+  test('an endless header is malformed', async ({ onTestFinished }) => {
     const { target } = await receive(onTestFinished, ({ socket }) => {
       socket.write('HTTP/1.1 200 OK\r\n');
       const filler = `X-Filler: ${'a'.repeat(1_000)}\r\n`;
@@ -162,7 +164,7 @@ describe('an answer that is too long is cut', () => {
     );
   });
 
-  test('interim answers without end', async ({ onTestFinished }) => {
+  test('endless interim answers are malformed', async ({ onTestFinished }) => {
     const { target } = await receive(onTestFinished, ({ socket }) => {
       const timer = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'), 1);
       socket.on('close', () => clearInterval(timer));
@@ -173,7 +175,7 @@ describe('an answer that is too long is cut', () => {
   });
 });
 
-describe('the deadline is one for all phases', () => {
+describe('one deadline covers all phases', () => {
   const bounded = { deadlineMs: 700, connectMs: 300 };
   const within = async (promise: Promise<unknown>) => {
     const began = performance.now();
@@ -181,7 +183,7 @@ describe('the deadline is one for all phases', () => {
     return performance.now() - began;
   };
 
-  test('TCP that never speaks TLS', async ({ onTestFinished }) => {
+  test('for a receiver that never answers the TLS handshake', async ({ onTestFinished }) => {
     const silent = await startListener();
     onTestFinished(() => silent.close());
     const sender = senderFor(onTestFinished, bounded);
@@ -192,7 +194,7 @@ describe('the deadline is one for all phases', () => {
     expect(sender.stats()).toMatchObject({ connections: 0, inFlight: 0 });
   });
 
-  test('a receiver that hangs', async ({ onTestFinished }) => {
+  test('for a receiver that never answers', async ({ onTestFinished }) => {
     const { target, receiver } = await receive(onTestFinished, () => {});
     const sender = senderFor(onTestFinished, bounded);
     const sent = sender.send(target, headers, body);
@@ -201,7 +203,7 @@ describe('the deadline is one for all phases', () => {
     await expect.poll(() => receiver.open()).toBe(0);
   });
 
-  test.for(['head', 'body'])('a receiver that drips its %s', async (part, { onTestFinished }) => {
+  test.for(['head', 'body'])('for a receiver that sends its %s slowly', async (part, { onTestFinished }) => {
     const { target, receiver } = await receive(onTestFinished, ({ socket }) => {
       socket.write(`HTTP/1.1 200 OK\r\n${part === 'head' ? 'X-Drip: ' : 'Content-Length: 100000\r\n\r\n'}`);
       const timer = setInterval(() => socket.write('a'), 20);
@@ -213,7 +215,9 @@ describe('the deadline is one for all phases', () => {
     await expect.poll(() => receiver.open()).toBe(0);
   });
 
-  test('a refusal is known by its head, though its body drips', async ({ onTestFinished }) => {
+  test('but an error status is known from the header, though its body arrives slowly', async ({
+    onTestFinished,
+  }) => {
     const { target } = await receive(onTestFinished, (_, response) => {
       response.writeHead(429, { 'Retry-After': '5' }).write('a');
     });
@@ -254,7 +258,7 @@ describe('broken answers', () => {
     expect(said(await senderFor(onTestFinished).send(target, headers, body))).toBe(message);
   });
 
-  test('nothing listens, or no TLS is spoken', async ({ onTestFinished }) => {
+  test('a closed port and a port without TLS are reported', async ({ onTestFinished }) => {
     const closed = await startListener();
     await closed.close();
     const plain = await startListener((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
@@ -282,7 +286,7 @@ describe('broken answers', () => {
     );
   });
 
-  test('an early answer, while a large body is still on its way', async ({ onTestFinished }) => {
+  test('an early answer is read while a large body is still being sent', async ({ onTestFinished }) => {
     const early = createTls(certificate, (socket) => {
       socket.on('error', () => {});
       socket.once('data', () =>
@@ -298,7 +302,9 @@ describe('broken answers', () => {
   });
 });
 
-test('after an abuse the next delivery uses a fresh connection and works', async ({ onTestFinished }) => {
+test('after an oversized answer, the next delivery succeeds on a new connection', async ({
+  onTestFinished,
+}) => {
   let turn = 0;
   const { target, receiver } = await receive(onTestFinished, (_, response) => {
     turn += 1;

@@ -1,10 +1,10 @@
-/** Slots are shared out so that no bot, nor many together, leave none for another. */
+/** Slots are shared so that neither one bot nor many together can take them all. */
 import { expect, test } from 'vitest';
 import { createSlots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-test('bots that take all they can get leave room for one that comes later', () => {
+test('bots that take as many slots as they can leave room for a later bot', () => {
   const slots = createSlots(1_000);
   const held = Array.from({ length: 10 }, () => 0);
   for (let more = true; more; ) {
@@ -21,14 +21,14 @@ test('bots that take all they can get leave room for one that comes later', () =
   expect(slots.taken).toBeLessThan(1_000);
 });
 
-test('alone, a bot gets half at most', () => {
+test('a bot alone gets at most half of the slots', () => {
   const slots = createSlots(10);
   let own = 0;
   while (slots.take(own, nobody)) own++;
   expect(own).toBe(5);
 });
 
-test('who found none is told in turn, and what is given back is never taken twice', () => {
+test('waiting bots are notified in order, and a freed slot is never taken twice', () => {
   const slots = createSlots(4);
   for (let own = 0; own < 2; own++) slots.take(own, nobody);
   for (let bot = 0; bot < 2; bot++) slots.take(0, nobody);

@@ -1,4 +1,4 @@
-/** Between polling and webhook nothing is lost and nothing comes twice. */
+/** Switching between polling and webhook loses no update and delivers none twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('what waits for a poll goes to the webhook, and the rest of it back to polls', async ({
+test('pending updates go to a new webhook, and the undelivered ones back to polls when it is deleted', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks(({ text }) => (text === 'never' ? 500 : 200));
@@ -38,9 +38,9 @@ test('what waits for a poll goes to the webhook, and the rest of it back to poll
   expect(books.taken.map(({ text }) => text).sort()).toEqual(['a', 'b', 'c']);
 });
 
-test('switching back and forth under load: each update comes once, in order', { timeout: 25_000 }, async ({
-  onTestFinished,
-}) => {
+test('while a bot switches back and forth under load, each update arrives once and in order', {
+  timeout: 25_000,
+}, async ({ onTestFinished }) => {
   const books = await keepBooks(() => sleep(5, 200));
   onTestFinished(() => books.close());
   const { front } = world;
@@ -70,7 +70,7 @@ test('switching back and forth under load: each update comes once, in order', { 
     let next = 0;
     for (let n = 0; n < 6; n++) {
       const found = await poll(front, bot, next);
-      // A worker has what it sent acknowledged before polls find anything.
+      // Before a poll returns updates, the worker’s accepted updates were acknowledged.
       collect();
       for (const { updateId, message } of found) {
         got.push(`${message.chat.user} ${message.record.content.text}`);
@@ -90,7 +90,7 @@ test('switching back and forth under load: each update comes once, in order', { 
   }
 });
 
-test('dropping drops exactly what waited', async ({ onTestFinished }) => {
+test('a drop removes exactly the pending updates', async ({ onTestFinished }) => {
   const books = await keepBooks(({ text }) => (text === 'old' ? 500 : 200));
   onTestFinished(() => books.close());
   const { front } = world;
@@ -101,7 +101,7 @@ test('dropping drops exactly what waited', async ({ onTestFinished }) => {
   expect((await front.store.queues.info(bot.id)).pending).toBe(0);
   await say(0, 'new');
   await books.tookIn(1, 2_000);
-  // What failed and is parked is dropped too, and holds nothing up.
+  // Parked updates of failed chats are dropped too, and delay nothing.
   await Promise.all(users.map((_, person) => say(person, 'old')));
   await expect.poll(() => books.arrivals.length, { timeout: 3_000 }).toBeGreaterThan(6);
   await webhooks.set(bot.id, settingsFor(books), { drop: true, mask: null });
@@ -110,7 +110,7 @@ test('dropping drops exactly what waited', async ({ onTestFinished }) => {
   await expect.poll(async () => (await front.store.queues.info(bot.id)).pending).toBe(0);
 });
 
-test('a receiver that does not answer keeps nothing back when its webhook is deleted', async ({
+test('after its webhook is deleted, a receiver that does not answer keeps no update from polls', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks(() => new Promise<number>(() => undefined));
@@ -122,14 +122,14 @@ test('a receiver that does not answer keeps nothing back when its webhook is del
   await expect.poll(() => books.open).toBe(3);
   await front.store.webhooks.remove(bot.id, false);
   const began = performance.now();
-  // What is open may still be acknowledged: until then a poll would give it out twice.
+  // An open request may still be acknowledged. A poll before that would deliver its update twice.
   expect(await poll(front, bot)).toEqual([]);
   await expect.poll(async () => shown(await poll(front, bot)), { timeout: 5_000 }).toEqual(['a', 'a', 'a']);
   expect(performance.now() - began).toBeLessThan(4_000);
   await expect.poll(() => books.open).toBe(0);
 });
 
-test('a node that dies behind the commit leaves it to the sweep, which drops once', async () => {
+test('when a node dies after the commit, the sweep completes the drop once', async () => {
   const { front } = world;
   const { queues, sweep, webhooks } = front.store;
   const { bot, say } = await makeChats(front, 1);
@@ -149,7 +149,7 @@ test('a node that dies behind the commit leaves it to the sweep, which drops onc
   await books.close();
 });
 
-test('a webhook that its receiver called gone for 23 hours is removed, and its owner told', async ({
+test('a webhook that answered 410 for 23 hours is removed, and its owner is notified', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks(() => 410);
@@ -172,7 +172,7 @@ test('a webhook that its receiver called gone for 23 hours is removed, and its o
   await expect.poll(async () => shown(await poll(front, bot)), { timeout: 4_000 }).toEqual(['a']);
 });
 
-test('what is a day old becomes a dead letter that says why', async ({ onTestFinished }) => {
+test('an update becomes a dead letter with a reason after 24 hours', async ({ onTestFinished }) => {
   const books = await keepBooks(() => 500);
   onTestFinished(() => books.close());
   const { front } = world;
@@ -199,7 +199,7 @@ test('what is a day old becomes a dead letter that says why', async ({ onTestFin
   expect(rows[0]?.record.includes('expired')).toBe(true);
 });
 
-test('what is too large is never sent, becomes a dead letter that says why, and holds nothing up', async ({
+test('an update over the size limit is never sent, becomes a dead letter with a reason, and delays no other', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks();
@@ -207,7 +207,7 @@ test('what is too large is never sent, becomes a dead letter that says why, and 
   const { front } = world;
   const { bot, say } = await makeChats(front, 1);
   await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // No message can be so large (test/api/webhooks.test.ts), so the bound is lowered.
+  // No message can be this large (test/api/webhooks.test.ts), so the test lowers the limit.
   const bound = limits.webhook_body_bytes_max;
   const lowered = (bytes: number) => Object.assign(limits, { webhook_body_bytes_max: bytes });
   onTestFinished(() => void lowered(bound));

@@ -1,4 +1,4 @@
-/** URLs of webhooks in the spellings that people and attackers write, read as what they mean. */
+/** How webhook URLs are parsed, in the spellings that people and attackers write. */
 import { describe, expect, test } from 'vitest';
 import { readTarget } from '../../src/delivery/outbound/target.js';
 import { ApiError } from '../../src/errors.js';
@@ -12,7 +12,7 @@ const refusalOf = (url: string): string => {
   }
 };
 
-test('a URL is taken apart', () => {
+test('a URL is split into its parts', () => {
   expect(readTarget(' https://Bot.Example:8443/hook/a%20b?x=1&y=/#part \n')).toEqual({
     url: 'https://Bot.Example:8443/hook/a%20b?x=1&y=/#part',
     origin: 'https://bot.example:8443',
@@ -23,7 +23,7 @@ test('a URL is taken apart', () => {
   });
 });
 
-describe('the host is what is meant', () => {
+describe('the real host of a URL is found', () => {
   test.each<[url: string, host: string, origin: string]>([
     ['https://example.com', 'example.com', 'https://example.com'],
     ['https://example.com:443/', 'example.com', 'https://example.com'],
@@ -70,7 +70,7 @@ test('user and password of a URL become basic authorization', () => {
   );
 });
 
-describe('not HTTPS', () => {
+describe('refuses a URL without HTTPS', () => {
   test.each([
     'http://example.com',
     'http://127.0.0.1',
@@ -87,7 +87,7 @@ describe('not HTTPS', () => {
   });
 });
 
-describe('no URL', () => {
+describe('refuses an invalid URL', () => {
   test.each([
     '/hook',
     'https://',

@@ -1,4 +1,4 @@
-/** Whose answer is believed: uploaded certificates, public authorities, names, dates. */
+/** Which certificates are trusted: uploaded ones, public authorities, names and dates. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const authority = makeCertificate({ commonName: 'Authority', authority: true });
 const middle = makeCertificate({ commonName: 'Middle', authority: true, issuer: authority });
 const self = makeCertificate({ names: ['localhost'], addresses: address });
 
-/** What a delivery to a receiver that shows `shown` comes to when `anchor` was uploaded. */
+/** The result of a delivery to a receiver with certificate `shown` when `anchor` was uploaded. */
 async function deliver(
   onTestFinished: OnFinished,
   shown: Certificate,
@@ -127,11 +127,11 @@ function twinOf({ cert }: Certificate): string {
   return twin.cert;
 }
 
-test('without an uploaded certificate only public authorities count', async ({ onTestFinished }) => {
+test('without an uploaded certificate, only public authorities are trusted', async ({ onTestFinished }) => {
   expect(await deliver(onTestFinished, self, undefined)).toEqual(refused('self-signed certificate'));
 });
 
-test('a certificate that was kept damaged lets nobody in', async ({ onTestFinished }) => {
+test('a stored certificate that is damaged is never trusted', async ({ onTestFinished }) => {
   const { receiver, target } = await receive(onTestFinished, undefined, self);
   const sender = senderFor(onTestFinished);
   for (const damaged of ['damaged', self.cert.slice(0, 300)])
@@ -141,7 +141,7 @@ test('a certificate that was kept damaged lets nobody in', async ({ onTestFinish
   expect(receiver.requests()).toBe(0);
 });
 
-test('an environment variable does not turn verification off', async ({ onTestFinished }) => {
+test('NODE_TLS_REJECT_UNAUTHORIZED does not turn verification off', async ({ onTestFinished }) => {
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
   try {
@@ -154,7 +154,7 @@ test('an environment variable does not turn verification off', async ({ onTestFi
   }
 });
 
-test('two bots with one URL and two certificates share no connection', async ({ onTestFinished }) => {
+test('two bots with one URL and different certificates share no connection', async ({ onTestFinished }) => {
   const { receiver, target } = await receive(onTestFinished, undefined, self);
   const sender = senderFor(onTestFinished);
   const foreign = receiverOf(target.target.url, authority.cert);
@@ -166,7 +166,7 @@ test('two bots with one URL and two certificates share no connection', async ({ 
   expect([receiver.requests(), receiver.connections()]).toEqual([2, 3]);
 });
 
-/** Delivers from a process of its own: which authorities Node trusts is read when it starts. */
+/** Delivers from its own process, because Node reads the trusted authorities when it starts. */
 async function deliverTrusting(extra: string, url: string, anchor: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-trust-'));
   const file = join(folder, 'extra.pem');
@@ -193,7 +193,7 @@ async function deliverTrusting(extra: string, url: string, anchor: string): Prom
   }
 }
 
-test('an uploaded certificate takes the place of the authorities, those of the operator too', async ({
+test('an uploaded certificate replaces all authorities, including those added by the operator', async ({
   onTestFinished,
 }) => {
   const issued = makeCertificate({ addresses: address, issuer: authority });
@@ -223,7 +223,7 @@ describe('reading a certificate', () => {
     normal = readCertificate(Buffer.from(self.cert));
   });
 
-  test('keeps certificates and nothing else', () => {
+  test('keeps the certificates and nothing else', () => {
     expect(normal).toMatch(/^-----BEGIN CERTIFICATE-----\n[^-]+-----END CERTIFICATE-----\n$/);
     expect(textOf(`Subject: x\r\n${self.key}${self.cert.replaceAll('\n', '\r\n')}trailing`)).toBe(normal);
     expect(textOf(self.cert + authority.cert)).toBe(normal + textOf(authority.cert));
@@ -242,9 +242,9 @@ describe('reading a certificate', () => {
     ['a damaged body', self.cert.replace(/[A-Za-z0-9+/]{64}\r?\n/, '')],
     ['an empty body', '-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n'],
     ['a good one and a damaged one', self.cert + self.cert.replace(/[A-Za-z0-9+/]{64}\r?\n/, '')],
-  ])('%s is none', (_, given) => expect(textOf(given)).toBe(invalid));
+  ])('%s is not a certificate', (_, given) => expect(textOf(given)).toBe(invalid));
 
-  test('one that is too big is refused by its size', () => {
+  test('a certificate above the size limit is refused', () => {
     const max = limits.webhook_certificate_bytes_max;
     expect(textOf(self.cert.padEnd(max, '\n'))).toBe(normal);
     expect(textOf(self.cert.padEnd(max + 1, '\n'))).toBe('Bad Request: certificate size is too big');

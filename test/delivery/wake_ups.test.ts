@@ -9,11 +9,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('an update that comes while the lease is given back does not wait for the sweep', async ({
+test('an update that arrives while the lease is being released does not wait for the sweep', async ({
   onTestFinished,
 }) => {
   const { node } = await world.worker();
-  // Longer than a check waits for its drain: a later wake-up is not kept for the end of the drain.
+  // Longer than a check waits for its drain: a later wake-up is not kept until the drain ends.
   const books = await keepBooks(({ text }) => sleep(text.endsWith('again') ? 0 : 1_300, 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
@@ -23,7 +23,7 @@ test('an update that comes while the lease is given back does not wait for the s
     const result = await run();
     if (name === 'webhooks/advance' && (result as { left?: boolean }).left) {
       left();
-      // The ring overtakes the answer.
+      // The wake-up arrives before the answer.
       await sleep(150);
     }
     return result;
@@ -41,11 +41,11 @@ test('an update that comes while the lease is given back does not wait for the s
     took.push(performance.now() - began);
     await sleep(400);
   }
-  // A bot is not woken twice in this time, so a lost wake-up costs at least as much.
+  // A bot is not woken twice within this time, so a lost wake-up would take at least as long.
   expect(Math.min(...took)).toBeLessThan(700);
 }, 40_000);
 
-test('a bot that was just served is heard of without a ring', async ({ onTestFinished }) => {
+test('a bot that was just served needs no wake-up for its next update', async ({ onTestFinished }) => {
   const { worker } = await world.worker();
   const books = await keepBooks();
   onTestFinished(() => books.close());
@@ -56,11 +56,11 @@ test('a bot that was just served is heard of without a ring', async ({ onTestFin
   for (let n = 1; n <= 12; n++) {
     await say(0, `${n}`);
     await books.tookIn(n, 5_000);
-    // A drain hears of what comes once it has run for a moment.
+    // A drain receives hints once it has run for a moment.
     await sleep(30);
     fences.add(await client.hget(world.cluster.keys.queueState(bot.id), 'fence'));
   }
   expect(fences.size).toBeLessThan(4);
-  // It leaves when nothing comes any more, so that another worker may have the bot.
+  // The drain ends when no more updates arrive, so that another worker may serve the bot.
   await expect.poll(() => worker.stats().drains, { timeout: 5_000 }).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** What happens when a worker dies, loses its lease, or the wake queue loses all its keys. */
+/** A worker dies, loses its lease, or the wake queue loses all its keys. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Delivery, Step } from '../../src/store/webhooks/deliveries.js';
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('what a killed worker held is delivered by another within ten seconds, in order', {
+test('the updates of a killed worker are delivered by another within ten seconds, in order', {
   timeout: 30_000,
 }, async ({ onTestFinished }) => {
   const first = await world.worker();
@@ -31,13 +31,13 @@ test('what a killed worker held is delivered by another within ten seconds, in o
     expect(books.taken.filter(({ chat }) => chat === id).map(({ text }) => text)).toEqual(['0', '1', '2']);
 });
 
-test('a worker that was left behind by its lease changes nothing', async ({ onTestFinished }) => {
+test('a worker whose lease expired and was taken by another changes nothing', async ({ onTestFinished }) => {
   const books = await keepBooks();
   onTestFinished(() => books.close());
   const { deliveries, queues, webhooks } = world.front.store;
   const { bot, say } = await makeChats(world.front, 1);
   await webhooks.set(bot.id, settingsFor(books), keepQueue);
-  // Without a ring or a sweep nobody comes between.
+  // Without wake-ups and sweeps, no other worker interferes.
   const { hooks } = world.front;
   const { wake } = hooks;
   hooks.wake = () => undefined;
@@ -76,9 +76,9 @@ test('a worker that was left behind by its lease changes nothing', async ({ onTe
   expect((await queues.info(bot.id)).pending).toBe(0);
 });
 
-test('updates arrive within three seconds after the wake queue lost every key', { timeout: 20_000 }, async ({
-  onTestFinished,
-}) => {
+test('updates arrive within three seconds although the wake queue lost every key', {
+  timeout: 20_000,
+}, async ({ onTestFinished }) => {
   await world.worker();
   const books = await keepBooks();
   onTestFinished(() => books.close());
@@ -90,7 +90,7 @@ test('updates arrive within three seconds after the wake queue lost every key', 
     if (keys.length > 0) await client.del(...keys);
   };
   let late = 0;
-  // Of a bot that was just served a worker hears without a ring: each is rung for the first time.
+  // A worker receives hints about a bot that it just served. A new bot each time makes every wake-up necessary.
   for (let n = 0; n < 8; n++) {
     const { bot, say } = await makeChats(world.front, 1);
     await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
@@ -105,7 +105,7 @@ test('updates arrive within three seconds after the wake queue lost every key', 
   expect(late).toBeLessThan(3_000);
 });
 
-test('a worker that stops in order gives its bots back at once', async ({ onTestFinished }) => {
+test('a worker that stops cleanly releases its bots at once', async ({ onTestFinished }) => {
   const own = await world.worker();
   const books = await keepBooks(() => sleep(300, 200));
   onTestFinished(() => books.close());

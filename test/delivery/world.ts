@@ -1,4 +1,4 @@
-/** Bots with webhooks on real stores, a receiver over HTTPS that keeps books, and as many workers as a test wants. */
+/** Bots with webhooks on real stores, an HTTPS receiver that records requests, and any number of workers. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createReceivers } from '../../src/delivery/outbound/receivers.js';
 import { makeSender } from '../../src/delivery/outbound/send.js';
@@ -18,7 +18,7 @@ import { makeBot, makeUser, type Person, startCluster, type TestNode, text } fro
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 const receivers = createReceivers(['127.0.0.0/8']);
 
-/** What a receiver was shown. */
+/** One request that reached a receiver. */
 export interface Arrival {
   readonly updateId: number;
   readonly chat: number;
@@ -31,17 +31,17 @@ export interface Books {
   readonly url: string;
   readonly certificate: string;
   readonly arrivals: Arrival[];
-  /** In the order in which they were answered with a 2xx. */
+  /** Requests in the order in which they were answered with a 2xx. */
   readonly taken: readonly Arrival[];
-  /** open now, and at most so far */
+  /** requests open now, and the maximum so far */
   readonly open: number;
   mostOpen: number;
-  /** Resolves once so many updates, each counted once, were taken; rejects after `msMax`. */
+  /** Resolves once that many distinct updates were accepted; rejects after `msMax`. */
   tookIn(count: number, msMax: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Status to answer with, or a text to answer with after 200. */
+/** The status to answer with, or the text of a 200 answer. */
 export type Answer = (arrival: Arrival) => number | Promise<number>;
 
 export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
@@ -75,7 +75,7 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
       taken.push(arrival);
       seen.add(arrival.updateId);
     }
-    // The sender may send the next one as soon as it has read this answer.
+    // The sender may send the next request as soon as it has read this answer.
     leave();
     response.writeHead(status).end();
   });
@@ -102,13 +102,13 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
 
 export interface World {
   readonly cluster: Awaited<ReturnType<typeof startCluster>>;
-  /** A node whose changes ring, as a front does. */
+  /** A node whose changes wake workers, as those of a front do. */
   readonly front: TestNode;
-  /** A node of its own with a worker on it; it is started. */
+  /** A new node with a started worker. */
   worker(options?: Partial<DeliveryWorkerOptions>): Promise<{
     readonly node: TestNode;
     readonly worker: DeliveryWorker;
-    /** Ends it as a killed process would: nothing is told to anybody. */
+    /** Stops the worker like a killed process: nobody is notified. */
     kill(): Promise<void>;
   }>;
   close(): Promise<void>;
@@ -126,7 +126,7 @@ export async function startWorld(): Promise<World> {
   const { keys, redis } = cluster;
   const endings: Array<() => Promise<unknown>> = [];
 
-  /** With every connection that it has opened. */
+  /** A wake queue, and every connection that it has opened. */
   function wakeQueue(errors: unknown[]): WakeQueue & { readonly clients: QueueClient[] } {
     const clients: QueueClient[] = [];
     const follow = (client: QueueClient): QueueClient => {
@@ -192,7 +192,7 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-/** A bot with people who each have a direct chat with it. */
+/** A bot and people who each have a direct chat with it. */
 export async function makeChats(front: TestNode, people: number) {
   const owner = await makeUser(front);
   const bot = await makeBot(front, owner);
@@ -206,7 +206,7 @@ export async function makeChats(front: TestNode, people: number) {
   return {
     bot,
     users,
-    /** A person of the bot says something. */
+    /** Sends a message from one of the people to the bot. */
     say: (person: number, words: string) =>
       front.store.messages.send(chats[person] as ChatRef, (users[person] as Person).sender, text(words)),
   };

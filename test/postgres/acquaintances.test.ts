@@ -1,4 +1,4 @@
-/** What it costs Postgres to find out whether people share a chat. */
+/** The cost in Postgres of checking whether people share a chat. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAcquaintances } from '../../src/postgres/chats/members.js';
@@ -14,7 +14,7 @@ beforeAll(async () => {
   client = new pg.Client(database.url);
   await client.connect();
   await client.query('set session_replication_role = replica');
-  // One large group with the bot, and twenty people with five small groups each.
+  // One large group with the bot, and twenty people in five small groups each.
   await client.query(
     "insert into chats (id, type, title, creator_id) select -i, 'group', 'x', 1 from generate_series(1, 101) i",
   );
@@ -48,7 +48,7 @@ const rowsRead = (plan: Plan): number =>
     ? (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
     : 0) + (plan.Plans ?? []).reduce((sum, each) => sum + rowsRead(each), 0);
 
-test('reads the chats of the people, and not the members of those chats', async () => {
+test('reads the chats of the people, but not the members of those chats', async () => {
   const people = Array.from({ length: 20 }, (_, p) => 1_000 + p);
   let read = 0;
   const explained = {

@@ -1,4 +1,4 @@
-/** Failures of deliveries lie in a partition a day: made ahead, dropped with their age, and never in the way of an insert. */
+/** Failed deliveries are stored in one partition per day, created ahead and dropped by age. An insert never fails for lack of one. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { createUpkeep } from '../../src/journal/upkeep.js';
@@ -25,7 +25,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Something that is waited for until it is given. */
+/** A promise to wait for, and the function that resolves it. */
 function makeSignal() {
   let give = () => {};
   const given = new Promise<void>((resolve) => {
@@ -34,7 +34,7 @@ function makeSignal() {
   return { given, give };
 }
 
-/** Days of all partitions beside today, in order; the default one is not among them. */
+/** Days of all partitions relative to today, in order, without the default partition. */
 async function days(): Promise<number[]> {
   const rows = await db.query<{ ago: number }>(
     `select to_date(right(c.relname, 8), 'YYYYMMDD') - (now() at time zone 'UTC')::date as ago from pg_inherits i
@@ -73,7 +73,7 @@ afterEach(async () => {
   await run("delete from installation where name = 'tombstones_purged_at'");
 });
 
-test('of several that make the days to come at once, each day is made by one, and none is left out', async () => {
+test('when several processes create the coming days at once, each day is created once and none is missing', async () => {
   for (let round = 0; round < 10; round++) {
     for (const offset of await days()) await run(`drop table ${dayName(offset)}`);
     const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));
@@ -86,10 +86,10 @@ test('of several that make the days to come at once, each day is made by one, an
   expect(await daysAhead(pool)).toBe(1);
 });
 
-test('what fails and what succeeds is listed together in the order in which it was tried, also by programs of before', async () => {
+test('failures and successes are listed together in the order of the attempts, including those written by older programs', async () => {
   await keepDays(pool, age_ms);
   await append(attempt(1, false), attempt(1, true), attempt(2, false));
-  // As a program of before writes it.
+  // Written as an older program does.
   await run(`insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
     values (7, 2, now(), false, 1, '', 2)`);
   await append(attempt(2, true), attempt(3, false), attempt(9, false, Date.now(), 8));
@@ -101,20 +101,20 @@ test('what fails and what succeeds is listed together in the order in which it w
   expect(await count('delivery_failures_default')).toBe(0);
 });
 
-test('an insert never fails for want of a day, and that day stays where it is', async () => {
+test('an insert without a partition for its day goes to the default one, and that day stays there', async () => {
   await append(attempt(1, false), attempt(2, false, Date.now() + 2 * day_ms));
   expect(await count('delivery_failures_default')).toBe(2);
   expect(await keepDays(pool, age_ms)).toEqual({ made: 2, dropped: 0, held: 0 });
   expect(await days()).toEqual([1, 3]);
   expect(await daysAhead(pool)).toBe(1);
   expect(await shown()).toEqual(['2 false', '1 false']);
-  // They end with their age, row by row.
+  // They are purged by age, row by row.
   await run(`update delivery_failures_default set at = at - interval '8 days' where update_id = 1`);
   expect(await purgeTombstones(pool)).toBe(1);
   expect(await shown()).toEqual(['2 false']);
 });
 
-test('a day is dropped when all in it is past its age, and what comes too late for it is taken all the same', async () => {
+test('a day is dropped when all of it is past its age, and late rows for it are still accepted', async () => {
   for (const offset of [-9, -8, -7, -1]) await makeDay(offset);
   await append(...[-9, -8, -7, -1].map((offset) => attempt(-offset, false, Date.now() + offset * day_ms)));
   expect(await keepDays(pool, age_ms)).toEqual({ made: ahead.length, dropped: 2, held: 0 });
@@ -122,11 +122,11 @@ test('a day is dropped when all in it is past its age, and what comes too late f
   expect(await shown()).toEqual(['1 false', '7 false']);
   await append(attempt(10, false, Date.now() - 9 * day_ms));
   expect(await shown()).toEqual(['10 false', '1 false', '7 false']);
-  // Where messages are kept for fewer days, so are these.
+  // Where messages are kept for fewer days, failures are too.
   expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
-/** Reads the table in a transaction that stays open until what is returned is called. */
+/** Reads the table in a transaction that stays open until the returned function is called. */
 async function holdTable(): Promise<() => Promise<void>> {
   const [reads, mayEnd] = [makeSignal(), makeSignal()];
   const reading = pool.transaction(async (tx) => {
@@ -141,7 +141,7 @@ async function holdTable(): Promise<() => Promise<void>> {
   };
 }
 
-test('who holds the table delays the end of a day, and nobody waits behind for longer than a moment', async () => {
+test('a long transaction on the table delays the drop of a day, but blocks no insert', async () => {
   await keepDays(pool, age_ms);
   await makeDay(-9);
   const letGo = await holdTable();
@@ -154,7 +154,7 @@ test('who holds the table delays the end of a day, and nobody waits behind for l
   expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
-test('days that could not be made are told of, and made within seconds once the table is free', async () => {
+test('partitions that could not be created are reported, and created within seconds once the table is free', async () => {
   const errors: string[] = [];
   const upkeep = createUpkeep({
     pool,
@@ -177,14 +177,14 @@ test('days that could not be made are told of, and made within seconds once the 
   expect(errors).toHaveLength(1);
 });
 
-test('a name that something else has is said, and does not keep the others from being made', async () => {
+test('a table name that is already taken is reported, and the other days are still created', async () => {
   await run(`create table ${dayName(3)} (other int)`);
   await expect(keepDays(pool, age_ms)).rejects.toThrow(/already exists/);
   expect(await days()).toEqual([0, 1, 2]);
   await run(`drop table ${dayName(3)}`);
 });
 
-test('of a bot that fails very much the newest are kept', async () => {
+test('for a bot with many failures, only the newest are kept', async () => {
   await keepDays(pool, age_ms);
   await makeDay(-1);
   const many = limits.delivery_failures_kept + 30;

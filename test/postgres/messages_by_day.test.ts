@@ -1,4 +1,4 @@
-/** Messages lie in partitions by the day of their record: written, deleted and purged there, and moved there by the migration. */
+/** Messages are stored in partitions by the day of their record: writes, deletions and purges, and the migration that moves them. */
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JournalEntry } from '../../src/journal/batch.js';
@@ -12,7 +12,7 @@ import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import { messageKinds, packMessage } from '../../src/store/core/codec.js';
 import { freshDatabase } from '../support/servers.js';
 
-/** The schema before messages were divided by day. */
+/** The schema before messages were partitioned by day. */
 const schema_before = 33;
 const today = Math.floor(Date.now() / day_ms);
 const dateOf = (day: number) => new Date(day * day_ms).toISOString().slice(0, 10);
@@ -24,7 +24,7 @@ let db: Database;
 let statements = 0;
 const run = (text: string) => pool.query(statement(`test_${++statements}`, text));
 
-/** A record of a message that was sent on a day. */
+/** A record of a message sent on the given day. */
 const record = (version: number, day: number, text: string | null = `text ${version}`) =>
   packMessage({
     ...{ version, date: day * 86_400 + 43_200, editedAt: 0, sender: 7, flags: 0, post: 0 },
@@ -41,7 +41,7 @@ const write = (...entries: JournalEntry[]) =>
     prepareBatch([{ partition: 1, entries, last: entries.at(-1)?.version ?? 0, whole: true }]),
     (_, reason) => expect.unreachable(reason),
   );
-/** Where each message lies, and in which version; a tombstone has a minus. */
+/** The partition and version of each message; the version of a tombstone is negative. */
 async function rows(): Promise<string[]> {
   const found = await db.query<{ at: string; id: number; version: number; gone: boolean }>(
     `select tableoid::regclass::text as at, message_id as id, version, record is null as gone from messages order by 2`,
@@ -69,7 +69,7 @@ beforeEach(async () => {
   await run('truncate messages, partitions, chat_sequences, installation');
 });
 
-test('days to come are made in partitions of a tenth of the age, without gaps and once', async () => {
+test('partitions for coming days each span a tenth of the age, without gaps, and are created once', async () => {
   const done = await Promise.all(Array.from({ length: 4 }, () => keepDays(pool, Infinity, messages)));
   expect(done.reduce((sum, { made }) => sum + made, 0)).toBeLessThanOrEqual(2);
   await keepDays(pool, Infinity, messages);
@@ -79,20 +79,20 @@ test('days to come are made in partitions of a tenth of the age, without gaps an
     [3, 6],
   ]);
   expect(await daysAhead(pool, messages)).toBe(3);
-  // A later setting begins behind what is there.
+  // A later setting takes effect after the existing partitions.
   await run(`drop table ${spans[1]?.name}`);
   await keepDays(pool, Infinity, messagesByDay(undefined));
   expect((await readSpans(pool, messages)).spans.at(-1)).toMatchObject({ from: today + 3, to: today + 183 });
 });
 
-test('a message lies on its day in all its versions, and is read and deleted there', async () => {
+test('all versions of a message are in the partition of its day, and are read and deleted there', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today)));
   await write(entry(1, 3, record(3, today - 2)), entry(2, 4, record(4, today, null)));
   const [old, now] = [name(today - 4, today - 1), name(today, today + 3)];
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
-  // What is older than what is stored changes nothing.
+  // An older version changes nothing.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today)));
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
   expect((await loadMessages(db, 12, 5, [1, 2, 3])).map((row) => row.record?.length ?? 0)).toEqual([
@@ -103,7 +103,7 @@ test('a message lies on its day in all its versions, and is read and deleted the
   expect((await loadNewestMessages(db, 12, 5, [1, 2], 1_000)).length).toBe(2);
 });
 
-test('a tombstone without a day finds its message on any day, and in its own batch', async () => {
+test('a tombstone without a day finds its message on any day, also within its own batch', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   const nothing = Buffer.alloc(0);
@@ -115,13 +115,13 @@ test('a tombstone without a day finds its message on any day, and in its own bat
     entry(3, 5, nothing),
   );
   const old = name(today - 4, today - 1);
-  // Nobody can bring the third back: none of its versions was ever written.
+  // The third message cannot be restored: none of its versions was ever written.
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
   await write(entry(1, 1, record(1, today - 2)), entry(2, 3, record(3, today - 2)));
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
 });
 
-test('a message of a day that has no partition is kept, and its day stays where it is', async () => {
+test('a message whose day has no partition is kept in the default one, and its day stays there', async () => {
   await write(entry(1, 1, record(1, today - 400)), entry(2, 2, record(2, today)));
   expect(await rows()).toEqual(['default 1 1', 'default 2 2']);
   await keepDays(pool, Infinity, messages);
@@ -131,10 +131,10 @@ test('a message of a day that has no partition is kept, and its day stays where 
   expect(await rows()).toEqual(['default 1 1', 'default 2 3', `${name(today + 1, today + 4)} 3 4`]);
 });
 
-test('tombstones are purged in each partition alone', async () => {
+test('a purge removes tombstones without touching rows of other partitions', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
-  // The first row of each partition has the same place in it.
+  // The first row of each partition has the same position in it.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today, null)));
   await run(`update messages set deleted_at = now() - interval '2 days' where message_id = 2`);
   await run(`vacuum full messages_${name(today, today + 3)}`);
@@ -142,7 +142,7 @@ test('tombstones are purged in each partition alone', async () => {
   expect(await rows()).toEqual([`${name(today - 4, today - 1)} 1 1`]);
 });
 
-test('an installation of before keeps all its rows, each on the day of its record', async () => {
+test('the migration keeps all rows of an older installation, each with the day of its record', async () => {
   const old = await freshDatabase();
   const client = new pg.Client({ connectionString: old.url });
   try {
@@ -155,20 +155,20 @@ test('an installation of before keeps all its rows, each on the day of its recor
         bytes,
         bytes === null ? new Date() : null,
       ]);
-    // Versions of every length that a header has.
+    // Versions of every length that a header can have.
     const versions = [5, 200, 60_000, 3_000_000_000, 2 ** 41];
     for (const [i, version] of versions.entries())
       await put(i + 1, version, record(version, today - i * 100));
     await put(6, 9, null);
     await put(7, 9, Buffer.from('x'));
-    // A clock that goes ahead.
+    // Written by a clock that was ahead.
     await put(8, 9, record(9, today + 2));
 
     await client.query('create publication other for table messages');
     await expect(migrate(old.url)).rejects.toThrow(/messages are being replicated/);
     await client.query('drop publication other');
 
-    // A table that is in use is waited for, and a migration that failed can be run again.
+    // The migration waits for a table in use, and can be repeated after a failure.
     const holder = new pg.Client({ connectionString: old.url });
     await holder.connect();
     await holder.query('begin');

@@ -42,7 +42,7 @@ async function tables(): Promise<string[]> {
 }
 
 describe('migrate', () => {
-  it('applies everything once and says so', async () => {
+  it('applies every file once and prints each', async () => {
     const lines: string[] = [];
     expect(await appliedVersion(url)).toBe(0);
     expect(await migrate(url, (line) => lines.push(line))).toBe(schemaVersion());
@@ -55,7 +55,7 @@ describe('migrate', () => {
     expect(again).toEqual([`schema ${schemaVersion()} is up to date`]);
   });
 
-  it('tells which programs go on with what it applied', async () => {
+  it('reports which program versions can use the new schema', async () => {
     await migrate(url);
     const now = schemaVersion();
     expect(await databaseProblem(url, now)).toBeNull();
@@ -72,7 +72,7 @@ describe('migrate', () => {
     expect(await databaseProblem(url, 1)).toMatch(/schema \d+/);
   });
 
-  it('waits for a table a moment at a time, and lets others pass meanwhile', async () => {
+  it('waits for a table in short attempts, and does not block other readers meanwhile', async () => {
     await migrate(url);
     writeFileSync(join(folder, `${next}_wider.sql`), 'alter table bots add column extra text;');
     const pool = createPool({ url, max: 2, name: 'test' });
@@ -91,7 +91,7 @@ describe('migrate', () => {
     });
     await holding;
     const migrated = migrate(url, undefined, folder);
-    // It gives way: who reads afterwards is answered although the first reader is not done.
+    // The migration gives way: later readers are answered although the first one is still open.
     const other = createPool({ url, max: 1, name: 'other' });
     for (let i = 0; i < 30; i++) {
       await other.query(statement('again', 'select count(*) from bots'));
@@ -103,7 +103,7 @@ describe('migrate', () => {
     await Promise.all([pool.close(), other.close()]);
   });
 
-  it('applies each file once though several programs start at once', async () => {
+  it('applies each file once when several programs start at once', async () => {
     const lines: string[] = [];
     const versions = await Promise.all([1, 2, 3, 4].map(() => migrate(url, (line) => lines.push(line))));
     expect(versions).toEqual(Array.from({ length: 4 }, () => schemaVersion()));
@@ -112,7 +112,7 @@ describe('migrate', () => {
     expect(applied).toHaveLength(shippedCount);
   });
 
-  it('adds what is new, and leaves no trace of a file that fails', async () => {
+  it('applies new files, and leaves no trace of a file that fails', async () => {
     await migrate(url);
     writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int); select nonsense;');
     await expect(migrate(url, () => {}, folder)).rejects.toThrow(`${next}_more.sql`);
@@ -136,7 +136,7 @@ describe('migrate', () => {
     expect(await appliedVersion(url)).toBe(shippedCount + 1);
   });
 
-  it('refuses gaps and odd names among its files', async () => {
+  it('refuses gaps and invalid names among its files', async () => {
     writeFileSync(join(folder, '0999_far.sql'), 'select 1;');
     expect(() => schemaVersion(folder)).toThrow(SchemaError);
     rmSync(join(folder, '0999_far.sql'));

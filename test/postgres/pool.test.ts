@@ -28,7 +28,7 @@ const failure = (promise: Promise<unknown>) =>
   );
 
 describe('pool', () => {
-  it('reads bigint and its arrays as numbers', async () => {
+  it('reads bigint values and arrays as numbers', async () => {
     const { rows, count } = await pool.query(
       statement(
         'bigints',
@@ -39,7 +39,7 @@ describe('pool', () => {
     expect(count).toBe(1);
   });
 
-  it('sends arrays in binary form as they are', async () => {
+  it('sends arrays in binary form without changing values', async () => {
     const echo = statement('echo', 'select $1::bigint[] as ints, $2::bytea[] as bytes');
     const integers = fc.array(fc.maxSafeInteger(), { maxLength: 20 });
     const blobs = fc.array(fc.option(fc.uint8Array({ maxLength: 40 })), { maxLength: 20 });
@@ -54,7 +54,7 @@ describe('pool', () => {
     expect(() => bigintArray([2 ** 53])).toThrow(RangeError);
   });
 
-  it('prepares a statement once a connection', async () => {
+  it('prepares a statement once per connection', async () => {
     const one = createPool({ url, max: 1, name: 'prepare' });
     const named = statement('named', 'select $1::int as n');
     for (let i = 0; i < 3; i++) await one.query(named, [i]);
@@ -68,7 +68,7 @@ describe('pool', () => {
     await one.close();
   });
 
-  it('rolls back what fails, and the connection serves on', async () => {
+  it('rolls back a failed transaction and keeps the connection usable', async () => {
     const one = createPool({ url, max: 1, name: 'rollback' });
     const insert = statement('insert', 'insert into counters values ($1, $2)');
     await expect(
@@ -81,7 +81,7 @@ describe('pool', () => {
     await one.close();
   });
 
-  it('sends a batch whole or not at all, and the connection serves on', async () => {
+  it('applies a batch completely or not at all, and keeps the connection usable', async () => {
     const one = createPool({ url, max: 1, name: 'batch' });
     const insert = statement('insert', 'insert into counters values ($1, $2)');
     const all = statement('all', 'select id, n from counters order by 1');
@@ -98,7 +98,7 @@ describe('pool', () => {
     await one.close();
   });
 
-  it('runs a transaction again after a serialisation failure, and none of it twice', async () => {
+  it('repeats a transaction after a serialisation failure and applies it once', async () => {
     await pool.query(statement('seed', 'insert into counters values (7, 0)'));
     const level = statement('level', 'set transaction isolation level repeatable read');
     const read = statement('read', 'select n from counters where id = 7');
@@ -121,7 +121,7 @@ describe('pool', () => {
     expect(pool.retries()).toBe(1);
   });
 
-  it('tells data errors from an absent database', async () => {
+  it('distinguishes data errors from an unavailable database', async () => {
     const range = await failure(pool.query(statement('range', 'select $1::int'), [2 ** 40]));
     const unique = await failure(
       pool.query(statement('unique', 'insert into counters values (7, 0), (7, 1)'), []),
@@ -132,7 +132,7 @@ describe('pool', () => {
     expect(isUnavailable(new TypeError('x is undefined'))).toBe(false);
   });
 
-  it('refuses soon when nobody listens, and when nobody answers', async () => {
+  it('fails quickly with a closed port and with a silent server', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await new Promise((listening) => silent.once('listening', listening));
     const ports = [await freePort(), (silent.address() as { port: number }).port];
@@ -147,7 +147,7 @@ describe('pool', () => {
     silent.close();
   });
 
-  it('survives connections that are ended under it, lent out or idle', async () => {
+  it('replaces connections that Postgres ended, in use or idle', async () => {
     const errors: Error[] = [];
     const cut = createPool({ url, max: 2, name: 'cut', onError: (error) => errors.push(error) });
     const end = statement(
@@ -160,7 +160,7 @@ describe('pool', () => {
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect((await pool.query(end)).count).toBe(2);
     expect(isUnavailable(await busy)).toBe(true);
-    // Until the news of its end arrives, an idle connection is lent out as if it were whole.
+    // Until the end is reported, the pool still lends an idle connection that is already closed.
     await eventually('told of the idle one', () => errors.length > 0);
     expect((await cut.query(statement('one', 'select 1'))).count).toBe(1);
     await cut.close();

@@ -1,4 +1,4 @@
-/** No statement spans shards, nor control tables and sharded ones. */
+/** No statement uses tables of several shards, or control tables together with sharded ones. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -37,7 +37,7 @@ beforeAll(async () => {
     `select relname as name from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
   );
-  // Each database keeps these for itself.
+  // Each database has its own copy of these tables.
   const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
   controlTables = rows
     .map(({ name }) => name)
@@ -54,7 +54,7 @@ interface Text {
   readonly sql: string;
 }
 
-/** Every statement of the program: what stands between quotes and begins like one. */
+/** Every SQL statement of the program: the quoted strings that begin like one. */
 function statements(): Text[] {
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !file.startsWith('web/'),
@@ -74,7 +74,7 @@ const names = (sql: string, table: string) =>
   new RegExp(`\\b(from|into|update|join|table|exists \\(select from)\\s+${table}(_default)?\\b`).test(sql);
 const tablesOf = (sql: string, tables: readonly string[]) => tables.filter((table) => names(sql, table));
 
-test('no statement joins control tables with sharded ones', () => {
+test('no statement joins control tables with sharded tables', () => {
   const all = statements();
   expect(all.length).toBeGreaterThan(200);
   const mixed = all.filter(
@@ -84,7 +84,7 @@ test('no statement joins control tables with sharded ones', () => {
   expect(mixed).toEqual([]);
 });
 
-/** What runs in one shard over all that it has: each says how it is bounded, and drops rows that are no longer the shard's. */
+/** Statements over a whole shard. Each is bounded in its own way, and ignores rows that no longer belong to the shard. */
 const wholeShard: Readonly<Record<string, RegExp>> = {
   'journal/purge.ts': /limit \$\{chunkRowsMax\}/,
   'postgres/messages/retention.ts': /from chat_sequences where \(chat_id, user_id\) > /,
@@ -94,7 +94,7 @@ const wholeShard: Readonly<Record<string, RegExp>> = {
   'postgres/messages/history.ts': /rewrite_after|left_at/,
 };
 
-test('each statement on a sharded table names the partition, or what it follows from', () => {
+test('each statement on a sharded table names the partition, or an id that determines it', () => {
   const sharded = statements().filter(({ sql }) => tablesOf(sql, Object.keys(shardedTables)).length > 0);
   expect(sharded.length).toBeGreaterThan(35);
   const loose = sharded.filter(({ file, sql }) => {
@@ -124,7 +124,7 @@ test('no unique key spans partitions', async () => {
   expect(spanning).toEqual([]);
 });
 
-test('each sharded table can be replicated by partition: its rows are found by a key that tells the partition', async () => {
+test('each sharded table can be replicated by partition: its primary key includes the partition or an id that determines it', async () => {
   const { rows } = await client.query<{ table: string; columns: string[] }>(
     `select i.indrelid::regclass::text as table,
        array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any(i.indkey)) as columns
@@ -135,7 +135,7 @@ test('each sharded table can be replicated by partition: its rows are found by a
   for (const { table, columns } of rows) expect(columns, table).toContain(shardedTables[table]);
 });
 
-test('Postgres reckons the partition of an id as every node does', async () => {
+test('Postgres computes the partition of an id as nodes do', async () => {
   const edges = [0, 1, -1, 2 ** 32, 2 ** 32 - 1, -(2 ** 32), limits.id_max, -limits.id_max];
   const random = Array.from({ length: 2_000 }, () => Math.floor((Math.random() - 0.5) * limits.id_max * 2));
   for (const count of [1, 3, 8, 64, 1_000]) {
@@ -148,7 +148,7 @@ test('Postgres reckons the partition of an id as every node does', async () => {
   }
 });
 
-test('no foreign key joins a sharded table with another one', async () => {
+test('no foreign key involves a sharded table', async () => {
   const { rows } = await client.query<{ child: string; parent: string }>(
     "select conrelid::regclass::text as child, confrelid::regclass::text as parent from pg_constraint where contype = 'f'",
   );
@@ -156,7 +156,7 @@ test('no foreign key joins a sharded table with another one', async () => {
   expect(rows.filter(({ child, parent }) => child in shardedTables || parent in shardedTables)).toEqual([]);
 });
 
-test('a database takes nothing of a partition that has left it, whatever map the flusher has', async () => {
+test('a database refuses rows of a partition that has left it, whatever map the flusher has', async () => {
   const entry = {
     partition: 2,
     version: 2 ** 40 + 1,
@@ -175,7 +175,7 @@ test('a database takes nothing of a partition that has left it, whatever map the
   expect((await client.query('select from messages')).rowCount).toBe(1);
 });
 
-test('a node follows the map, refuses shards that it lacks, and trusts no map that may be old', async () => {
+test('a node follows the map, refuses shards that it lacks, and does not trust a map that may be old', async () => {
   const errors: string[] = [];
   const db = asDatabase(pool);
   const all = [0, 1].map((id) => ({ id, url: '', pool, db }));
@@ -220,7 +220,7 @@ test('a node follows the map, refuses shards that it lacks, and trusts no map th
   expect(() => old.of(0)).toThrow('Service Unavailable');
 });
 
-test('a change of the map waits for processes that follow another one, as long as they trust it', async () => {
+test('a map change waits for processes that follow an older map, for as long as they trust it', async () => {
   const db = asDatabase(pool);
   const all = [0, 1].map((id) => ({ id, url: '', pool, db })) as [Shard, Shard];
   await joinMap(all, 'looks');
@@ -236,7 +236,7 @@ test('a change of the map waits for processes that follow another one, as long a
     await awaitEpoch(pool, epoch);
     expect(shards.epoch()).toBe(epoch);
     expect(performance.now() - began).toBeLessThan(3_000);
-    // It is about to read the map.
+    // This process has joined, and never reads the map.
     await joinMap(all, 'silent');
     const later = performance.now();
     await awaitEpoch(pool, epoch);

@@ -7,7 +7,7 @@ const database: DatabaseFacts = {
   ...{ connections: 10, connectionsMax: 100, quarantined: 0, failureDaysAhead: 3 },
   ...{ messageDaysAhead: 3, lost: null, rewriting: 0 },
 };
-/** Of two databases, the second with this. */
+/** Two databases, the second one with this change. */
 const second = (change: Partial<DatabaseFacts>): Partial<Facts> => ({
   databases: [
     database,
@@ -29,7 +29,7 @@ const well: Facts = {
   ...{ databases: [database], moving: null },
 };
 
-test('nothing is found where all is well', () => {
+test('reports nothing for a healthy installation', () => {
   expect(findingsOf(well)).toEqual([]);
 });
 
@@ -106,15 +106,15 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     /petrel shards list/,
   ],
   ['a loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
-])('reports %s with what to do', (_, change, bad, what, todo) => {
+])('reports %s with an action', (_, change, bad, what, todo) => {
   const [found, ...others] = findingsOf({ ...well, ...change });
   expect(others).toEqual([]);
   expect(found).toEqual({ bad, what: expect.stringMatching(what), todo: expect.stringMatching(todo) });
 });
 
-test('idle journals are no problem, and problems come before advice', () => {
+test('reports no problem for idle journals, and lists problems before advice', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
-  // After a restore, the operator starts a flusher next.
+  // After a restore, the operator’s next step is to start a flusher.
   expect(
     findingsOf({ ...well, ...second({ failureDaysAhead: 0 }), flushers: 0 }).map(({ bad }) => bad),
   ).toEqual([true, false]);

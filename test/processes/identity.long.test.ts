@@ -1,4 +1,4 @@
-/** Nodes of one installation never work on different stores: two Redis and two Postgres, real roles, and what each refuses. */
+/** Nodes of one installation never use different stores. Tests with two Redis, two Postgres and real roles. */
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -19,7 +19,7 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end();
 }, 60_000);
 
-/** What Postgres names: id and generation. */
+/** The installation id and generation that Postgres names. */
 async function namedBy(url: string): Promise<string> {
   const client = new pg.Client(url);
   await client.connect();
@@ -30,7 +30,7 @@ async function namedBy(url: string): Promise<string> {
   return rows[0].named;
 }
 
-/** An empty folder for a Redis that takes the same password. */
+/** An empty folder for a Redis with the same password. */
 function folderLike(dir: string): string {
   const folder = temporaryFolder();
   copyFileSync(join(dir, 'password'), join(folder, 'password'));
@@ -39,7 +39,7 @@ function folderLike(dir: string): string {
 
 const readyz = async ({ fronts: [front] }: Service) => (await fetch(`${front.url}/readyz`)).status;
 
-/** Starts a role that must not come up; returns what it said. */
+/** Starts a role that must fail; returns its output. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const role = createRole('flush', async () => ({ START_MS: '1000', ...env }));
   return role.start().then(
@@ -62,7 +62,7 @@ async function keysIn(redis: FreshRedis): Promise<string[]> {
 
 let first: Service;
 let second: Service;
-/** The second installation has the same keys and peppers: these tell nothing. */
+/** The second installation has the same keys and peppers, so these do not distinguish the two. */
 beforeAll(async () => {
   first = await startService({ extraEnv: settings });
   ends.push(() => first.stop());
@@ -87,7 +87,7 @@ test('a node on the Redis or the Postgres of another installation refuses to sta
   expect([await namedBy(first.databaseUrl), await namedBy(second.databaseUrl)]).toEqual([named, other]);
 });
 
-test('an empty Redis is refused while other nodes use another one, and stays empty', async () => {
+test('an empty Redis is refused while other nodes use another Redis, and stays empty', async () => {
   const empty = await freshRedis();
   ends.push(empty.stop);
   const named = await namedBy(first.databaseUrl);
@@ -106,7 +106,7 @@ test('an empty Redis is refused while other nodes use another one, and stays emp
   expect(await readyz(first)).toBe(200);
 }, 60_000);
 
-test('a running node stops serving when its Redis becomes that of another installation, and goes on when it is back', async () => {
+test('a node stops serving when its Redis is replaced by that of another installation, and continues when its own is back', async () => {
   const dir = temporaryFolder();
   const start = (folder: string, port?: number) =>
     startRedis({ dir: folder, appendfsync: 'always', detached: false, ...(port ? { port } : {}) });
@@ -142,7 +142,7 @@ test('a running node stops serving when its Redis becomes that of another instal
   await resultOf(service.app(person, 'GET', '/api/chats'));
 }, 90_000);
 
-test('nodes that see the same Redis lose its data go on by themselves', async () => {
+test('nodes that all see the same Redis lose its data continue without help', async () => {
   const dir = temporaryFolder();
   const start = (folder: string, port?: number) =>
     startRedis({ dir: folder, appendonly: false, detached: false, ...(port ? { port } : {}) });
@@ -182,7 +182,7 @@ test('a rebuild moves the installation to an empty Redis, and nodes on the forme
   const roles = [...second.fronts, second.deliver, second.flush];
   const former = second.env.REDIS_URL as string;
   await Promise.all(roles.map((role) => role.stop()));
-  // A command by itself begins nothing.
+  // A command alone adopts no empty Redis.
   expect((await petrel(env, 'doctor')).log).toContain(
     'this Redis is empty, and the installation has used one',
   );
@@ -195,7 +195,7 @@ test('a rebuild moves the installation to an empty Redis, and nodes on the forme
   await Promise.all(roles.map((role) => role.start()));
   await second.newUser('new');
 
-  // A node that was left behind on the former one.
+  // A node still configured with the former Redis.
   const back = await petrel({ ...second.env, REDIS_URL: former, START_MS: '1000' }, 'redis', 'rebuild');
   expect(back).toMatchObject({ code: 1 });
   expect(back.log).toMatch(
@@ -203,7 +203,7 @@ test('a rebuild moves the installation to an empty Redis, and nodes on the forme
   );
 }, 90_000);
 
-test('a restored copy is an installation of its own', async () => {
+test('a restored copy is a separate installation', async () => {
   const [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
   ends.push(redis.stop, database.drop);
   const folder = join(temporaryFolder(), 'backup');
@@ -224,7 +224,7 @@ test('a restored copy is an installation of its own', async () => {
   expect(await refusal(copy)).toBe('it started');
 }, 90_000);
 
-test('nodes on different Redis Clusters are refused as well, and each partition is marked', async () => {
+test('nodes on different Redis Clusters are refused, and each partition is marked', async () => {
   const [cluster, empty] = await Promise.all([freshCluster(), freshCluster()]);
   ends.push(empty.stop);
   const service = await startService({ redis: cluster, extraEnv: settings });

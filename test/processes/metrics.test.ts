@@ -1,4 +1,4 @@
-/** What processes that only deliver or flush tell of themselves, where METRICS_PORT is set. */
+/** Metrics of processes that only deliver or flush, where METRICS_PORT is set. */
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
@@ -34,7 +34,7 @@ async function get(role: 'deliver' | 'flush', path: string) {
 const figure = async (role: 'deliver' | 'flush', name: string) =>
   Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await get(role, '/metrics')).text)?.[1]);
 
-test('each answers on its port, and on nothing else', async () => {
+test('each process answers on its own port, and only the documented paths', async () => {
   for (const role of ['deliver', 'flush'] as const) {
     expect(await get(role, '/healthz')).toEqual({ status: 200, text: '{"ok":true,"result":true}' });
     expect(await get(role, '/readyz')).toEqual({ status: 200, text: '{"ok":true,"result":true}' });
@@ -44,7 +44,7 @@ test('each answers on its port, and on nothing else', async () => {
   expect((await get('deliver', '/metrics')).text).toMatch(/^petrel_build_info\{version="/m);
 });
 
-test('deliveries are told by the process that makes them, and what was written by the one that flushes', async () => {
+test('the delivering process reports deliveries, and the flushing process reports written entries', async () => {
   const books = await keepBooks(({ text }) => (text === 'no' ? 500 : 200));
   const owner = await service.newUser('owner');
   const bot = await service.newBot(owner, 'hooked');
@@ -61,12 +61,12 @@ test('deliveries are told by the process that makes them, and what was written b
   await books.close();
 });
 
-test('a port that is taken ends the start with a reason', async () => {
+test('a start fails with a reason if the port is taken', async () => {
   const late = createRole('flush', async () => ({ ...service.env, METRICS_PORT: `${ports.deliver}` }));
   await expect(late.start()).rejects.toThrow(/cannot listen on .* port \d+: the port is in use/);
 });
 
-test('a process that is leaving is alive and not ready', async () => {
+test('a process that is shutting down is alive but not ready', async () => {
   let letGo = () => {};
   const held = new Promise<number>((resolve) => {
     letGo = () => resolve(200);

@@ -1,4 +1,4 @@
-/** A role waits for what it needs, and ends with a sentence when that does not come. */
+/** A role waits for the services that it needs, and exits with a clear message if they do not become available. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-test('Redis comes late: the role is ready soon after', async () => {
+test('a role becomes ready soon after a late Redis', async () => {
   const options = { dir: temporaryFolder(), appendfsync: 'no', detached: false } as const;
   const first = await startRedis(options);
   const redis = { ...first, pid: 0 };
@@ -40,7 +40,7 @@ test('Redis comes late: the role is ready soon after', async () => {
   }
 });
 
-test('what does not come is named with what was heard last, and so is what waiting does not mend', async () => {
+test('a service that does not become available is named with the last error', async () => {
   const redis = await freshRedis();
   const env = { ...environment(redis, database.url, 'x'.repeat(20)), START_MS: '300' };
   const none = await freePort();
@@ -66,7 +66,7 @@ test('what does not come is named with what was heard last, and so is what waiti
   }
 });
 
-test('a start says all that is missing at once, whatever LOG_LEVEL is, and names what is misspelt', async () => {
+test('a start reports all missing settings at once, whatever LOG_LEVEL is, and names misspelt ones', async () => {
   const role = createRole('front', async () => ({
     ...{ PATH: process.env.PATH ?? '', LOG_LEVEL: 'silent', FILES_S3_URL: 'http://127.0.0.1:1' },
   }));
@@ -101,7 +101,7 @@ test('a start says all that is missing at once, whatever LOG_LEVEL is, and names
   }
 }, 60_000);
 
-test('a role waits for the schema, a command does not', async () => {
+test('a role waits for the schema, and a command does not', async () => {
   const redis = await freshRedis();
   const own = await freshDatabase();
   const env = environment(redis, own.url, 'x'.repeat(20));
@@ -120,7 +120,7 @@ test('a role waits for the schema, a command does not', async () => {
   }
 }, 60_000);
 
-test('a front refuses to start where uploaded files cannot be written, and doctor says so', async () => {
+test('a front refuses to start if uploaded files cannot be written, and doctor reports the reason', async () => {
   const redis = await freshRedis();
   const own = await migratedDatabase();
   const env = { ...environment(redis, own.url, 'x'.repeat(20)), PORT: String(await freePort()) };
@@ -145,7 +145,7 @@ test('a front refuses to start where uploaded files cannot be written, and docto
   }
 }, 60_000);
 
-test('the first person is made by a command, also beside npm start', async () => {
+test('a command creates the first person, also while npm start runs', async () => {
   const redis = await freshRedis();
   const own = await migratedDatabase();
   const home = temporaryFolder();
