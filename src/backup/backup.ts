@@ -2,8 +2,8 @@
  * The task `backup`: saves an installation to a folder while it serves.
  *
  * Redis is saved before Postgres, so that Postgres is never older than Redis in the backup. Restoring depends on this
- * order: it drops from Redis what Postgres has in later versions. In the other order, changes flushed between the two
- * saves would exist only in Redis, where they expire.
+ * order: it drops entities from Redis that Postgres has in later versions. In the other order, changes flushed
+ * between the two saves would exist only in Redis, where they expire.
  */
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,7 +30,10 @@ export interface BackupSource {
 }
 
 export interface BackupOptions {
-  /** Without it, state that exists only in Redis is left out: pending updates, open button presses and kept answers. */
+  /**
+   * Whether to save Redis. A backup without it lacks state that exists only in Redis: pending updates, open button
+   * presses and stored answers.
+   */
   readonly redis: boolean;
   readonly say: (line: string) => void;
 }
@@ -79,7 +82,10 @@ async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string):
   return { tables, sequences: await snapshot.sequences() };
 }
 
-/** Errors: BackupError, CopyError, or those of Postgres. A failed backup leaves its files but no manifest. */
+/**
+ * Saves the installation. Errors: BackupError, CopyError, or those of Postgres. A failed backup leaves its files but
+ * no manifest.
+ */
 export async function backup(
   source: BackupSource,
   folder: string,

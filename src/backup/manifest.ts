@@ -29,7 +29,7 @@ const schema = database.extend({
   installation: z.record(z.string(), z.string()),
   /** The databases of DATABASE_SHARDS. */
   shards: z.array(database.extend({ id: z.number() })).default([]),
-  /** One file per master; empty when Redis was left out. */
+  /** Names of the Redis files, one per master; empty when Redis was left out. */
   redis: z.array(z.string()),
   files: z.array(file),
 });

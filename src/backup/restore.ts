@@ -33,14 +33,17 @@ export interface RestoreOptions {
     name: string,
     onError: (error: Error) => void,
   ) => Opened;
-  /** Throws when these secrets do not match the recorded ones. */
+  /** Throws when these secrets do not match the check values recorded in the installation. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }
 
 const openMsMax = 30_000;
 
-/** Errors: StartError for other keys, BackupError when the program is older than the backup. */
+/**
+ * Checks that the settings fit the backup. Errors: StartError for other keys, BackupError when the program is older
+ * than the backup.
+ */
 function checkSettings(manifest: Manifest, config: Config, compare: RestoreOptions['compare']): void {
   const { TOKEN_PEPPER, TOKEN_KEYS, PARTITIONS } = requireSettings(config, ['TOKEN_PEPPER', 'TOKEN_KEYS']);
   compare(
@@ -61,8 +64,8 @@ interface Target {
 }
 
 /**
- * Maps each saved database to one of the settings. Errors: BackupError when DATABASE_SHARDS has other shards than the
- * backup.
+ * Maps each saved database to a database of the settings. Errors: BackupError when DATABASE_SHARDS has other shards
+ * than the backup.
  */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
   const ids = (all: ReadonlyArray<{ readonly id: number }>) => all.map(({ id }) => id).join(', ') || 'none';
@@ -132,7 +135,7 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // The original may have been a drill itself.
+    // Sets the hold explicitly, because the backup may come from a drill.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });
@@ -181,8 +184,8 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 }
 
 /**
- * Nothing else may use Redis or Postgres meanwhile. Errors: BackupError, StartError for other keys, RedisCheckError, or
- * those of Redis and Postgres.
+ * Restores a backup. No other process may use Redis or Postgres meanwhile. Errors: BackupError, StartError for other
+ * keys, RedisCheckError, or those of Redis and Postgres.
  */
 export async function restore(
   config: Config,

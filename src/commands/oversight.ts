@@ -1,4 +1,4 @@
-/** Commands about single webhooks, bots and people. */
+/** Commands that act on single webhooks, bots and people. */
 import type { Command } from 'commander';
 import { addPerson } from '../operations/admin.js';
 import { suspend } from '../operations/oversight.js';

@@ -21,7 +21,7 @@ import type { Role } from '../processes/role.js';
 import { RedisCheckError } from '../redis/check.js';
 import { CopyError } from '../redis/copy.js';
 
-/** `stopping` is aborted when the shutdown of the process begins. */
+/** Starts a role. `stopping` is aborted when the shutdown of the process begins. */
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
 
 /** The last line of each command's help. */
@@ -41,7 +41,7 @@ function giveUp(log: Logger, error: unknown): never {
   const { message, code } = error as Error & { code?: string };
   // A failed start is logged even with LOG_LEVEL silent.
   if (log.level === 'silent') log.level = 'fatal';
-  // On a terminal, print a sentence for people; otherwise write a log line for the supervisor.
+  // Terminals get a sentence for people; supervisors get a log line.
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
   else log.fatal(known ? {} : { err: error }, message || code || 'the start failed');
   process.exit(1);

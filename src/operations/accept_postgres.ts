@@ -12,7 +12,8 @@ import { createRunner } from '../redis/scripts/scripts.js';
 import { makeKeys } from '../store/core/keys.js';
 
 /**
- * `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard, or those of Redis and Postgres.
+ * Accepts the Postgres of a shard. `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown
+ * shard, or those of Redis and Postgres.
  */
 export async function acceptPostgres(
   given: Config,

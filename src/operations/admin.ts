@@ -10,7 +10,7 @@ import { personName, username } from '../wire/fields.js';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const timeOf = (seconds: number) => new Date(seconds * 1_000).toISOString();
 
-/** Runs `work` and records it in the log. */
+/** Runs `work` and records it in the log of administrators' calls. */
 async function noted<T>(
   { store }: Backends,
   action: string,
@@ -29,7 +29,7 @@ async function noted<T>(
   }
 }
 
-/** Prints a new token, which is never shown again. Throws a StartError for an invalid name. */
+/** Creates a token and prints it; it is never shown again. Throws a StartError for an invalid name. */
 export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
     throw new StartError('a name has up to 32 lower-case letters, digits, dots, hyphens and underscores');
@@ -56,7 +56,7 @@ export async function listAdmins({ store }: Backends): Promise<void> {
   }
 }
 
-/** Returns once no node accepts the token. Throws a StartError when no token has this name. */
+/** Revokes a token. Returns once no node accepts the token. Throws a StartError when no token has this name. */
 export async function revokeAdmin(backends: Backends, name: string): Promise<void> {
   await noted(
     backends,

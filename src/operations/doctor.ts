@@ -13,7 +13,7 @@ import { shownUrl } from '../redis/slots.js';
 
 const mebibytes = (bytes: number): string => `${Math.round((bytes * 10) / 1024 ** 2) / 10} MiB`;
 
-/** Prints the findings. Returns whether there is a problem. */
+/** Prints the findings. Returns whether one of them is a problem. */
 function tell(facts: Facts, say: (line: string) => void): boolean {
   const found = findingsOf(facts);
   for (const { bad, what, todo } of found) {
@@ -24,7 +24,10 @@ function tell(facts: Facts, say: (line: string) => void): boolean {
   return found.some(({ bad }) => bad);
 }
 
-/** Returns whether there is no problem; advice does not count. Errors: those of an unavailable Redis or Postgres. */
+/**
+ * Prints the state of the installation. Returns whether there is no problem; advice does not count. Errors: those of
+ * an unavailable Redis or Postgres.
+ */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;
   const say = (line: string) => process.stdout.write(`${line}\n`);

@@ -1,6 +1,6 @@
 /**
- * The task `redis rebuild`: after Redis lost its data, loads what Postgres has and reports what is lost. Nodes would
- * load it on demand, partition by partition; this task does it at once.
+ * The task `redis rebuild`: after Redis lost its data, loads the data that Postgres has and reports the data that is
+ * lost. Nodes would load it on demand, partition by partition; this task loads all of it at once.
  */
 import { journalState, lastLoss } from '../journal/state.js';
 import { limits } from '../limits.js';
@@ -23,7 +23,7 @@ async function openQueues({ pool, store }: Backends): Promise<number> {
   }
 }
 
-/** Opening the backends already opened every partition. */
+/** Prints what was lost, and opens the bots' queues. Opening the backends has already opened every partition. */
 export async function rebuildRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { pool, connection } = backends;
   const state = await journalState(backends);

@@ -1,4 +1,4 @@
-/** The task `redis seal`: prepares an orderly stop of Redis, so that its next start can prove that nothing was lost. */
+/** The task `redis seal`: prepares a clean shutdown of Redis, so that its next start can prove that nothing was lost. */
 import { limits } from '../limits.js';
 import { countNodes } from '../postgres/identity.js';
 import { type Backends, StartError } from '../processes/backends.js';

@@ -35,7 +35,7 @@ const partitionsText = (partitions: readonly number[]) =>
 const again = ({ partitions, target }: moves.Move) =>
   `"petrel shards move ${rangesText(partitions).replaceAll(',', '')} ${target}"`;
 
-/** Names of processes that an operator can recognise. */
+/** Returns a function from the name of a process to a text that an operator can recognise. */
 async function nodeNames(backends: Backends): Promise<(node: string) => string> {
   const known = new Map((await readNodes(backends)).map((node) => [node.id, node]));
   return (id) => {
@@ -95,7 +95,7 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
   };
 }
 
-/** Sets the database of the partitions in the map, unless another process has taken over the move. */
+/** Assigns the partitions to a database in the map. Fails if another process has taken over the move. */
 const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: boolean): Promise<number> =>
   changeMap(
     control,
@@ -194,7 +194,7 @@ async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): P
   return task().finally(() => clearInterval(timer));
 }
 
-/** Claims the unfinished move; null when there is none. */
+/** Claims the unfinished move; returns null when there is none. */
 async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | null> {
   const began = performance.now();
   for (let tries = 0; ; tries++) {
@@ -207,7 +207,7 @@ async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | 
   }
 }
 
-/** Records a new move. Null when the partitions are already in the target. Errors: StartError. */
+/** Records a new move. Returns null when the partitions are already in the target. Errors: StartError. */
 async function begin(
   backends: Backends,
   partitions: readonly number[],

@@ -1,4 +1,4 @@
-/** The tasks `webhooks …`: show and repeat deliveries. Of URLs, only the host is shown. */
+/** The tasks `webhooks …`: show and repeat deliveries. Only the host of a webhook URL is shown. */
 import { limits } from '../limits.js';
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks/webhooks.js';
@@ -9,7 +9,7 @@ const say = (line: string) => process.stdout.write(`${line}\n`);
 const shownTime = (seconds: number) => new Date(seconds * 1_000).toISOString();
 const attemptsShown = 20;
 
-/** The bot for an argument that is its id or username. Throws a StartError when there is none. */
+/** Resolves an argument that is a bot's id or username to the id. Throws a StartError when there is no such bot. */
 async function botOf({ store }: Backends, name: string): Promise<number> {
   const bot = /^\d{1,13}$/.test(name)
     ? await store.bots.find(Number(name))

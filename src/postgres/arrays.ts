@@ -22,7 +22,7 @@ export function bigintArray(values: readonly number[]): Buffer {
   writeHead(buffer, values.length, bigintOid, false);
   let at = headBytes;
   for (const value of values) {
-    if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no exact integer`);
+    if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is not an exact integer`);
     const high = Math.floor(value / 2 ** 32);
     buffer.writeInt32BE(8, at);
     buffer.writeInt32BE(high, at + 4);

@@ -1,4 +1,4 @@
-/** Copies whole tables out of a database at one instant, and into an empty one. */
+/** Copies whole tables from a database as they were at one instant, and into an empty database. */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
@@ -12,23 +12,23 @@ export interface TableShape {
 export interface SequenceState {
   readonly name: string;
   readonly last: string;
-  /** Whether `last` was given out already. */
+  /** Whether the sequence has given out `last` already. */
   readonly called: boolean;
 }
 
-/** All tables as they were when it was opened, whatever is written since. */
+/** All tables as they were when the snapshot was opened, regardless of later writes. */
 export interface Snapshot {
-  /** Those that others refer to come before these. */
+  /** The tables, those that others refer to first. */
   tables(): Promise<TableShape[]>;
   sequences(): Promise<SequenceState[]>;
-  /** What is noted of the installation: partitions, and check values of keys and peppers. */
+  /** Settings of the installation: number of partitions, and check values of keys and peppers. */
   installation(): Promise<Record<string, string>>;
   /** Writes a table in the text form of COPY; returns how many rows it has. */
   copyOut(table: TableShape, to: readonly [...NodeJS.ReadWriteStream[], Writable]): Promise<number>;
   close(): Promise<void>;
 }
 
-/** The migration runner keeps the first, running nodes the others. */
+/** Tables that are not copied: the migration runner fills the first, running nodes the others. */
 const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -42,7 +42,7 @@ const shapes = `select c.relname as name, array_agg(a.attname::text order by a.a
 const references = `select k.conrelid::regclass::text as child, k.confrelid::regclass::text as parent
   from pg_constraint k where k.contype = 'f' and k.conrelid <> k.confrelid and k.connamespace = 'public'::regnamespace`;
 
-/** Parents first. Throws when tables refer to each other in a circle. */
+/** Sorts tables so that each follows the tables it refers to. Throws when tables refer to each other in a circle. */
 function ordered(
   tables: readonly TableShape[],
   links: readonly { readonly child: string; readonly parent: string }[],
@@ -64,7 +64,7 @@ function ordered(
 
 const connect = (url: string) => openSession(url, 'petrel-copy', 5_000);
 
-/** Errors: what Postgres says. */
+/** Opens a snapshot. Errors: those of Postgres. */
 export async function openSnapshot(url: string): Promise<Snapshot> {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
@@ -92,14 +92,14 @@ export async function openSnapshot(url: string): Promise<Snapshot> {
       return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
     },
     async copyOut({ name, columns }, to) {
-      // By a query: COPY does not read through partitions.
+      // Uses a query, because COPY of a partitioned table does not read its partitions.
       const out = client.query(
         copyTo(`copy (select ${columns.map(quoted).join(', ')} from ${quoted(name)}) to stdout`),
       );
       await pipeline([out, ...to]);
       return out.rowCount ?? 0;
     },
-    // It changed nothing.
+    // The transaction only reads, so it needs no commit.
     close: () => client.end(),
   };
 }
@@ -123,8 +123,8 @@ export interface TableSource extends TableShape {
 }
 
 /**
- * Replaces the content of these tables, in the order given, and the state of sequences, in one transaction. Errors: what Postgres
- * says, or a table that came out with another number of rows; then nothing was changed.
+ * Replaces the content of these tables, in the order given, and the state of sequences, in one transaction. Errors:
+ * those of Postgres, or a table that got another number of rows than expected; then nothing was changed.
  */
 export async function copyIn(
   url: string,

@@ -1,47 +1,50 @@
 /**
- * Tables in partitions by day (UTC): made some days ahead, and dropped in one piece when all in them is past its age. What no partition was
- * made for lies in the default one and ends there row by row: a day that has rows there gets no partition any more, so that none
- * are moved.
+ * Tables that are partitioned by day (UTC). Partitions are created some days ahead, and a partition is dropped as a
+ * whole once all its rows are past their age. Rows without a partition go into the default one, where they are
+ * deleted row by row. A day with rows there gets no partition any more, so that no rows have to be moved.
  *
- * Any number of processes may do this at once: one at a time changes a table, and the others find it done. Nobody is held up
- * for longer than the bound on waiting for a lock; what could not be done then is done another time.
+ * Any number of processes may do this at once: one at a time changes a table, and the others find it done. Nobody
+ * waits longer than the bound on waiting for a lock; work that could not be done then is done later.
  */
 import { type Pool, type Queryable, statement } from './pool.js';
 
 export const day_ms = 86_400_000;
-/** Days after today that have a partition. */
+/** Number of days after today that have a partition. */
 export const days_ahead = 3;
-/** Any number will do, as long as every node takes the same. */
+/** An arbitrary lock number, the same on every node. */
 const advisory_lock = 7_261_530_115;
 
-/** A table by day, and how long its next partitions are. */
+/** A table that is partitioned by day, and the length of its next partitions. */
 export interface ByDay {
   readonly table: 'delivery_failures' | 'messages';
-  /** By which it is divided. */
+  /** The column that decides the partition of a row. */
   readonly column: 'at' | 'day';
   readonly days: number;
 }
 
 export const failuresByDay: ByDay = { table: 'delivery_failures', column: 'at', days: 1 };
 
-/** So many partitions hold what is kept. */
+/** Number of partitions that hold the messages of MESSAGE_DAYS. */
 const message_partitions = 10;
-/** Where messages are kept for ever: few enough partitions in decades, and not too long should an age be set. */
+/**
+ * Days per partition if messages are kept for ever: few partitions even after decades, and still short enough if an
+ * age is set later.
+ */
 const message_days_unbounded = 180;
 
-/** A tenth of MESSAGE_DAYS each, so that a message is kept for at most that much longer. */
+/** Each partition covers a tenth of MESSAGE_DAYS, so that a message is kept for at most that much longer. */
 export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   table: 'messages',
   column: 'day',
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** A partition beside the default one; days since 1970. */
+/** A partition other than the default one; its bounds are days since 1970. */
 export interface Span {
   readonly name: string;
-  /** -Infinity for what was there before partitions were. */
+  /** First day. -Infinity for rows older than the partitioning of the table. */
   readonly from: number;
-  /** Exclusive. */
+  /** Day after the last one. */
   readonly to: number;
 }
 
@@ -53,11 +56,14 @@ const compact = (day: number) => dateOf(day).replaceAll('-', '');
 const dayOf = (text: string) =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / day_ms;
 
-/** The name tells the first day; of messages, whose partitions differ in length, also the day after the last. */
+/**
+ * Name of a partition: it contains the first day and, for messages, whose partitions differ in length, the day after
+ * the last one.
+ */
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
 
-/** Undefined for the default partition. */
+/** Days of the partition with this name; undefined for the default partition. */
 function spanOf(name: string): Span | undefined {
   const [, until] = /_until_(\d{8})$/.exec(name) ?? [];
   if (until !== undefined) return { name, from: Number.NEGATIVE_INFINITY, to: dayOf(until) };
@@ -67,9 +73,9 @@ function spanOf(name: string): Span | undefined {
 }
 
 export interface Spans {
-  /** ms, by the database's clock */
+  /** time of the database's clock in ms */
   readonly now: number;
-  /** Ascending. */
+  /** partitions in ascending order */
   readonly spans: readonly Span[];
 }
 
@@ -89,7 +95,10 @@ export async function readSpans(sql: Queryable, { table }: Pick<ByDay, 'table'>)
 
 const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to }) => from <= day && day < to);
 
-/** Runs `work` alone, with a bound on its waits, also for the one that is at it. False when another process has done it. */
+/**
+ * Runs `work` under a lock, with bounded waits, if `wanted` still holds. Returns false when another process has done
+ * the work.
+ */
 function alone(
   pool: Pool,
   table: ByDay['table'],
@@ -103,10 +112,10 @@ function alone(
   });
 }
 
-/** False as well when the default partition has rows of these days. */
+/** Creates a partition. Returns false if it exists, or if the default partition has rows of these days. */
 function make(pool: Pool, { table, column }: ByDay, first: number, next: number): Promise<boolean> {
   const name = nameOf(table, first, next);
-  // A timestamp without a zone would be taken in that of the session.
+  // Names the time zone, because Postgres would read a timestamp without one in the session's zone.
   const [from, to] = [first, next].map((day) => `${dateOf(day)}${column === 'at' ? ' 00:00+00' : ''}`);
   return alone(
     pool,
@@ -118,7 +127,7 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
         `select from ${table}_default where ${column} >= '${from}' and ${column} < '${to}' limit 1`,
       );
       if ((await tx.query(strays)).count > 0) return false;
-      // To attach a table holds up less than to make it a partition from the beginning.
+      // Attaching a table takes a weaker lock than creating it as a partition.
       const room = table === 'messages' ? 'with (fillfactor = 90)' : '';
       await tx.query(
         statement(`make_${name}`, `create table ${name} (like ${table} including defaults) ${room}`),
@@ -134,7 +143,10 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
   );
 }
 
-/** `held` for a lock that did not come in time. A row that came to the default partition meanwhile is there to stay: nothing is done. */
+/**
+ * Returns `held` when a lock was not available in time, and false when the default partition got a row of these days
+ * meanwhile, which stays there.
+ */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
     return await work;
@@ -146,7 +158,10 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   }
 }
 
-/** Drops a partition with all that is in it. False when it was not there, or others held it; then it can be tried again. */
+/**
+ * Drops a partition with all its rows. Returns false when it did not exist or another session locked it; in the
+ * second case a later call can succeed.
+ */
 export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span): Promise<boolean> =>
   (await unlessHeld(
     alone(
@@ -160,10 +175,13 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
     ),
   )) === true;
 
-/** Whether all in a partition is past its age. */
+/** Whether all rows of a partition are past their age. */
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
-/** Days in a row after today that have a partition, and others than the default one; less than `days_ahead` where making them has failed. */
+/**
+ * Number of consecutive days after today that have a partition other than the default one; less than `days_ahead` if
+ * creating partitions has failed.
+ */
 export async function daysAhead(
   sql: Queryable,
   table: Pick<ByDay, 'table'> = failuresByDay,
@@ -175,7 +193,10 @@ export async function daysAhead(
   return ahead;
 }
 
-/** What was done, and how many days to come have no partition because somebody held the table. */
+/**
+ * Partitions that were created and dropped, and the number of future days that have none because another session
+ * locked the table.
+ */
 export interface KeptDays {
   readonly made: number;
   readonly dropped: number;
@@ -183,8 +204,8 @@ export interface KeptDays {
 }
 
 /**
- * Makes the partitions of today and the days to come, and drops those in which all is more than `ageMs` old.
- * Errors: what Postgres says, a name that something else has among it; what was done until then stays.
+ * Creates the partitions of today and the next days, and drops those whose rows are all older than `ageMs`. Errors:
+ * those of Postgres, including a name that is already used; changes made before the error stay.
  */
 export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failuresByDay): Promise<KeptDays> {
   const { now, spans } = await readSpans(pool, byDay);
@@ -201,7 +222,7 @@ export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failure
     const done = await unlessHeld(make(pool, byDay, day, next));
     if (done === 'held') held++;
     else if (done) made++;
-    // Days behind one that has rows in the default partition may have none there.
+    // Days after one that has rows in the default partition may have none there.
     day = done === false ? day + 1 : next;
   }
   for (const span of spans)

@@ -1,4 +1,4 @@
-/** What Postgres notes of the Redis that the nodes of an installation work on. */
+/** Statements on the identity of an installation: which Redis its nodes use, as recorded in Postgres. */
 import { limits } from '../limits.js';
 import { type Queryable, statement } from './pool.js';
 
@@ -7,19 +7,19 @@ export interface PostgresIdentity {
   readonly id: string;
   /** How often the installation began to use an empty Redis; 0 before the first one. */
   readonly generation: number;
-  /** Nothing is sent to anybody outside until an operator says so. */
+  /** True while nothing may be sent to receivers outside, until an operator ends the hold. */
   readonly held: boolean;
 }
 
 /** The last report of another node. */
 export interface OtherNode {
-  /** Of the Redis that it works on. */
+  /** Generation of the Redis that the node uses. */
   readonly generation: number | null;
-  /** That Redis does not answer it at the moment. */
+  /** Whether that Redis did not answer the node. */
   readonly away: boolean;
 }
 
-/** Under which history partition 0 was opened last. */
+/** The Postgres history under which partition 0 was last opened. */
 export interface OpenedAs {
   readonly run_id: string | null;
   readonly seal: string | null;
@@ -38,7 +38,7 @@ export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
   return row;
 }
 
-/** Serialises changes of the generation. */
+/** Serialises changes to the generation. */
 const lockGeneration = statement(
   'lock_redis_generation',
   "select 1 from installation where name = 'REDIS_GENERATION' for update",
@@ -57,7 +57,7 @@ const allNodes = statement(
   "select count(*)::int as count from redis_nodes where seen_at > now() - $1::int * interval '1 ms'",
 );
 
-/** Roles that were seen lately, those among them that were killed. */
+/** Counts roles that reported recently, including those that were killed since. */
 export async function countNodes(on: Queryable): Promise<number> {
   const { rows } = await on.query<{ count: number }>(allNodes, [limits.redis_node_age_ms_max]);
   return rows[0]?.count ?? 0;
@@ -92,7 +92,7 @@ const note = statement(
    select ${columns}`,
 );
 
-/** Returns the id and generation that Postgres has now. */
+/** Records the report of a node. Returns the id and generation that Postgres has now. */
 export async function noteNode(on: Queryable, node: string, told: OtherNode): Promise<PostgresIdentity> {
   const [row] = (await on.query<PostgresIdentity>(note, [node, told.generation, told.away])).rows;
   return row as PostgresIdentity;
@@ -103,7 +103,7 @@ const forget = statement(
   "delete from redis_nodes where node = $1 or seen_at < now() - interval '1 hour'",
 );
 
-/** Also removes nodes that crashed. */
+/** Removes the report of a node, and those of nodes that crashed. */
 export async function forgetNode(on: Queryable, node: string): Promise<void> {
   await on.query(forget, [node]);
 }
@@ -119,12 +119,12 @@ const renameOne = statement(
   "update installation set value = $1::int::text || ' ' || $2::text where name = 'SHARD'",
 );
 
-/** The copy of a shard is one of the copy of its installation. */
+/** Gives the copy of a shard the id of the copy of its installation. */
 export async function renameShard(on: Queryable, shard: number, installation: string): Promise<void> {
   await on.query(renameOne, [shard, installation]);
 }
 
-/** A copy of an installation is another one. Returns its id. */
+/** Gives a copy of an installation a new id, which is returned. */
 export async function renameInstallation(on: Queryable, generation: number): Promise<string> {
   const { rows } = await on.query<{ name: string; value: string }>(rename, [generation]);
   return rows.find(({ name }) => name === 'ID')?.value as string;
@@ -136,7 +136,7 @@ const hold = statement(
 );
 const release = statement('release_outgoing', "delete from installation where name = 'HELD' returning 1");
 
-/** Holds all that would leave the installation, or no longer. Returns whether that ended a hold. */
+/** Holds all outgoing requests, or ends the hold. Returns whether it ended a hold. */
 export async function holdOutgoing(on: Queryable, held: boolean): Promise<boolean> {
   const { rows } = await on.query(held ? hold : release);
   return rows.length > 0;

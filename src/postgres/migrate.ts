@@ -1,8 +1,8 @@
 /**
  * Brings a database to the schema of this program: numbered SQL files, each applied once and in one transaction.
  *
- * A file that begins with `-- serves 0014` leaves programs of schema 14 and later working: they go on, and start, on a database that
- * has it. Without the line only programs that know the file do.
+ * A file that begins with `-- serves 0014` keeps programs of schema 14 and later working: they can run and start on a
+ * database that has it. Without this line only programs that contain the file can use the database.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { addressOf } from '../rules/database_url.js';
 import { postgresVersionProblem } from '../rules/versions.js';
 import { openSession } from './session.js';
 
-/** Found from `src/` and from the built `dist/` alike. */
+/** Path that works from `src/` and from the built `dist/` alike. */
 const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
-/** Any number will do, as long as every node takes the same. */
+/** An arbitrary lock number, the same on every node. */
 const advisoryLock = 7_261_530_114;
 
 interface Migration {
@@ -24,11 +24,14 @@ interface Migration {
   readonly file: string;
   readonly sql: string;
   readonly checksum: string;
-  /** The oldest schema whose programs work on with this one. */
+  /** The oldest schema whose programs still work with this one. */
   readonly serves: number;
 }
 
-/** A database that this program must not touch: newer than it, changed under its feet, or on a server that is too old. */
+/**
+ * A database that this program must not use: it is newer, one of its migrations was changed, or its server is too
+ * old.
+ */
 export class SchemaError extends Error {}
 
 function readMigrations(folder: string): Migration[] {
@@ -58,7 +61,7 @@ interface Applied {
   readonly checksum: string;
 }
 
-/** Holds the files against what the database says of itself, and returns those that are still to apply. */
+/** Compares the files with the migrations that the database has, and returns those that are still to apply. */
 function pending(migrations: readonly Migration[], applied: readonly Applied[]): Migration[] {
   for (const row of applied) {
     const migration = migrations[row.version - 1];
@@ -75,12 +78,18 @@ function pending(migrations: readonly Migration[], applied: readonly Applied[]):
   return migrations.filter(({ version }) => !done.has(version));
 }
 
-/** Whoever waits for a table makes all who come later wait too: it is given up soon, and tried again. */
+/**
+ * Bound on waiting for a table lock, since a waiting session makes all later ones wait too. The migration is repeated
+ * then.
+ */
 const lockTimeout = '1s';
 const lockTriesMax = 60;
 const lockPauseMs = 500;
 
-/** Runs `work` in a transaction of which no two run at once. The lock goes with the transaction: a pooler may stand between. */
+/**
+ * Runs `work` in a transaction under an advisory lock. The lock ends with the transaction, because a session lock
+ * would not work through a pooler.
+ */
 async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   await client.query('begin');
   try {
@@ -95,7 +104,7 @@ async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** False when another program has applied it meanwhile. */
+/** Applies a file. Returns false when another program has applied it meanwhile. */
 async function apply(client: pg.Client, migration: Migration): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
@@ -138,9 +147,10 @@ async function readApplied(client: pg.Client): Promise<Applied[]> {
 const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 
 /**
- * Applies what is missing and returns the schema version. Several programs may start at once: each
- * file is applied by one of them. `log` is told of each file; `upTo` leaves later ones out. Errors: SchemaError when an applied file has changed or the database is
- * newer than this program; whatever Postgres says of a file, which then left no trace.
+ * Applies missing migrations and returns the schema version. Several programs may start at once: each file is applied
+ * by one of them. `log` is called for each file; files after `upTo` are left out. Errors: SchemaError when an applied
+ * file has changed or the database is newer than this program; any error of Postgres in a file, whose changes are
+ * then rolled back.
  */
 export async function migrate(
   url: string,
@@ -170,13 +180,13 @@ export async function migrate(
 }
 
 interface DatabaseState {
-  /** What the server says as its version. */
+  /** Version of the server, as it reports it. */
   readonly server: string;
-  /** Something between us and the server answers in its name. */
+  /** Whether a pooler answers instead of the server. */
   readonly pooled: boolean;
-  /** 0 before the first migration. */
+  /** Number of the last applied migration; 0 before the first one. */
   readonly applied: number;
-  /** The oldest schema whose programs work on it. */
+  /** The oldest schema whose programs work on the database. */
   readonly serves: number;
 }
 
@@ -191,10 +201,10 @@ async function databaseState(url: string): Promise<DatabaseState> {
       "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
     );
     const [{ known, pid }] = asked;
-    // A pooler tells its own number of the session at the start.
+    // A pooler reports its own process id at the start of the session.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
-    // What was applied before the column came serves programs that know it.
+    // Migrations applied before this column existed support only programs that contain them.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
     return { server, pooled, ...rows[0] };
@@ -203,10 +213,10 @@ async function databaseState(url: string): Promise<DatabaseState> {
   }
 }
 
-/** The schema version of a database, 0 before the first migration. Throws when it cannot be asked. */
+/** The schema version of a database, 0 before the first migration. Throws when the database cannot be reached. */
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
-/** Why a program of this schema cannot work on the database; null when it can. Throws when it cannot be asked. */
+/** Why a program of this schema cannot use the database; null when it can. Throws when the database cannot be reached. */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
   const { server, pooled, applied, serves } = await databaseState(url);
   const tooOld = postgresVersionProblem(server);

@@ -1,11 +1,11 @@
-/** Connections to Postgres: prepared statements, transactions that are tried again, and what a failure means. */
+/** Connections to Postgres: prepared statements, transactions with retries, and the classification of errors. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { addressOf } from '../rules/database_url.js';
 
-/** A statement that a connection prepares once. The name stands for the text: one name, one text. */
+/** A statement that is prepared once per connection, under its name. Each name must have one text only. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -15,12 +15,12 @@ export const statement = (name: string, text: string): Statement => ({ name, tex
 
 export interface Result<R> {
   readonly rows: R[];
-  /** Rows that were returned or changed. */
+  /** Number of rows returned or changed. */
   readonly count: number;
 }
 
 export interface Queryable {
-  /** Runs a prepared statement. A Buffer travels in binary form; bigint comes back as a number. */
+  /** Runs a prepared statement. A Buffer is sent in binary form; bigint is returned as a number. */
   query<R extends object = Record<string, unknown>>(
     statement: Statement,
     values?: readonly unknown[],
@@ -29,16 +29,16 @@ export interface Queryable {
 
 /** One transaction on one connection. */
 export interface Transaction extends Queryable {
-  /** The server behind the connection, as the guard named it; '' without a guard. */
+  /** The server of the connection, as the guard named it; '' without a guard. */
   readonly server: string;
 }
 
-/** The cause of a guard's refusal of a server, as opposed to one that could not be compared now. */
+/** Cause of an error when the guard refuses a server, as opposed to one that could not be checked now. */
 export class RefusedServer extends Error {}
 
-/** Looks at each new connection before it is used. */
+/** Checks each new connection before it is used. */
 export interface Guard {
-  /** Names the server behind a connection. Throws what the caller is told while that server must not be used. */
+  /** Names the server of a connection. Throws the error for the caller if that server must not be used now. */
   admit(connection: Queryable): Promise<string>;
 }
 
@@ -50,41 +50,42 @@ export interface Call {
 
 export interface Pool extends Queryable {
   /**
-   * Runs `fn` in one transaction, again from the start (at most 8 times) when Postgres ends it for a deadlock or a
-   * serialisation failure, so `fn` must have no effect outside. When the connection is lost during the commit the
-   * error tells nothing of the outcome: what must not happen twice needs a row that says so.
+   * Runs `fn` in one transaction. Runs it again from the start (at most 8 times) when Postgres ends the transaction
+   * because of a deadlock or serialisation failure, so `fn` must have no effect outside. When the connection is lost
+   * during the commit, the error does not tell the outcome: a change that must not happen twice needs a row that
+   * records it.
    */
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Runs statements whose values do not depend on each other's results in one transaction and one round trip; tried
-   * again like `transaction`. `last` makes the last one of what the guard named the server. Returns the rows of the last one.
-   * Errors: the first that Postgres has with a statement, and then nothing is changed.
+   * Runs statements whose values do not depend on each other's results in one transaction and one round trip, with
+   * the retries of `transaction`. `last` makes the last statement from the guard's name of the server. Returns the
+   * rows of the last statement. Errors: the first error of a statement; then nothing is changed.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
     last?: (server: string) => Call,
   ): Promise<R[]>;
-  /** Has the guard look at a connection again that stood for long: a pooler may have put another server behind it. */
+  /** Makes the guard check old open connections again, because a pooler may have switched their server. */
   recheck(): Promise<void>;
-  /** Transactions that ran again, since the start. */
+  /** Number of transaction retries since the start. */
   retries(): number;
-  /** Connections that are lent out and that rest, and calls that wait for one. */
+  /** Numbers of connections in use, of idle ones, and of calls that wait for one. */
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
-  /** Waits for what runs, then closes every connection. */
+  /** Waits for running calls, then closes every connection. */
   close(): Promise<void>;
 }
 
 export interface PoolOptions {
-  /** As `parseAddress` reads it. Of several hosts the one that was admitted last is used until it fails. */
+  /** URL as read by `parseAddress`. With several hosts, the one admitted last is used until it fails. */
   readonly url: string;
-  /** Connections at most. */
+  /** The greatest number of connections. */
   readonly max: number;
-  /** Shown by Postgres as the application's name. */
+  /** Application name that Postgres shows. */
   readonly name: string;
   readonly guard?: Guard;
-  /** Of several hosts a standby serves as well. */
+  /** Whether a standby among several hosts may be used. */
   readonly standby?: boolean;
-  /** Told of connections that fail while nobody waits for them. */
+  /** Called for connections that fail while no call waits for them. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -110,21 +111,27 @@ const types = {
 const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
-/** SQLSTATEs by which Postgres says that it cannot serve now: connection lost, resources, shutdown or cancelled,
- * lock not available, read-only (a standby), idle too long in a transaction, or that a partition was moved away. */
+/**
+ * SQLSTATEs by which Postgres says that it cannot serve now: connection lost, resources, shutdown or cancelled, lock
+ * not available, read-only (a standby), idle too long in a transaction, or that a partition was moved to another
+ * shard.
+ */
 const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
   ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EADDRNOTAVAIL'],
 ]);
-/** What `pg` itself throws about a connection carries no code. */
+/** Connection errors of `pg` itself have no code, only a text. */
 const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
-/** All connections of the pool are lent out, which tells nothing of the server. */
+/** Whether all connections of the pool are in use, which says nothing about the server. */
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
-/** Whether an error tells of a database that is lost, unreachable or unable to serve, not of the statement. */
+/**
+ * Whether an error means that the database is lost, unreachable or unable to serve, rather than that the statement is
+ * wrong.
+ */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof ApiError) return error.kind === 'unavailable';
   const state = sqlState(error);
@@ -133,10 +140,10 @@ export function isUnavailable(error: unknown): boolean {
   return awayCodes.has((error as NodeJS.ErrnoException).code ?? '') || awayMessages.test(error.message);
 }
 
-/** Postgres answers from another server than the one that the guard admitted (`raise_control_mark`). */
+/** Whether Postgres answered from another server than the one that the guard admitted (`raise_control_mark`). */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
-/** Whether an error lies in the values that were sent: out of range, malformed, or against a constraint. */
+/** Whether an error is caused by the values sent: out of range, malformed, or against a constraint. */
 export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
@@ -146,26 +153,29 @@ const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sq
 /** Whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** What bounds a session by startup parameters, and through a pooler each transaction. */
+/** Bounds of a session, set by startup parameters, or in each transaction behind a pooler. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Row locks of a process that was stopped in a transaction must not outlast a statement's bound.
+  // Ends the row locks of a process that was stopped in a transaction after the time bound of a statement.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
 
-/** The first statements of each transaction through a pooler: bounds, and the server that must still be behind it. */
+/**
+ * The first statements of each transaction through a pooler: they set bounds and check that the server is still the
+ * same.
+ */
 function beginPooled(server: string): string {
   const bounds = Object.entries(timeouts).map(([name, ms]) => `set local ${name} = ${ms}`);
   const check = server === '' ? [] : [`select require_server(${pg.escapeLiteral(server)})`];
   return ['begin', ...bounds, ...check].join('; ');
 }
 
-/** Opens a pool. Nothing connects before the first query; while Postgres is away, calls reject within about 2 s. */
+/** Creates a pool. It connects with the first query; while Postgres is unavailable, calls reject within about 2 s. */
 export function createPool({ url, max, name, guard, standby = false, onError }: PoolOptions): Pool {
   const { urls, pooled, named } = addressOf(url);
-  /** Which of the hosts new connections go to. */
+  /** Index of the host that new connections use. */
   let host = 0;
-  /** Connections made before the last change of server are closed instead of reused. */
+  /** Generation of connections: those made before the last change of server are closed instead of reused. */
   let age = 0;
   const lent = new WeakMap<pg.PoolClient, { readonly server: string; readonly age: number }>();
 
@@ -186,7 +196,7 @@ export function createPool({ url, max, name, guard, standby = false, onError }: 
   });
   const serverOf = (client: pg.PoolClient) => lent.get(client)?.server ?? '';
   const isOld = (client: pg.PoolClient) => (lent.get(client)?.age ?? age) < age;
-  /** Replaces all connections that are as old as this one. */
+  /** Replaces all connections of this connection's generation or older. */
   const distrust = (client: pg.PoolClient) => {
     if (!isOld(client)) age++;
   };
@@ -213,14 +223,14 @@ export function createPool({ url, max, name, guard, standby = false, onError }: 
     application_name: `petrel-${name}`,
     connectionTimeoutMillis: connectMsMax,
     ...(pooled ? {} : timeouts),
-    // The server's own bound cannot arrive from a host that vanished.
+    // Bounds the wait on this side too, because a host that vanished cannot send a timeout error.
     query_timeout: limits.postgres_statement_timeout_ms + 1_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    // Queries that are sent without waiting for each other share a round trip; all else is as without.
+    // Queries that are sent without waiting for each other share a round trip; other queries behave as usual.
     pipeline: true,
     types,
-    // The types of `pg` lack it: it is called with each new connection before that is lent out.
+    // `pg` has this callback for each new connection, but its types do not.
     ...{
       verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
         void admit(client).then(() => done(), done),
@@ -229,10 +239,10 @@ export function createPool({ url, max, name, guard, standby = false, onError }: 
   });
   let retries = 0;
   pool.on('error', (error) => onError?.(error));
-  // A connection that breaks while it is lent out emits an error that nobody else listens to.
+  // A connection that breaks while it is in use emits an error without another listener.
   pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
 
-  /** A connection that is as new as what the guard admits, to the first host that serves. */
+  /** Returns a connection of the current generation, to the first host that serves. */
   async function connect(): Promise<pg.PoolClient> {
     for (let tries = 1; ; ) {
       const tried = host;
@@ -273,7 +283,7 @@ export function createPool({ url, max, name, guard, standby = false, onError }: 
     const client = await connect();
     let broken: Error | undefined;
     const all = last === undefined ? calls : [...calls, last(serverOf(client))];
-    // After a statement fails, Postgres refuses those behind it and turns the commit into a rollback.
+    // After a statement fails, Postgres refuses the following ones and turns the commit into a rollback.
     const began = begin(client);
     const ran = all.map(({ statement, values }) => run<R>(client, statement, values));
     const ended = client.query('commit');

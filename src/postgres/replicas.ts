@@ -1,6 +1,6 @@
 /**
- * Standbys of Postgres that are read from. Each read first makes sure, in its own transaction, that the standby has replayed what its
- * caller needs; in every other case the primary is asked.
+ * Reads from standbys of Postgres. Each read first checks, in its own transaction, that the standby has replayed the
+ * changes its caller needs; otherwise it goes to the primary.
  */
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.js';
@@ -9,9 +9,9 @@ import type { Sql } from './sql.js';
 
 export interface Replicas {
   /**
-   * Runs a read of what is written behind of a partition. `flushed` is the version up to which it was flushed when Redis
-   * was last asked, null where that is not known. `read` may run twice: on a standby, and then on the primary. Errors:
-   * those of the primary.
+   * Runs a read of a partition's written-behind tables. `flushed` is the version up to which the partition was
+   * flushed when Redis was last asked, null if unknown. `read` may run twice: on a standby, and then on the primary.
+   * Errors: those of the primary.
    */
   read<T>(
     primary: Sql,
@@ -19,12 +19,15 @@ export interface Replicas {
     flushed: number | null,
     read: (sql: Sql) => Promise<T>,
   ): Promise<T>;
-  /** Reads by where they ended since the start: on a standby, or on the primary because a standby was behind or failed. */
+  /**
+   * Number of reads by outcome since the start: answered by a standby, or by the primary because a standby was behind
+   * or failed.
+   */
   readonly counts: { readonly replica: number; readonly behind: number; readonly failed: number };
   close(): Promise<void>;
 }
 
-/** For installations without one. */
+/** Replicas of an installation that has no standby. */
 export const noReplicas: Replicas = {
   read: (primary, _partition, _flushed, read) => read(primary),
   counts: { replica: 0, behind: 0, failed: 0 },
@@ -33,7 +36,7 @@ export const noReplicas: Replicas = {
 
 export interface ReplicasOptions {
   readonly urls: readonly string[];
-  /** Connections at most, to each. */
+  /** The greatest number of connections to each standby. */
   readonly max: number;
   readonly name: string;
   readonly onError: (error: Error) => void;
@@ -47,7 +50,7 @@ interface Replica {
   away: boolean;
 }
 
-/** Nothing connects before the first read. */
+/** Creates the replicas. They connect with the first read. */
 export function createReplicas({ urls, max, name, onError }: ReplicasOptions): Replicas {
   const replicas: Replica[] = urls.map((url) => ({
     pool: createPool({ url, max, name: `${name}-replica`, standby: true, onError }),
@@ -57,7 +60,7 @@ export function createReplicas({ urls, max, name, onError }: ReplicasOptions): R
   let turn = 0;
   let closed = false;
 
-  /** Nobody waits for a standby that fails: it is asked again in the background. */
+  /** Sets a standby that failed aside, so that no read waits for it; a background check brings it back. */
   function rest(replica: Replica): void {
     if (replica.away) return;
     replica.away = true;

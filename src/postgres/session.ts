@@ -1,10 +1,10 @@
-/** One connection for work that is not a pool's: migrations and copies. */
+/** One connection outside of a pool, for migrations and copies. */
 import pg from 'pg';
 import { addressOf } from '../rules/database_url.js';
 
 /**
- * Connects to the primary: the first host of the URL that answers and is no standby. The caller ends it. Errors: those of the
- * last host.
+ * Connects to the primary: the first host of the URL that answers and is not a standby. The caller closes the
+ * connection. Errors: those of the last host.
  */
 export async function openSession(url: string, application: string, timeoutMs: number): Promise<pg.Client> {
   const { urls } = addressOf(url);

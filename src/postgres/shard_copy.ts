@@ -1,6 +1,6 @@
 /**
- * Statements that move rows of partitions from one database to another by PostgreSQL's logical replication: a publication with row
- * filters and a slot at the source, a subscription at the target. Each may be repeated.
+ * Statements that move rows of partitions from one database to another by PostgreSQL's logical replication: a
+ * publication with row filters and a slot at the source, a subscription at the target. Each step may be repeated.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addressOf } from '../rules/database_url.js';
@@ -8,17 +8,23 @@ import { type Pool, type Queryable, statement } from './pool.js';
 import { type Shard, shardedTables } from './shards.js';
 import type { Sql } from './sql.js';
 
-/** Rows that are replicated. That of the partition itself is copied last, when all others are there. */
+/** Tables that are replicated. The rows of `partitions` are copied last, when all other rows are at the target. */
 const copied = Object.entries(shardedTables).filter(([table]) => table !== 'partitions');
 
-/** SQL for the partition of an id, as `layPartitions` reckons it: numbers below 2^63 throughout, and only what a row filter may call. */
+/**
+ * SQL for the partition of an id, equal to `layPartitions`. It uses numbers below 2^63 and only functions that a row
+ * filter may call.
+ */
 export function partitionSql(id: string, count: number): string {
   const folded = `((abs(${id}) & 4294967295) # (abs(${id}) >> 32))`;
   const mixed = `(((((${folded} * 40503) & 65535) << 16) + ${folded} * 31153) & 4294967295)`;
   return `((${mixed} * ${count}) >> 32)`;
 }
 
-/** What is moved: partitions out of so many, under a name that no other database of the servers uses. */
+/**
+ * The partitions to move and the total number of partitions, with a name for this move that no other database of
+ * these servers uses.
+ */
 export interface Share {
   readonly name: string;
   readonly partitions: readonly number[];
@@ -34,10 +40,10 @@ function rowsOf(
   return `${partition} in (${partitions.join(', ')})`;
 }
 
-/** Text of which only numbers and names of ours are parts. */
+/** Quotes text as an SQL literal, for statements without parameters. */
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** A connection string of libpq for the primary among the hosts of a URL. */
+/** A libpq connection string for the primary among the hosts of a URL. */
 export function conninfoOf(url: string): string {
   const all = addressOf(url).urls.map((each) => new URL(each));
   const first = all[0] as URL;
@@ -64,7 +70,10 @@ interface TargetState {
 
 const creates = "has_database_privilege(current_database(), 'CREATE') as creates";
 
-/** Why rows cannot be replicated from one to the other; null when they can. `name` is how the settings call a database. */
+/**
+ * Why rows cannot be replicated from one database to the other; null when they can. `name` is the name of a database
+ * in the settings.
+ */
 export async function replicationProblem(
   source: Shard,
   target: Shard,
@@ -87,7 +96,7 @@ export async function replicationProblem(
     return `${at} has wal_level = ${from.wal_level}: run "alter system set wal_level = 'logical'" there and restart it`;
   if (!from.replication) return `the role of ${at} may not replicate: run "alter role … replication" there`;
   if (!from.creates) return `the role of ${at} may not publish: run "grant create on database … to …" there`;
-  // One for the rows that change, and one for the table that is copied.
+  // One slot for the changes, and one for the table being copied.
   if (from.slots_free < 2)
     return `${at} has no two replication slots left: raise max_replication_slots there`;
   if (from.senders < 2) return `${at} has max_wal_senders = ${from.senders}: raise it there`;
@@ -115,10 +124,13 @@ const createSlot = statement(
   "select pg_create_logical_replication_slot($1, 'pgoutput') where not exists (select from pg_replication_slots where slot_name = $1)",
 );
 
-/** Begins to copy, or does nothing where that has begun. `conninfo` is how the target reaches the source. */
+/**
+ * Begins a copy; does nothing if it has begun. `conninfo` is the connection string with which the target reaches the
+ * source.
+ */
 export async function beginCopy(source: Shard, target: Shard, share: Share, conninfo: string): Promise<void> {
   const { name } = share;
-  // The slot must not be older than the publication that it decodes for.
+  // The slot must not be older than its publication.
   if (!(await has(source.db, publicationExists, name))) {
     const tables = copied.map(([table, column]) => `table ${table} where (${rowsOf(share, column)})`);
     await source.db.query(
@@ -126,18 +138,19 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
     );
   }
   await source.pool.transaction(async (tx) => {
-    // It waits for every transaction that has begun.
+    // Creating the slot waits for every running transaction.
     await tx.query(longWait);
     await tx.query(createSlot, [name]);
   });
   if (await has(target.db, subscriptionOf, name)) return;
-  // By itself it would make the slot, and wait for ever where both databases are on one server.
+  // The slot is created separately: if the subscription did it, it would wait for ever where both databases are on
+  // one server.
   await target.db.query(
     `create subscription ${name} connection ${literal(conninfo)} publication ${name} with (create_slot = false, slot_name = ${name})`,
   );
 }
 
-/** Whether a copy that was begun can go on. */
+/** Whether a copy that was begun can continue. */
 export async function isCopying(source: Shard, target: Shard, { name }: Share): Promise<boolean> {
   const [slot] = await source.db.query<{ status: string }>(slotOf, [name]);
   if (slot === undefined || slot.status === 'lost') return false;
@@ -146,9 +159,9 @@ export async function isCopying(source: Shard, target: Shard, { name }: Share): 
 
 export interface CopyState {
   readonly tables: number;
-  /** Tables that are copied and follow. */
+  /** Tables whose initial copy is complete and that receive changes. */
   readonly ready: number;
-  /** Errors of the subscription since it began: what is wrong stands in the log of the target. */
+  /** Number of errors of the subscription since it began; the log of the target has their texts. */
   readonly errors: number;
 }
 
@@ -164,28 +177,30 @@ export async function copyState(target: Shard, { name }: Share): Promise<CopySta
 
 const writtenTo = statement('wal_written_to', 'select pg_current_wal_insert_lsn()::text as lsn');
 
-/** How far the source has written. */
+/** Position up to which the source has written its log. */
 export async function positionOf(source: Pool): Promise<string> {
   const [row] = (await source.query<{ lsn: string }>(writtenTo)).rows;
   return row?.lsn ?? '0/0';
 }
 
-/** Bytes of the log up to a position that the target has not on disk yet. Error: the slot is gone. */
+/**
+ * Bytes of the log before a position that the target has not stored on disk yet. Fails when the slot no longer
+ * exists.
+ */
 export async function lagOf(source: Shard, { name }: Share, position: string): Promise<number> {
   const [row] = await source.db.query<{ bytes: number }>(
     `select greatest(0, pg_wal_lsn_diff($2::pg_lsn, confirmed_flush_lsn))::bigint as bytes
        from pg_replication_slots where slot_name = $1`,
     [name, position],
   );
-  if (row === undefined)
-    throw new Error('the source no longer knows of the copy: its replication slot is gone');
+  if (row === undefined) throw new Error('the replication slot of the copy no longer exists at the source');
   return row.bytes;
 }
 
 const lockTimeout = statement('fence_lock_timeout', "set local lock_timeout = '1s'");
 const lockTriesMax = 30;
 
-/** Changes a table, waiting for its writers at most a second at a time, since others wait behind. */
+/** Changes a table. Each attempt waits at most a second for its writers, because other sessions queue behind it. */
 async function altering(pool: Pool, text: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -200,7 +215,10 @@ async function altering(pool: Pool, text: string): Promise<void> {
   }
 }
 
-/** From the end of this on the source takes no row of these partitions, and has committed all that it took. */
+/**
+ * Fences partitions: when this returns, the source accepts no rows of them any more, and every accepted row is
+ * committed.
+ */
 export async function fenceRows(source: Pool, share: Share): Promise<void> {
   for (const [table, column] of copied)
     await altering(
@@ -220,16 +238,16 @@ export async function unfenceRows(source: Pool): Promise<void> {
   for (const { name } of rows) await altering(source, `drop trigger if exists refuse_moved_row on ${name}`);
 }
 
-/** Ends the subscription, the slots and the publication, as far as they are there. */
+/** Removes the subscription, the slots and the publication, as far as they exist. */
 export async function endCopy(source: Shard, target: Shard, { name }: Share): Promise<void> {
   const [subscription] = await target.db.query<{ id: number }>(subscriptionOf, [name]);
   if (subscription !== undefined) {
-    // Without its slot the subscription ends even where the source is away.
+    // A subscription without slot can be dropped even while the source is unavailable.
     await target.db.query(`alter subscription ${name} disable`);
     await target.db.query(`alter subscription ${name} set (slot_name = none)`);
     await target.db.query(`drop subscription ${name}`);
   }
-  // Tables that were not copied to their end have a slot each.
+  // Each table whose copy is incomplete has a slot.
   const ofTables = `pg_${subscription?.id ?? '-'}_sync_%`;
   for (let tries = 1; ; tries++) {
     const left = await source.db.query<{ slot: string; pid: number | null }>(
@@ -239,7 +257,7 @@ export async function endCopy(source: Shard, target: Shard, { name }: Share): Pr
     );
     if (left.length === 0) break;
     for (const { slot, pid } of left) {
-      // The sender goes on for a moment after its reader has gone.
+      // The sender of a slot runs on for a moment after its reader has disconnected.
       if (pid === null) await source.db.query('select pg_drop_replication_slot($1)', [slot]);
       else if (tries % 20 === 0) await source.db.query('select pg_terminate_backend($1)', [pid]);
     }
@@ -261,17 +279,17 @@ const skipIdentity = statement(
      coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'id')::regclass), 1)))`,
 );
 
-/** Ids that the target gives are above those that the source gave. */
+/** Moves the target's identity sequences past every id that the source has given out. */
 export async function skipIdentities(source: Queryable, target: Queryable): Promise<void> {
   const tables = copied.map(([table]) => table);
   const { rows } = await source.query<{ name: string; last: number | null }>(identities, [tables]);
   for (const { name, last } of rows) if (last !== null) await target.query(skipIdentity, [name, last]);
 }
 
-/** Pages of a table that are looked at in one statement: 8 MiB. */
+/** Pages of a table that one statement reads: 8 MiB. */
 const pagesAtOnce = 1_024;
 
-/** What holds the rows of a table: itself, or its partitions. */
+/** The tables that hold the rows of a table: the table itself, or its partitions. */
 const leavesOf = (table: string) =>
   `(select oid as relid from pg_class where oid = to_regclass(${table}) and relkind = 'r'
     union all select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`;
@@ -280,8 +298,8 @@ const leaves = `select i.relid::regclass::text as name, pg_relation_size(i.relid
   from ${leavesOf('$1::text')} i`;
 
 /**
- * Deletes what a database has of these partitions, as long as it says itself that they are not here. In one pass over its tables, 8 MiB of
- * one at a time. Returns the rows.
+ * Deletes the rows of these partitions from a database whose own records say that it does not hold them. Makes one
+ * pass over its tables, 8 MiB of one at a time. Returns the number of rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
@@ -294,7 +312,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
             [share.partitions],
           );
           if (away.length < share.partitions.length)
-            throw new Error('another process has brought these partitions here');
+            throw new Error('another process has moved these partitions here');
           const [{ count } = { count: 0 }] = await sql.query<{ count: number }>(
             `with gone as (delete from ${name} where ctid >= $1::text::tid and ctid < $2::text::tid and ${rowsOf(share, column)} returning 1)
              select count(*)::int as count from gone`,
@@ -308,7 +326,10 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   return deleted;
 }
 
-/** Notes that partitions are not in a database: it takes no flush of them. Returns whether it may have rows of them. */
+/**
+ * Records that partitions are not in a database, which then accepts no flush of them. Returns whether it may still
+ * have rows of them.
+ */
 export async function markAway(shard: Shard, partitions: readonly number[]): Promise<boolean> {
   const known = await shard.db.transaction(async (sql) => {
     const found = await sql.query('select from partitions where partition = any($1::int[])', [partitions]);
@@ -322,14 +343,14 @@ export async function markAway(shard: Shard, partitions: readonly number[]): Pro
   return known;
 }
 
-/** Takes that back. */
+/** Reverts `markAway`: records that partitions are in a database. */
 export async function markPresent(shard: Shard, partitions: readonly number[]): Promise<void> {
   await shard.db.transaction((sql) =>
     sql.query('update partitions set left_at = null where partition = any($1::int[])', [partitions]),
   );
 }
 
-/** Partitions that a database says it has, of these. */
+/** The partitions among these that a database records as its own. */
 export async function presentIn(shard: Shard, partitions: readonly number[]): Promise<number[]> {
   const rows = await shard.db.query<{ partition: number }>(
     'select partition from partitions where partition = any($1::int[]) and left_at is null',
@@ -338,7 +359,7 @@ export async function presentIn(shard: Shard, partitions: readonly number[]): Pr
   return rows.map(({ partition }) => partition);
 }
 
-/** Of these, partitions that the database had, and that have left it. */
+/** The partitions among these that were in the database earlier and have left it. */
 export async function leftFrom(shard: Shard, partitions: readonly number[]): Promise<number[]> {
   const rows = await shard.db.query<{ partition: number }>(
     'select partition from partitions where partition = any($1::int[]) and left_at is not null',
@@ -347,7 +368,7 @@ export async function leftFrom(shard: Shard, partitions: readonly number[]): Pro
   return rows.map(({ partition }) => partition);
 }
 
-/** Copies the rows of partitions themselves: from now on the target has all of them. */
+/** Copies the rows of `partitions`, after which the target has all data of these partitions. */
 export async function bringPartitions(
   source: Shard,
   target: Shard,
@@ -359,7 +380,7 @@ export async function bringPartitions(
   );
   await target.db.transaction(async (sql) => {
     await sql.query('delete from partitions where partition = any($1::int[])', [partitions]);
-    // A partition that was never used has no row there.
+    // A partition that was never used has no row in this table.
     await sql.query(
       `insert into partitions select p.* from unnest($1::int[]) as wanted (partition)
          left join jsonb_array_elements($2::jsonb) r on (r ->> 'partition')::int = wanted.partition
@@ -371,7 +392,7 @@ export async function bringPartitions(
   });
 }
 
-/** Whether what a former state of the database lacked is still being written again. */
+/** Whether a database that was restored to an earlier state is still being rewritten from Redis. */
 export async function isRewriting(shard: Shard, partitions: readonly number[]): Promise<boolean> {
   const rows = await shard.db.query(
     'select from partitions where partition = any($1::int[]) and rewrite_after is not null limit 1',
@@ -382,11 +403,11 @@ export async function isRewriting(shard: Shard, partitions: readonly number[]): 
 
 export interface ShardSize {
   readonly bytes: number;
-  /** As Postgres last estimated. */
+  /** Number of messages, as last estimated by Postgres. */
   readonly messages: number;
 }
 
-/** What lies in these tables, with their indexes. */
+/** Bytes of these tables with their indexes, and the number of messages. */
 export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<ShardSize> {
   const [size] = await shard.db.query<ShardSize>(
     `select coalesce(sum(pg_total_relation_size(i.relid)), 0)::bigint as bytes,
@@ -397,7 +418,7 @@ export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<S
   return size ?? { bytes: 0, messages: 0 };
 }
 
-/** Reads all messages of a database. */
+/** Counts the messages by reading all of them. */
 export async function countMessages(
   shard: Shard,
   partitions: number,

@@ -1,22 +1,25 @@
-/** The note of the one move of partitions that is not finished, and which process goes on with it. In the control database. */
+/**
+ * Statements on the unfinished move of partitions, of which there is at most one, and on the process that runs it.
+ * They use the control database.
+ */
 import { type Pool, type Queryable, statement } from './pool.js';
 
-/** In this order. Partitions are served by the source up to `fence`, and by the target from `switch` on. */
+/** Steps of a move, in this order. The source serves the partitions up to `fence`, and the target from `switch` on. */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
 
 export interface Move {
-  /** Ascending. */
+  /** Ids of the partitions, ascending. */
   readonly partitions: readonly number[];
   readonly source: number;
   readonly target: number;
   readonly step: MoveStep;
   readonly since: Date;
-  /** When the process that moves them told of itself last. */
+  /** Time of the last report of the process that runs the move. */
   readonly renewed_at: Date;
 }
 
-/** After which a process that has not renewed it no longer counts as the one that moves. */
+/** Seconds after its last report when a process no longer counts as running the move. */
 const lease_s = 10;
 export const moveRenewal_ms = 2_000;
 
@@ -40,12 +43,12 @@ const goOn = statement(
 const hold = statement('hold_shard_move', 'select from shard_moves where runner = $1 for update');
 const end = statement('end_shard_move', 'delete from shard_moves where runner = $1');
 
-/** Null where none was begun. */
+/** Reads the unfinished move; null if there is none. */
 export async function loadMove(sql: Queryable): Promise<Move | null> {
   return (await sql.query<Move>(readMove)).rows[0] ?? null;
 }
 
-/** Null where another one was begun meanwhile. */
+/** Adds a move; returns null if another one was begun meanwhile. */
 export async function insertMove(
   control: Pool,
   { partitions, source, target, step }: Omit<Move, 'since' | 'renewed_at'>,
@@ -54,7 +57,7 @@ export async function insertMove(
   return (await control.query<Move>(beginMove, [partitions, source, target, step, runner])).rows[0] ?? null;
 }
 
-/** Null while another process is at it, or when it is finished. */
+/** Takes over the move; returns null while another process runs it, or when it is finished. */
 export async function claimMove(control: Pool, runner: string): Promise<Move | null> {
   return (await control.query<Move>(claim, [runner])).rows[0] ?? null;
 }
@@ -63,14 +66,14 @@ export async function renewMove(control: Pool, runner: string): Promise<void> {
   await control.query(renew, [runner]);
 }
 
-const lost = () => new Error('another process goes on with this move');
+const lost = () => new Error('another process has taken over this move');
 
-/** Errors: another process has taken the move over. */
+/** Records the next step. Fails when another process has taken the move over. */
 export async function advanceMove(control: Pool, runner: string, step: MoveStep): Promise<void> {
   if ((await control.query(goOn, [runner, step])).count === 0) throw lost();
 }
 
-/** Has nobody else take the move over until the transaction ends. Errors: somebody has. */
+/** Prevents a takeover of the move until the transaction ends. Fails when another process has taken it over. */
 export async function holdMove(tx: Queryable, runner: string): Promise<void> {
   if ((await tx.query(hold, [runner])).count === 0) throw lost();
 }
@@ -85,7 +88,10 @@ const strangers = statement(
     where n.seen_at > now() - interval '10 seconds' and (s.node is null or not $1 = any(s.shards))`,
 );
 
-/** Processes that run and do not say that they know of a shard; `follows` is false for those that say nothing of the map. */
+/**
+ * Running processes that do not report that they know a shard; `follows` is false for those that report nothing about
+ * the map.
+ */
 export async function nodesWithout(
   control: Pool,
   shard: number,
@@ -95,7 +101,7 @@ export async function nodesWithout(
 
 const epochs = statement('shard_node_epochs', 'select node, epoch from shard_nodes order by node');
 
-/** Which map each process follows; processes that ended without a word are among them. */
+/** The map epoch that each process follows, including processes that ended without deregistering. */
 export async function nodeEpochs(
   control: Queryable,
 ): Promise<ReadonlyArray<{ readonly node: string; readonly epoch: number }>> {

@@ -1,7 +1,7 @@
 /**
- * Databases of what is written behind. Each partition lies in one of them, as the map in the control database says. All other tables are
- * in the control database, which is shard 0 and has the partitions that the map does not name. No statement and no transaction
- * touches two shards, nor tables of both kinds.
+ * Databases of written-behind data. Each partition is in one of them, according to the map in the control database.
+ * All other tables are in the control database, which is shard 0 and also has the partitions that the map does not
+ * list. No statement and no transaction uses two shards, or tables of both kinds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
@@ -10,7 +10,7 @@ import { type ControlMarks, type RaisedMark, raiseMark } from './messages/histor
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database } from './sql.js';
 
-/** Tables that are divided by partition, each with the column that its partition follows from. */
+/** Tables whose rows are divided by partition, each with the column that determines a row's partition. */
 export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
   messages: 'chat_id',
   chat_sequences: 'chat_id',
@@ -30,30 +30,33 @@ export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'part
 };
 
 export interface Shard {
-  /** 0 for the control database. */
+  /** Id of the shard; 0 is the control database. */
   readonly id: number;
   readonly url: string;
   readonly pool: Pool;
   readonly db: Database;
-  /** Recognises that this database went back in time. Absent in tests that need none. */
+  /** Detects that this database was restored to an earlier state. Absent in tests that do not need it. */
   readonly history?: (ControlMarks & { rewriting(): number }) | undefined;
 }
 
 export interface Shards {
-  /** Ascending by id: the control database comes first. */
+  /** All shards, ascending by id: the control database comes first. */
   readonly all: readonly Shard[];
   readonly control: Shard;
-  /** The shard of a partition. Error: `unavailable` while the map may be out of date, or names a shard that is not configured. */
+  /**
+   * The shard of a partition. Error: `unavailable` while the map may be outdated, or names a shard that is not
+   * configured.
+   */
   of(partition: number): Shard;
   /** Partitions of a shard, as the map was last read. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
-  /** Whether nothing may be written behind for a partition now. */
+  /** Whether writes to a partition are paused now. */
   isPaused(partition: number): boolean;
-  /** Of the map that this process follows; 0 where nothing was ever divided. */
+  /** Epoch of the map that this process follows; 0 if partitions were never divided. */
   epoch(): number;
 }
 
-/** Everything in one database. */
+/** Shards of an installation that has all data in one database. */
 export function oneShard(pool: Pool, db: Database, partitions: number, history?: Shard['history']): Shards {
   const control: Shard = { id: 0, url: '', pool, db, history };
   const all = Array.from({ length: partitions }, (_, partition) => partition);
@@ -75,7 +78,7 @@ interface Divided<S> {
 export const holding = <S extends Pick<Shard, 'id'>>(shards: Divided<S>): S[] =>
   shards.all.filter((shard) => shards.owned(shard).length > 0);
 
-/** What belongs together of items, by the shard of each. */
+/** Groups items by the shard of their partition. */
 export function byShard<S, T>(
   shards: { of(partition: number): S },
   items: readonly T[],
@@ -92,8 +95,9 @@ export function byShard<S, T>(
 }
 
 /**
- * One page of what lies in several shards, in an order that they share: asks each shard for a page and keeps the first of all. A shard is
- * asked for its own partitions alone: it may still have rows of one that was moved.
+ * Reads one page of rows that are spread over several shards, in their common order: asks each shard for a page and
+ * keeps the first rows of all. A shard is asked for its own partitions only, because it may still have rows of a
+ * partition that was moved.
  */
 export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
   shards: Divided<S>,
@@ -121,7 +125,7 @@ const readEpoch = statement(
   'shard_epoch',
   "select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch",
 );
-/** One statement: the epoch and the rows are of one instant. */
+/** Reads the epoch and the rows in one statement, so that they are from one instant. */
 const readMap = statement(
   'shard_map',
   `select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch,
@@ -148,8 +152,8 @@ const putRow = statement(
 );
 
 /**
- * Changes the map; returns its new epoch. With `marks`, Redis learns of it before this returns. `check` throws in the transaction
- * where the change is not to be made.
+ * Changes the map; returns its new epoch. With `marks`, Redis learns of the change before this returns. `check` runs
+ * in the transaction and throws to prevent the change.
  */
 export async function changeMap(
   control: Pool,
@@ -159,7 +163,7 @@ export async function changeMap(
 ): Promise<number> {
   const { epoch, raised } = await control.transaction(async (tx) => {
     await check(tx);
-    // First: of two that change it, one waits here.
+    // The epoch is raised first, so that a concurrent change waits here.
     const epoch = (await tx.query<{ epoch: number }>(raiseEpoch)).rows[0]?.epoch ?? 0;
     for (const { partition, shard, paused } of rows) await tx.query(putRow, [partition, shard, paused]);
     if (marks === undefined) return { epoch, raised: [] };
@@ -186,13 +190,13 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/** Beyond what a process trusts its map, for clocks that do not run alike. */
+/** Additional time for which a process may trust its map, for clocks that run at different speeds. */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
 /**
- * Waits until no process follows another map than that of an epoch which is committed: each has said so, or has been silent for longer than
- * it trusts what it knows. Errors: what Postgres says.
+ * Waits until no process follows a map older than this committed epoch: each process has reported it, or has been
+ * silent for longer than it trusts its map. Errors: those of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
   const began = performance.now();
@@ -201,33 +205,33 @@ export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
     if (rows.length === 0) return;
     const waited = performance.now() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
-    // One that comes back reports before it follows any map.
+    // A process that returns reports again before it follows any map.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
     if (silent.length < rows.length) await sleep(acknowledgePoll_ms);
   }
 }
 
 export interface FollowOptions {
-  /** The control database first. */
+  /** All configured shards, the control database first. */
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** When the map was asked for, by performance.now(). */
+  /** Time at which the map was requested, by performance.now(). */
   readonly at: number;
-  /** Name under which this process reports which map it follows; it does not if absent. */
+  /** Name under which this process reports the epoch that it follows; without a name it reports none. */
   readonly node?: string;
-  /** Called when the map cannot be read, and for partitions whose shard is not configured. */
+  /** Called when the map cannot be read, and when the shard of a partition is not configured. */
   readonly onError: (error: Error) => void;
 }
 
 export interface FollowedShards extends Shards {
   /** Reads the map now. */
   look(): Promise<void>;
-  /** Ends the looks. */
+  /** Stops following the map. */
   stop(): Promise<void>;
 }
 
-/** How often a process that has these databases looks at the epoch, and how long it follows a map after that. */
+/** How often a process with these databases checks the epoch, and how long it trusts a map after a check. */
 const looksOf = (all: readonly unknown[]) =>
   all.length > 1
     ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
@@ -243,13 +247,19 @@ const forgetOld = statement(
   "delete from shard_nodes where at < now() - interval '1 hour' and node not in (select node from redis_nodes)",
 );
 
-/** Says that a process is about to read the map, so that whoever changes it waits for that. Before the first read. */
+/**
+ * Announces that a process is about to read the map, so that a change of the map waits for it. Call this before the
+ * first read.
+ */
 export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): Promise<void> {
   await all[0].pool.query(forgetOld);
   await all[0].pool.query(report, reportOf(node, -1, all));
 }
 
-/** Follows the map: looks at its epoch each limits.shard_map_look_ms (each limits.shard_map_idle_look_ms without DATABASE_SHARDS), and reads it when that was raised. The map that it begins with is reported by the first look. */
+/**
+ * Follows the map: checks its epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
+ * DATABASE_SHARDS), and reads the map when the epoch was raised. The first check reports the initial map.
+ */
 export function followShards({ all, partitions, map, at, node, onError }: FollowOptions): FollowedShards {
   const control = all[0] as Shard;
   const { every, trust } = looksOf(all);
@@ -278,7 +288,8 @@ export function followShards({ all, partitions, map, at, node, onError }: Follow
   async function look(): Promise<void> {
     const asked = performance.now();
     if ((await loadEpoch(control.pool)) !== epoch) take(await loadMap(control.pool));
-    // Before the map is trusted again: whoever changed it may have given this process up.
+    // The report comes before the map is trusted again, because a change of the map may have stopped waiting for this
+    // process.
     if (node !== undefined && (reported !== epoch || asked - readAt > trust)) {
       await control.pool.query(report, reportOf(node, epoch, all));
       reported = epoch;
@@ -298,7 +309,8 @@ export function followShards({ all, partitions, map, at, node, onError }: Follow
           return true;
         },
       );
-      // Whoever could not look soon refuses what needs a shard.
+      // After a failure the next check comes soon, because calls that need a shard are refused once the map is no
+      // longer trusted.
       lookIn(failed ? limits.shard_map_look_ms : every);
     }, ms);
     timer.unref();
@@ -311,7 +323,7 @@ export function followShards({ all, partitions, map, at, node, onError }: Follow
   return {
     ...{ all, control, look },
     of(partition) {
-      // Whoever moves a partition waits until every process has read the new map or no longer trusts the old one.
+      // A move of a partition waits until every process has read the new map or no longer trusts the old one.
       if (performance.now() - readAt > trust) refuse();
       return byId.get(places.get(partition)?.shard ?? 0) ?? refuse();
     },

@@ -1,4 +1,4 @@
-/** What modules that hold statements need of a connection, be it a pool or a transaction. */
+/** Interface between modules with statements and a connection, which may be a pool or a transaction. */
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
@@ -10,23 +10,26 @@ export interface Sql {
 }
 
 export interface Database extends Sql {
-  /** Commits what `work` did, or nothing. `work` may be run again after a serialization failure or a deadlock. */
+  /** Commits all changes of `work`, or none. `work` may run again after a serialization failure or a deadlock. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
 }
 
-/** True when a statement broke a unique constraint. */
+/** Whether a statement violated a unique constraint. */
 export function isDuplicate(error: unknown): boolean {
   return (error as { code?: string } | null)?.code === '23505';
 }
 
-/** The row that a statement always returns. */
+/** Returns the row of a statement that always returns one. */
 export async function one<T>(sql: Sql, text: string, params?: readonly unknown[]): Promise<T> {
   const [row] = await sql.query<T>(text, params);
   if (row === undefined) throw new Error('a statement that returns a row returned none');
   return row;
 }
 
-/** Names a Redis copy that a change makes stale; the sweep refreshes it if the process that made the change dies. */
+/**
+ * Records that a change makes a copy in Redis stale; the sweep refreshes the copy if the process that made the change
+ * dies.
+ */
 export async function noteStale(
   sql: Sql,
   subjects: ReadonlyArray<readonly [subject: string, id: number, other?: number]>,
@@ -38,9 +41,9 @@ export async function noteStale(
 }
 
 /**
- * Runs statements over a pool, answering `unavailable` while Postgres is away. Each statement is prepared once a connection under a
- * name made from its text. With `marks`, each transaction that changes something raises a mark, which Redis learns before the
- * caller goes on.
+ * Runs statements over a pool; fails with `unavailable` while Postgres is unavailable. Each statement is prepared
+ * once per connection, under a name derived from its text. With `marks`, each transaction that changes something
+ * raises a mark, which Redis learns before the call returns.
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): Database {
   const prepared = new Map<string, Statement>();
@@ -76,8 +79,9 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): Database {
 }
 
 /**
- * The same database for a call that may run again: what a transaction returns is kept with it under the next request id,
- * and a later run is given that instead of making the change anew. What is thrown is not kept. Results must be JSON.
+ * The same database for a call that may run again. The result of a transaction is stored with it under the next
+ * request id, and a later run gets that result instead of repeating the change. Errors are not stored. Results must
+ * be JSON.
  */
 export function appliedOnce(db: Database, requestId: () => string): Database {
   return {
@@ -85,7 +89,7 @@ export function appliedOnce(db: Database, requestId: () => string): Database {
     transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
       const request = requestId();
       return db.transaction(async (sql) => {
-        // Waits for another run that is in its transaction.
+        // Waits for a concurrent run's transaction.
         const fresh = await sql.query(
           'insert into control_requests (request) values ($1) on conflict do nothing returning 1',
           [request],
@@ -109,7 +113,7 @@ export function appliedOnce(db: Database, requestId: () => string): Database {
   };
 }
 
-/** Whether a transaction of this request id was committed. */
+/** Whether a transaction with this request id was committed. */
 export async function wasApplied(sql: Sql, request: string): Promise<boolean> {
   const rows = await sql.query('select 1 from control_requests where request = $1', [request]);
   return rows.length > 0;
@@ -123,8 +127,8 @@ export interface StaleRow {
 }
 
 /**
- * Hands out copies that have been stale for `ageMs`, at most `limit`, and strikes off those that `work` says it has
- * refreshed. Rows that another sweep has in hand are passed over. Returns how many were struck off.
+ * Takes copies that have been stale for `ageMs`, at most `limit`, and removes the outbox rows of those that `work`
+ * reports as refreshed. Skips rows that another sweep is processing. Returns how many were removed.
  */
 export async function takeStale(
   db: Database,
@@ -132,7 +136,7 @@ export async function takeStale(
   limit: number,
   work: (row: StaleRow) => Promise<boolean>,
 ): Promise<number> {
-  // Usually there is none: a transaction would cost several round trips to find that out.
+  // Usually no copy is stale; a transaction would need several round trips to find that out.
   const [some] = await db.query(
     "select 1 from control_outbox where created_at < now() - $1 * interval '1 millisecond' limit 1",
     [ageMs],

@@ -1,7 +1,10 @@
-/** Statements on which uploaded files are stored, and how many bytes they are by owner. */
+/** Statements on stored uploads and the bytes that they use per owner. */
 import { type Database, one, type Sql } from './sql.js';
 
-/** Notes a file of an owner who stays within `max` bytes with it. False, and nothing is noted, where they do not. */
+/**
+ * Records a file if its owner's files stay within `max` bytes. Returns false, and records nothing, if they would
+ * exceed it.
+ */
 export async function noteStored(
   sql: Sql,
   owner: number,
@@ -20,7 +23,7 @@ export async function noteStored(
   return rows.length > 0;
 }
 
-/** Strikes off files that are no longer stored. Returns how many of these were noted. */
+/** Removes the records of files that are no longer stored. Returns how many of these had a record. */
 export async function forgetStored(sql: Sql, keys: readonly string[]): Promise<number> {
   const { count } = await one<{ count: number }>(
     sql,
@@ -35,7 +38,7 @@ export async function forgetStored(sql: Sql, keys: readonly string[]): Promise<n
   return count;
 }
 
-/** Bytes of an owner's stored files. */
+/** Total bytes of an owner's stored files. */
 export async function loadStored(sql: Sql, owner: number): Promise<number> {
   const [row] = await sql.query<{ bytes: number }>('select bytes from stored_totals where owner_id = $1', [
     owner,
@@ -43,7 +46,7 @@ export async function loadStored(sql: Sql, owner: number): Promise<number> {
   return row?.bytes ?? 0;
 }
 
-/** Up to `limit` files that were noted `ageMs` ago or earlier, the oldest first. */
+/** Up to `limit` files that were recorded at least `ageMs` ago, the oldest first. */
 export async function loadStoredBefore(db: Database, ageMs: number, limit: number): Promise<string[]> {
   const rows = await db.query<{ key: string }>(
     `select key from stored_files where created_at <= now() - $1::bigint * interval '1 millisecond'

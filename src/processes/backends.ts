@@ -69,25 +69,25 @@ export interface Backends {
   readonly troubles: Troubles;
   /** What this process reports to the others, once it serves. */
   readonly node: OwnNode;
-  /** Absent when traces are off. */
+  /** Traces of this process; absent when traces are off. */
   readonly traces: Traces | undefined;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
 }
 
-/** What it means when these tasks fail because Redis, Postgres or time is short. Logged with the failure. */
+/** Consequences of a task's failure because Redis, Postgres or time is short, by task. Logged with the failure. */
 const meaning = {
   wakeQueue:
     'a wake-up of a delivery worker was late, repeated or lost: no update is lost, a sweep finds it within a second',
   background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/** Redis or Postgres was away, slow or full. The call may be repeated. */
+/** Whether Redis or Postgres was unavailable, slow or full, so that the call may be repeated. */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/** Wrong settings and versions are final. A server that is away may come back. */
+/** Whether waiting cannot help: wrong settings and versions are final, while a server that is unavailable may return. */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||
   (error instanceof RedisCheckError && !error.away) ||
@@ -143,8 +143,8 @@ export function openRedis(
 }
 
 /**
- * One queue on a single server, several on a cluster. The keys may differ: an installation never runs nodes of both
- * kinds.
+ * Creates one queue on a single server, several on a cluster. The two kinds may use different keys, because an
+ * installation never runs nodes of both kinds.
  */
 function openWakeQueue(
   target: RedisTarget,

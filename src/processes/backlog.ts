@@ -7,7 +7,7 @@ import { shownUrl } from '../redis/slots.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-/** Counts of what waits in Redis, over all partitions. */
+/** Numbers of pending items in Redis, over all partitions. */
 export interface Backlog {
   journal: number;
   fullestJournal: number;
@@ -44,7 +44,7 @@ const nothingWaits = (): Backlog => ({
   ...{ webhooksDue: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
 });
 
-/** Errors: `unavailable`. */
+/** Reads the backlogs and the state of the Redis servers. Errors: `unavailable`. */
 export async function readBacklog({
   connection,
   keys,

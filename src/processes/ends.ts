@@ -1,5 +1,6 @@
 /**
- * Background cleanup in the role `flush`: removes messages and files past their age, and the rest of deleted accounts.
+ * Background cleanup in the role `flush`: removes messages and files past their age, and the remaining data of
+ * deleted accounts.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';

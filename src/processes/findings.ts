@@ -1,9 +1,9 @@
-/** Turns facts into findings: problems, with what to do about each. Pure. */
+/** Pure function that turns facts into findings: problems, with advice on what to do about each. */
 
 export interface ServerFacts {
   readonly server: string;
   readonly usedBytes: number;
-  /** 0 when unlimited */
+  /** memory limit of the Redis server in bytes; 0 when unlimited */
   readonly maxBytes: number;
   readonly replicas: number;
   readonly appending: boolean;
@@ -19,15 +19,15 @@ export interface DatabaseFacts {
   readonly failureDaysAhead: number | null;
   /** Future days that have a table partition for messages; null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
-  /** When it was last found to have lost committed transactions, in ms ago, and how many; null for never. */
+  /** The last time that it was found to have lost committed transactions, in ms ago, and how many; null if never. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** Partitions whose hot entities are still being written to this database again. */
+  /** Partitions whose entities in Redis are still being written to this database again. */
   readonly rewriting: number;
 }
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** Configuration warnings about Redis from the check before its use. */
+  /** Warnings about the configuration of Redis, found before it is used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
@@ -41,15 +41,15 @@ export interface Facts {
   /** Flushers seen recently, and nodes of all roles. */
   readonly flushers: number;
   readonly nodes: number;
-  /** The control database first. */
+  /** Facts about each database, the control database first. */
   readonly databases: readonly DatabaseFacts[];
   /** Partitions that are moving to another database, and the time since the moving process last reported; null for none. */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** This is a drill: nothing is sent to webhooks and browsers. */
+  /** Whether this is a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: boolean;
   /** Why uploaded files cannot be written; null when they can, or when that was not checked. */
   readonly files: string | null;
-  /** When Redis was last found to have lost changes, in ms ago; null for never. */
+  /** The last time that Redis was found to have lost changes, in ms ago; null if never. */
   readonly lostAgo: number | null;
 }
 
@@ -62,7 +62,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** A move whose process reported nothing for this long counts as interrupted. */
+/** A move counts as interrupted when its process has reported nothing for this long. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -139,7 +139,7 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
-      // Flushers create the partitions as soon as they run.
+      // Without a running flusher this is only advice, because flushers create the partitions as soon as they run.
       bad: flushers > 0,
       what: `${database} has no table partition for the delivery failures of tomorrow`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',
@@ -170,7 +170,7 @@ function ofMove({ what, paused, silentMs }: NonNullable<Facts['moving']>): Findi
   };
 }
 
-/** Problems first, then advice. Empty when all is well. */
+/** Lists the findings, problems first, then advice. Empty when all is well. */
 export function findingsOf(facts: Facts): Finding[] {
   const { engine, warnings, servers, overdueWebhooks, nodes, databases, moving, lostAgo } = facts;
   const found: Finding[] = [];

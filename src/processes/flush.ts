@@ -6,7 +6,7 @@ import { startEnds } from './ends.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
-/** Seals Redis for an orderly stop. The roles that change state stopped before this one; Redis stops after it. */
+/** Seals Redis for a clean shutdown. The roles that change state have stopped before this one; Redis stops after it. */
 async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
   const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
   await recovery

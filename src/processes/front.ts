@@ -28,7 +28,7 @@ import { createOperations } from './overview.js';
 import type { Role } from './role.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
-/** Request ids have this form. No token does. */
+/** Form of a request id. No token has this form. */
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
@@ -53,7 +53,7 @@ function accessListener(access: AccessLog, trustedProxies: readonly string[]): A
   };
 }
 
-/** Metrics of a front besides its requests. */
+/** Registers the metrics of a front besides those of its requests. */
 function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer): void {
   const gauge = (name: string, help: string, read: () => number) =>
     metrics.tell({ kind: 'gauge', name, help, read });
@@ -81,7 +81,7 @@ function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer):
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
-/** Logs which engine runs and its limitations. */
+/** Logs the HTTP engine in use and its limitations. */
 function tellEngine(log: Backends['log'], engine: Engine, config: Config): void {
   log.info({ engine: engine.name, version: engine.version }, 'HTTP engine');
   if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
@@ -97,7 +97,7 @@ function tellEngine(log: Backends['log'], engine: Engine, config: Config): void 
 
 const files_look_ms = 30_000;
 
-/** Refuses to start when uploads cannot be written, and checks again regularly. Errors: StartError. */
+/** Prevents the start when uploads cannot be written, and checks again regularly. Errors: StartError. */
 async function watchFiles({ filesProblem, log, figures }: Backends) {
   let problem = await filesProblem();
   if (problem !== null) throw new StartError(problem);

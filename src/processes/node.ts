@@ -15,7 +15,7 @@ import type { Role } from './role.js';
 /** A report, when it was written by the Redis clock, and how long ago that was, in ms. */
 export type SeenNode = (NodeTold | NodeCore) & { readonly told_ms: number; readonly silent_ms: number };
 
-/** Redis server time in ms, because clocks of nodes may differ. */
+/** Reads the Redis server's time in ms, because clocks of nodes may differ. */
 async function clockOf(client: RedisConnection['client']): Promise<number> {
   const [seconds, micros] = await client.time();
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
@@ -64,12 +64,15 @@ export async function readNodes({
   return seen;
 }
 
-/** Each sample wakes the process: at 20 ms, sampling would cost more than half of an idle process's budget. */
+/**
+ * Interval of event loop samples. Each sample wakes the process: at 20 ms, sampling would cost more than half of an
+ * idle process's budget.
+ */
 const loop_look_ms = 100;
 /** Below this share of busy time a process counts as idle, and its event loop delay is not measured. */
 const idle_share_max = 0.02;
 
-/** CPU, memory and event loop delay since the last reading. */
+/** Creates a reader of CPU, memory and event loop delay since its previous call. */
 function createPulse() {
   const delay = monitorEventLoopDelay({ resolution: loop_look_ms });
   delay.enable();

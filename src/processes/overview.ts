@@ -1,6 +1,6 @@
 /**
- * The state of the whole installation for operators. Stores are read on demand, but at most once per interval for all
- * viewers. A store that is away leaves a gap and does not delay the rest.
+ * The state of the whole installation for operators. Databases and Redis are read on demand, but at most once per
+ * interval for all viewers. If one is unavailable, its part is missing and the rest is not delayed.
  */
 
 import { nowMs } from '../clock.js';
@@ -18,7 +18,7 @@ import { type Finding, findingsOf } from './findings.js';
 import { readNodes, type SeenNode } from './node.js';
 import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
 
-/** Null when it fails or takes too long. */
+/** Returns the result, or null if the request fails or takes too long. */
 async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
@@ -73,7 +73,7 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
   };
 }
 
-/** Journals of the partitions, and the facts for findings. */
+/** Reads the journals of the partitions, and the facts for findings. */
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
   // Redis warnings are omitted: every process checks Redis when it starts.
@@ -96,7 +96,7 @@ const away = (what: string): Finding => ({
   todo: `check ${what} and the network; ${what === 'Redis' ? 'without it no call is served' : 'until it answers, cold data cannot be read and changes wait in the journals'}`,
 });
 
-/** Databases that do not answer. */
+/** Names of databases that do not answer. */
 async function silentOf({ shards }: Backends): Promise<string[]> {
   const answers = await Promise.all(
     shards.all.map(async (shard) => {
@@ -107,7 +107,7 @@ async function silentOf({ shards }: Backends): Promise<string[]> {
   return answers.flat();
 }
 
-/** A process that was killed or cannot reach Redis. */
+/** Findings about processes that were killed or cannot reach Redis. */
 const silent = (nodes: readonly SeenNode[]): Finding[] =>
   nodes
     .filter(({ silent_ms }) => silent_ms > limits.node_silent_ms)

@@ -7,7 +7,7 @@ export type NodePart = Pick<NodeTold, 'engine' | 'front' | 'deliver' | 'flush'>;
 
 export interface OwnNode {
   readonly id: string;
-  /** Called for each report. */
+  /** Functions of the roles that return their part of each report. */
   readonly parts: Array<() => NodePart>;
   /** The last report; null before the first. */
   told: NodeTold | null;

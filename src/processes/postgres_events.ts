@@ -5,14 +5,14 @@ import { counter, type Figure, gauge } from '../obs/metrics.js';
 import type { Replicas } from '../postgres/replicas.js';
 
 export interface PostgresEvents {
-  /** `shard` is 0 for the control database. */
+  /** Reports a Postgres that was restored to an earlier state. `shard` is 0 for the control database. */
   back(found: WentBack, shard: number): void;
   elsewhere(before: string, now: string, shard: number): void;
   replaced(why: string, shard: number): void;
   readonly stats: { readonly wentBack: number; readonly transactions: number; readonly refused: number };
 }
 
-/** Every new connection finds the same replaced server, so log it at most once per interval. */
+/** Minimum time between two log lines about a replaced server, because every new connection finds the same one. */
 const told_ms_min = 10_000;
 
 export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvents {
@@ -44,7 +44,7 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
   };
 }
 
-/** Metrics of both. */
+/** Metrics about Postgres and its standbys. */
 export const postgresFigures = (
   { stats }: PostgresEvents,
   histories: ReadonlyArray<Pick<History, 'rewriting'>>,

@@ -1,4 +1,4 @@
-/** Push notifications: a flusher records who to notify, a worker sends the notifications. */
+/** Push notifications: a flusher records the people to notify, and a worker sends the notifications. */
 import { pushOf } from '../config/config.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
 import { makeSender } from '../delivery/outbound/send.js';
@@ -31,7 +31,7 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
   return noter;
 }
 
-/** Undefined when push notifications are off. */
+/** Starts to send notifications. Returns undefined when push notifications are off. */
 export function startPusher({ config, store, figures, held, troubles }: Backends) {
   const settings = pushOf(config);
   if (settings === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Ranks bots with problems over the control database and all shards. Lists are bounded. Rows of a moved partition count
- * once.
+ * Ranks bots with problems over the control database and all shards. Lists are bounded. Rows of a moved partition are
+ * counted once.
  */
 import { limits } from '../limits.js';
 import * as rows from '../postgres/bots/ranking.js';

@@ -1,4 +1,4 @@
-/** Logs and counts when Redis was restarted, replaced or moved, and what that may have lost. */
+/** Logs and counts when Redis was restarted, replaced or moved, and the changes that this may have lost. */
 import type { Identity } from '../journal/identity.js';
 import type { RaisedPartition } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
@@ -10,13 +10,13 @@ export interface Histories {
   readonly stats: { readonly raised: number; readonly proven: number };
 }
 
-/** All partitions of one failover are noticed within milliseconds. They are logged in one line. */
+/** Delay before logging. All partitions of one failover are noticed within milliseconds and share one log line. */
 const gatherMs = 500;
 
 const perhaps =
-  'Redis was restarted, replaced or moved. Ids of messages, posts and updates skip 10,000, so that none is used twice. After an orderly stop with an intact append-only file nothing is lost; otherwise changes that Redis acknowledged but did not keep are lost';
+  'Redis was restarted, replaced or moved. Ids of messages, posts and updates skip 10,000, so that none is used twice. After a clean shutdown with an intact append-only file nothing is lost; otherwise changes that Redis acknowledged but did not keep are lost';
 const certain =
-  'Redis lost acknowledged changes. Those already in Postgres are read back, later ones are lost. No id is used twice';
+  'Redis lost acknowledged changes. Those already in Postgres are read from there, later ones are lost. No id is used twice';
 
 export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
   const stats = { raised: 0, proven: 0 };
@@ -38,7 +38,7 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
   };
 }
 
-/** Metrics of both. */
+/** Metrics about Redis: refusals, drills, and partitions found on a different run. */
 export function redisFigures(
   histories: Histories,
   pauses: Pauses,

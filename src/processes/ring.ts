@@ -56,7 +56,7 @@ export function createRing({ connection, runner, keys, secrets, onError }: RingO
   const key = keys.rings();
   let timer: NodeJS.Timeout | undefined;
 
-  /** The server of partition 0 and its time in ms, because clocks of nodes may differ. */
+  /** Returns the server of partition 0 and its time in ms, because clocks of nodes may differ. */
   async function open() {
     await connection.ready(limits.redis_command_timeout_ms, 0);
     const client = connection.at(0)?.client;

@@ -29,7 +29,7 @@ export interface ShardUrl {
   readonly url: string;
 }
 
-/** The control database first. */
+/** URLs of the databases, the control database first. */
 export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
@@ -85,7 +85,7 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
     for (const [i, pool] of others.entries()) {
       const { id } = urls[i + 1] as ShardUrl;
       const found = await noteOf(pool);
-      // A migration may be recording it now, so a role waits.
+      // A migration may be recording the shard number now, so a role waits.
       if (found === undefined)
         throw new Error(`${shardName(id)} is not a shard of this installation yet: run "petrel migrate"`);
       compareNote(id, installation, found);
@@ -114,7 +114,7 @@ export async function noteShards(
     const present = await Promise.all(others.map(noteOf));
     for (const [i, found] of present.entries())
       if (found !== undefined) compareNote(idOf(i), installation, found);
-    // Divide the partitions first: a node starts to serve once every shard has its record.
+    // The partitions are divided first, because a node starts to serve once every shard has its record.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
     for (const [i, pool] of others.entries()) await pool.query(putNote, [`${idOf(i)} ${installation}`]);
   } finally {
@@ -149,7 +149,7 @@ export interface OpenOptions {
   /** Name of this process as a node. */
   readonly node: string;
   readonly connection: RedisServers;
-  /** Called each time, because the runner is created later. */
+  /** Called each time it is needed, because the runner is created later. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;
@@ -168,7 +168,7 @@ export interface OpenedShards {
   close(): Promise<void>;
 }
 
-/** Creates guarded pools. Nothing connects before the first query. */
+/** Creates guarded pools. They connect with their first query. */
 export function openShards({
   config,
   keys,

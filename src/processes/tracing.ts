@@ -1,4 +1,4 @@
-/** Connects traces to requests of a front and to deliveries. Unused when traces are off. */
+/** Connects traces to requests of a front and to deliveries. This module is unused when traces are off. */
 
 import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';

@@ -1,7 +1,7 @@
-/** Statements on the audit log of bots. An event is written in the transaction that makes the change. */
+/** Statements on the audit log of bots. An event is written in the transaction of the change that it describes. */
 import { one, type Sql } from '../sql.js';
 
-/** What is told of. The names are on the wire. */
+/** Names of audit events, as the API returns them. */
 export const auditEvents = [
   'created',
   'token_shown',
@@ -24,7 +24,7 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** Who did it: a person by id, the bot itself through the bot interface, an operator, or the service by itself. */
+/** Who made a change: a person (by id), the bot through the bot interface, an operator, or the service itself. */
 export type AuditActor =
   | { readonly type: 'user'; readonly id: number }
   | { readonly type: 'bot' | 'operator' | 'service' };
@@ -32,17 +32,17 @@ export type AuditActor =
 export interface AuditRow {
   readonly id: number;
   readonly actor_type: AuditActor['type'];
-  /** of a person */
+  /** the person's id; null for other actors */
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;
-  /** s */
+  /** Unix time in s */
   readonly at: number;
 }
 
 /**
- * Notes what `actor` did with a bot; `sql` is the transaction of the change, so that no change goes unnoted and nothing is noted
- * that was not done. `details` are shown to the owner as they stand: no token, no secret, no URL.
+ * Logs an action of `actor` on a bot. `sql` is the transaction of the change, so that every change is logged and only
+ * changes that were made are. `details` are shown to the owner unchanged: they must contain no token, secret or URL.
  */
 export async function noteAudit(
   sql: Sql,
@@ -58,14 +58,17 @@ export async function noteAudit(
   );
 }
 
-/** Updates that an operator has delivered again, in one call. */
+/** The audit entry for updates that an operator delivers again in one call. */
 export interface ReplayNote {
   readonly actor: AuditActor;
-  /** Of the event that tells of what was taken before by the same call; null for none. */
+  /** Id of the entry that covers earlier steps of the same call; null for the first step. */
   readonly event: number | null;
 }
 
-/** Notes updates that are delivered again: one event a call, which grows with each step of it. Returns the event's id. */
+/**
+ * Logs updates that are delivered again: one entry per call, whose count grows with each step. Returns the entry's
+ * id.
+ */
 export async function noteReplay(
   sql: Sql,
   bot: number,
@@ -91,7 +94,7 @@ export async function noteReplay(
   return id;
 }
 
-/** What was done with a bot since its present owner has it, below an id, newest first. */
+/** Audit entries of a bot since its current owner got it, with ids below `before`, newest first. */
 export function loadAudit(sql: Sql, bot: number, before: number, limit: number): Promise<AuditRow[]> {
   return sql.query<AuditRow>(
     `select a.id, a.actor_type, a.actor_id, a.event, a.details, extract(epoch from a.at)::bigint as at

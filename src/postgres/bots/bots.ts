@@ -11,7 +11,7 @@ export interface BotRow {
   /** null for a deleted bot, and for the management bot, which nobody owns */
   readonly owner_id: number | null;
   readonly username: string;
-  /** the default name, or where none was set the name at creation */
+  /** the default name, or the name at creation if no default was set */
   readonly name: string;
   /** lookup value of the live token, base64; '' while it is blocked; null for a deleted bot and for the
    * management bot */
@@ -33,7 +33,10 @@ export interface StoredToken {
 export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
   suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`;
 
-/** Refuses another bot to one who has `max`, and holds off others until the transaction ends. Error: `too_many_bots`. */
+/**
+ * Fails if a person has `max` bots already; otherwise makes concurrent creations wait until the transaction ends.
+ * Error: `too_many_bots`.
+ */
 export async function roomForBot(
   sql: Sql,
   owner: number,
@@ -43,7 +46,10 @@ export async function roomForBot(
   if ((await countBotsOf(sql, owner)) >= max) fail('too_many_bots');
 }
 
-/** Error: `too_many_requests` for a person who created `max` bots within a day. Their row is locked. */
+/**
+ * Counts a creation. The caller has locked the person's row. Error: `too_many_requests` for a person who created
+ * `max` bots within a day.
+ */
 async function noteCreation(sql: Sql, user: number, max: number): Promise<void> {
   await sql.query("delete from bot_creations where user_id = $1 and created_at <= now() - interval '1 day'", [
     user,
@@ -58,15 +64,17 @@ async function noteCreation(sql: Sql, user: number, max: number): Promise<void> 
   await sql.query('insert into bot_creations (user_id) values ($1)', [user]);
 }
 
-/** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`,
- * `too_many_requests`. */
+/**
+ * Creates a bot. `tokenFor` computes the stored values of its token for the new id. Errors: `username_taken`,
+ * `too_many_bots`, `too_many_requests`.
+ */
 export function createBot(
   db: Database,
   bot: {
     readonly owner: number;
     readonly username: string;
     readonly name: string;
-    /** how many an owner may have */
+    /** how many bots an owner may have */
     readonly max?: number | undefined;
   },
   tokenFor: (id: number) => StoredToken,
@@ -88,7 +96,7 @@ export function createBot(
   });
 }
 
-/** Replaces a bot's token, if `owner` owns the bot now. Null when not. */
+/** Replaces a bot's token if `owner` owns the bot now; returns null otherwise. */
 export function replaceBotToken(
   db: Database,
   id: number,
@@ -114,12 +122,12 @@ export async function loadBot(sql: Sql, id: number): Promise<BotRow | null> {
   return row ?? null;
 }
 
-/** Those of these bots that exist. */
+/** Loads the bots with these ids; unknown ids are left out. */
 export function loadBots(sql: Sql, ids: readonly number[]): Promise<BotRow[]> {
   return sql.query<BotRow>(`select ${botColumns} from bots where id = any($1::bigint[])`, [ids]);
 }
 
-/** Bots of a person behind an id, in the order of ids; `skip` of them are left out. */
+/** Bots of a person with ids greater than `after`, ordered by id; the first `skip` of them are skipped. */
 export function loadBotsOf(
   sql: Sql,
   owner: number,
@@ -142,16 +150,16 @@ export async function countBotsOf(sql: Sql, owner: number): Promise<number> {
   return Number(count);
 }
 
-/** What is kept of a token for its owner. */
+/** The encrypted token that is stored to show it to its owner. */
 export interface TokenBox {
   readonly box: Buffer;
-  /** It leaked: it is shown to nobody. */
+  /** True after a leak: the token is shown to nobody. */
   readonly blocked: boolean;
 }
 
 const boxColumns = 'token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked';
 
-/** What is kept of the token of a bot that `owner` owns now. Null when not. */
+/** Encrypted token of a bot that `owner` owns now. Null otherwise. */
 export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise<TokenBox | null> {
   const [row] = await sql.query<TokenBox>(`select ${boxColumns} from bots where id = $1 and owner_id = $2`, [
     id,
@@ -160,7 +168,7 @@ export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise
   return row ?? null;
 }
 
-/** The same of those of these bots that `owner` owns. */
+/** Encrypted tokens of the bots among these that `owner` owns. */
 export function loadTokenBoxes(
   sql: Sql,
   owner: number,
@@ -169,7 +177,7 @@ export function loadTokenBoxes(
   return sql.query(`select id, ${boxColumns} from bots where owner_id = $1 and id = any($2)`, [owner, ids]);
 }
 
-/** The same to be shown to its owner, which is noted unless it is blocked. */
+/** Encrypted token to show to the bot's owner. Logs this in the audit log unless the token is blocked. */
 export function showTokenBox(db: Database, id: number, owner: number): Promise<TokenBox | null> {
   return db.transaction(async (sql) => {
     const [row] = await sql.query<TokenBox>(
@@ -192,7 +200,7 @@ export interface CommandsRow {
 }
 
 /**
- * Sets the commands of one scope and language; an empty list removes them, and is never refused. Errors:
+ * Sets the commands of one scope and language. An empty list removes them and always succeeds. Errors:
  * `too_many_command_scopes`, `commands_too_long`.
  */
 export function setCommands(
@@ -224,12 +232,15 @@ export async function loadCommands(sql: Sql, id: number): Promise<CommandsRow | 
   return row ?? null;
 }
 
-/** Texts to set by language, '' for the default; null removes. */
+/** Texts to set by language, '' for the default language; a null value removes the text. */
 export type TextsChange = Readonly<Record<string, string | null>>;
 
 const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
 
-/** Sets and removes texts of a bot, if `owner` owns it now; any bot with a null `owner`. Null when there is no such bot. */
+/**
+ * Sets and removes texts of a bot if `owner` owns it now, or of any bot if `owner` is null. Returns null when there
+ * is no such bot.
+ */
 export function setTexts(
   db: Database,
   id: number,
@@ -295,7 +306,7 @@ export async function loadDescriptions(sql: Sql, id: number): Promise<Descriptio
   return row ?? null;
 }
 
-/** When its present owner got a bot. Of an unknown one nothing is shown: the end of time. */
+/** Time at which the current owner got a bot. For an unknown bot the end of time, so that no entry of it is shown. */
 export async function loadOwnedSince(sql: Sql, bot: number): Promise<Date> {
   const [row] = await sql.query<{ owned_since: Date }>('select owned_since from bots where id = $1', [bot]);
   return row?.owned_since ?? new Date(8.64e15);

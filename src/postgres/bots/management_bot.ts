@@ -1,10 +1,10 @@
-/** Statements that make the management bot and keep what it says of itself: it is a bot without owner and token. */
+/** Statements that create the management bot and update its texts. It is a bot without owner and token. */
 
 import { takeName } from '../accounts/users.js';
 import { type Database, noteStale, one } from '../sql.js';
 import type { BotCommand } from './bots.js';
 
-/** What the bot is to be. Texts are by language, '' for the default; commands by scope and language. */
+/** Profile of the management bot. Texts are by language, '' for the default; commands are by scope and language. */
 export interface ManagementIdentity {
   readonly username: string;
   readonly names: Readonly<Record<string, string>>;
@@ -14,12 +14,12 @@ export interface ManagementIdentity {
 }
 
 const place = 'MANAGEMENT_BOT';
-/** Any number will do, as long as every node takes the same. */
+/** An arbitrary lock number, the same on every node. */
 const advisoryLock = 7_261_530_115;
 
 /**
- * Makes the bot unless there is one, and gives it this username and these texts unless it has them. Any number of nodes may do
- * so at once. Returns its id. Error: `username_taken` by somebody else.
+ * Creates the bot unless it exists, and gives it this username and these texts unless it has them. Any number of
+ * nodes may do this at once. Returns the bot's id. Error: `username_taken` by somebody else.
  */
 export function ensureManagementBot(db: Database, identity: ManagementIdentity): Promise<number> {
   const { username, names, descriptions, shortDescriptions, commands } = identity;

@@ -1,30 +1,30 @@
-/** Notices that the management bot sends to people: noted with the change that they are about, sent by a sweep. */
+/** Notices that the management bot sends to people: stored with the change that they report, sent by a sweep. */
 import type { Database, Sql } from '../sql.js';
 
 interface OfBot {
   readonly bot: number;
-  /** of the bot, as it was called then */
+  /** username of the bot at the time of the change */
   readonly username: string;
 }
 
-/** What a person is told. None of it may be a token. */
+/** A notice to a person. It must never contain a token. */
 export type Notice =
-  /** A token of the bot was found in public and does not work any more; `where` is an address or '' */
+  /** A token of the bot was found in public and no longer works; `where` is an address or '' */
   | ({ readonly kind: 'leak_found'; readonly where: string } & OfBot)
-  /** A token of the person, named `name`, was found in public and does not work any more. */
+  /** A token of the person, named `name`, was found in public and no longer works. */
   | { readonly kind: 'user_token_leaked'; readonly name: string; readonly where: string }
   /** `since` is Unix time in seconds; `error` as `getWebhookInfo` shows it */
   | ({ readonly kind: 'webhook_failing'; readonly since: number; readonly error: string } & OfBot)
-  /** The receiver said for 23 hours that it is gone. */
+  /** The webhook was removed, because the receiver answered for 23 hours that it is gone. */
   | ({ readonly kind: 'webhook_removed' } & OfBot)
   /** `from` is the former owner's username, or '' */
   | ({ readonly kind: 'transferred_to_you'; readonly from: string } & OfBot)
-  /** The bot is theirs once they consent. */
+  /** The bot is offered to the person, who gets it on accepting. */
   | ({ readonly kind: 'transfer_offered'; readonly from: string } & OfBot)
-  /** What became of an offer of theirs; `to` is the username of who was to get the bot, or '' */
+  /** Outcome of an offer that the person made; `to` is the username of the person who was offered the bot, or '' */
   | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot);
 
-/** Notes what a person is to be told, in the caller's transaction: it is sent if and only if that commits. */
+/** Stores a notice to a person in the caller's transaction: it is sent if and only if that commits. */
 export async function tellPerson(sql: Sql, user: number, notice: Notice): Promise<void> {
   await sql.query('insert into notices (user_id, notice) values ($1, $2)', [user, JSON.stringify(notice)]);
 }
@@ -36,22 +36,22 @@ export interface NoticeRow {
   readonly tries: number;
 }
 
-/** What became of a notice: sent, not sent for a reason that stays, or to be tried again. */
+/** Outcome of a notice: sent, not sent for a lasting reason, or to be sent again later. */
 export type Told =
   | { readonly how: 'sent' }
   | { readonly how: 'refused'; readonly why: string }
   | { readonly how: 'later'; readonly delayMs: number };
 
 /**
- * Hands out notices that are due, at most `limit`, the older ones of a person first, and notes what became of each. Rows that
- * another sweep has in hand are passed over. What a process had in hand that died is handed out again. Returns how many there were.
+ * Takes due notices, at most `limit`, the older ones of a person first, and records the outcome of each. Skips rows
+ * that another sweep is processing. The rows of a process that died are taken again. Returns how many there were.
  */
 export async function takeNotices(
   db: Database,
   limit: number,
   send: (row: NoticeRow) => Promise<Told>,
 ): Promise<number> {
-  // Usually there is none: a transaction would cost several round trips to find that out.
+  // Usually no notice is due; a transaction would need several round trips to find that out.
   const [some] = await db.query(
     'select 1 from notices where told_at is null and next_at <= now() limit 1',
     [],
@@ -69,7 +69,7 @@ export async function takeNotices(
       [...byUser.values()].map(async (own) => {
         const each: Array<readonly [id: number, told: Told]> = [];
         for (const row of own) {
-          // What comes later must not overtake.
+          // Later notices of the same person must not overtake this one.
           const last = each.at(-1)?.[1];
           each.push([row.id, last?.how === 'later' ? last : await send(row)]);
         }

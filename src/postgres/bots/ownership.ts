@@ -1,4 +1,4 @@
-/** Statements that hand a bot to another person or end it. */
+/** Statements that transfer a bot to another person or offer it to them. */
 import { fail } from '../../errors.js';
 import { findName } from '../accounts/users.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
@@ -6,10 +6,10 @@ import { noteAudit } from './audit.js';
 import { roomForBot, type StoredToken } from './bots.js';
 import { tellPerson } from './notices.js';
 
-/** What a transfer makes credentials. */
+/** New credentials of a transferred bot. */
 export interface NewCredentials {
   readonly token: StoredToken;
-  /** sealed signing secret of the webhook; the former one signs until `overlapMs` later */
+  /** encrypted signing secret of the webhook; the former one stays in use until `overlapMs` later */
   readonly signing: Buffer;
   readonly overlapMs: number;
   /** how many bots an owner may have */
@@ -21,7 +21,10 @@ function checkOwner(row: { readonly owner_id: number | null } | undefined, owner
   if (row.owner_id !== owner) fail('not_bot_owner');
 }
 
-/** Errors: `bot_not_found`, `not_bot_owner`. Until the transaction ends nobody else changes the bot. */
+/**
+ * Locks a bot of `owner`, so that nobody else changes it until the transaction ends. Errors: `bot_not_found`,
+ * `not_bot_owner`.
+ */
 export async function lockOwned(sql: Sql, bot: number, owner: number): Promise<void> {
   const [row] = await sql.query<{ owner_id: number | null }>(
     'select owner_id from bots where id = $1 for no key update',
@@ -30,8 +33,10 @@ export async function lockOwned(sql: Sql, bot: number, owner: number): Promise<v
   checkOwner(row, owner);
 }
 
-/** The person who has a username and could get a bot of `owner`. Errors: `username_unknown`, `username_not_person`,
- * `transfer_to_self`, `recipient_suspended`. */
+/**
+ * Finds the person by username who could get a bot of `owner`. Errors: `username_unknown`, `username_not_person`,
+ * `transfer_to_self`, `recipient_suspended`.
+ */
 async function findRecipient(sql: Sql, owner: number, username: string): Promise<number> {
   const id = await findName(sql, username);
   if (id === null) return fail('username_unknown', { name: username });
@@ -46,8 +51,8 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
 }
 
 /**
- * The change itself. People are locked before bots, as where a bot is created. What was shown to the former owner dies: the
- * token at once, the signing secret as after a rotation.
+ * Changes the owner of a bot. People are locked before bots, as when a bot is created. Secrets that the former owner
+ * has seen are replaced: the former token fails at once, and the former signing secret ends as after a rotation.
  */
 async function handOver(
   sql: Sql,
@@ -79,7 +84,7 @@ async function handOver(
   ]);
 }
 
-/** How a bot and a person are called, as notices name them; '' for a person without a username. */
+/** Usernames of a bot and a person, as notices name them; '' for a person without a username. */
 const namesOf = (sql: Sql, bot: number, person: number) =>
   one<{ username: string; person: string }>(
     sql,
@@ -87,7 +92,7 @@ const namesOf = (sql: Sql, bot: number, person: number) =>
     [bot, person],
   );
 
-/** The management bot tells who gets a bot, or could have it. */
+/** Stores a notice to the person who got a bot or was offered it. */
 async function tellRecipient(
   sql: Sql,
   kind: 'transferred_to_you' | 'transfer_offered',
@@ -99,7 +104,7 @@ async function tellRecipient(
   await tellPerson(sql, to, { kind, bot, username, from });
 }
 
-/** And who offered a bot what became of it. */
+/** Stores a notice with the outcome to the person who offered the bot. */
 async function tellOfferer(
   sql: Sql,
   kind: 'transfer_accepted' | 'transfer_declined',
@@ -117,7 +122,7 @@ const ownCountAsRecipients = (error: unknown): never => {
 };
 
 /**
- * Hands a bot of `owner` to the person who has this username. Errors: `bot_not_found`, `not_bot_owner`, those of
+ * Transfers a bot of `owner` to the person with this username. Errors: `bot_not_found`, `not_bot_owner`, those of
  * `findRecipient`, `recipient_too_many_bots`.
  */
 export function transferBot(
@@ -128,7 +133,8 @@ export function transferBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Who is no owner learns nothing of the username. People are locked first: the bot is looked at again behind them.
+    // Callers who do not own the bot learn nothing about the username. People are locked before the bot, so the bot's
+    // owner is checked again afterwards.
     const [row] = await sql.query<{ owner_id: number | null }>('select owner_id from bots where id = $1', [
       bot,
     ]);
@@ -140,7 +146,10 @@ export function transferBot(
   });
 }
 
-/** Offers a bot to the person who has this username, in place of a former offer. Errors: those of `transferBot` but the last. */
+/**
+ * Offers a bot to the person with this username, replacing an earlier offer. Errors: those of `transferBot` except
+ * the last.
+ */
 export function offerBot(
   db: Database,
   bot: number,
@@ -165,7 +174,7 @@ export function offerBot(
 
 const offered = 'bot_id = $1 and to_id = $2 and expires_at > now()';
 
-/** Gives a bot to the person to whom it was offered. Errors: `transfer_not_found`, `too_many_bots`. */
+/** Transfers a bot to the person to whom it was offered. Errors: `transfer_not_found`, `too_many_bots`. */
 export function acceptBot(
   db: Database,
   bot: number,
@@ -174,7 +183,7 @@ export function acceptBot(
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [offer] = await sql.query<{ from_id: number }>(
-      // Another answer to it waits, and then finds it gone.
+      // A concurrent answer to the offer waits here, and then finds that the offer no longer exists.
       `select from_id from bot_transfers where ${offered} for update`,
       [bot, user],
     );
@@ -185,7 +194,7 @@ export function acceptBot(
   });
 }
 
-/** Strikes off an offer, by who made it or who was to get the bot. Error: `transfer_not_found`. */
+/** Removes an offer, for the person who made it or the one who got it. Error: `transfer_not_found`. */
 export function withdrawOffer(db: Database, bot: number, user: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [offer] = await sql.query<{ to_id: number; from_id: number }>(
@@ -205,11 +214,11 @@ export interface OfferRow {
   readonly bot_username: string;
   readonly from_id: number;
   readonly to_id: number;
-  /** s */
+  /** Unix time in s */
   readonly expires_at: number;
 }
 
-/** Offers that a person made or got, of bots behind an id, in the order of the bots' ids. */
+/** Offers that a person made or got, for bots with ids greater than `after`, ordered by bot id. */
 export function loadOffers(sql: Sql, user: number, after: number, limit: number): Promise<OfferRow[]> {
   return sql.query<OfferRow>(
     `select t.bot_id, b.username as bot_username, t.from_id, t.to_id, extract(epoch from t.expires_at)::bigint as expires_at

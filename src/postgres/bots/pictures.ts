@@ -1,34 +1,34 @@
-/** Statements on the pictures of bots, and on stored files that nothing refers to. */
+/** Statements on pictures of bots, and on stored files that no record refers to. */
 
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
 
 /** One size of a picture. */
 export interface StoredPicture {
-  /** of the blob store */
+  /** key in the blob store */
   readonly key: string;
-  /** in bytes */
+  /** size in bytes */
   readonly size: number;
-  /** in pixels */
+  /** width in pixels */
   readonly width: number;
   readonly height: number;
 }
 
-/** By kind, in their sizes, the largest first; a kind that the bot has not is absent. */
+/** Pictures by kind, each in its sizes, the largest first; a kind without picture is absent. */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];
 }
 
-/** What was set, and what stood in its place before. */
+/** The picture that was set, and the one that it replaced. */
 export interface PictureChange {
   readonly present: readonly StoredPicture[] | null;
   readonly former: readonly StoredPicture[] | null;
 }
 
 /**
- * Sets or removes a picture of a bot, if `owner` owns it now; null when not. The files that are set are no longer unused,
- * and those that stood there are.
+ * Sets or removes a picture of a bot if `owner` owns it now; returns null otherwise. Marks the new files as used and
+ * the former ones as unused.
  */
 export function setPicture(
   db: Database,
@@ -63,7 +63,7 @@ export function setPicture(
   });
 }
 
-/** Takes all pictures from bots that are deleted: their files are unused. */
+/** Removes all pictures of bots that are deleted, and marks their files as unused. */
 export async function releasePictures(sql: Sql, bots: readonly number[]): Promise<void> {
   const found = await sql.query<{ key: string }>(
     `select size->>'key' as key from bots, jsonb_path_query(pictures, '$.*[*]') size where id = any($1::bigint[])`,
@@ -76,20 +76,20 @@ export async function releasePictures(sql: Sql, bots: readonly number[]): Promis
   );
 }
 
-/** Names stored files that nothing refers to: before they are written, or where the last reference goes. */
+/** Records stored files that no record refers to: before they are written, or when the last reference is removed. */
 export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   await sql.query('insert into unused_files (key) select unnest($1::text[]) on conflict do nothing', [keys]);
 }
 
-/** Strikes files off that have been removed. */
+/** Removes entries of unused files after the files were deleted. */
 export async function forgetUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   await sql.query('delete from unused_files where key = any($1::text[])', [keys]);
 }
 
 /**
- * Hands out files that nothing has referred to for `ageMs`, at most `limit`, and strikes off those that `remove` says are
- * gone. Rows that another process has in hand are passed over. Returns how many were struck off.
+ * Takes files that have been unused for `ageMs`, at most `limit`, and removes the entries of those that `remove`
+ * reports as deleted. Skips rows that another process is working on. Returns how many entries were removed.
  */
 export function takeUnused(
   db: Database,

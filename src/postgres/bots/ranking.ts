@@ -1,4 +1,4 @@
-/** Statements by which operators find the bots that need a look: bounded, and only run while somebody looks. */
+/** Statements that find bots with problems for operators. They are bounded, and run only when an operator asks. */
 import { limits } from '../../limits.js';
 import { one, type Sql } from '../sql.js';
 
@@ -7,7 +7,7 @@ export interface Counted {
   readonly count: number;
 }
 
-/** Bots with a webhook that fails now. */
+/** Bots whose webhook is failing now. */
 export async function loadFailing(sql: Sql, limit: number): Promise<number[]> {
   const rows = await sql.query<{ readonly id: number }>(
     `select bot_id as id from webhooks where url_box is not null and failing_since is not null
@@ -17,7 +17,7 @@ export async function loadFailing(sql: Sql, limit: number): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Which of these bots have a webhook. */
+/** The bots among these that have a webhook. */
 export async function hookedAmong(sql: Sql, bots: readonly number[]): Promise<Set<number>> {
   const rows = await sql.query<{ readonly id: number }>(
     'select bot_id as id from webhooks where url_box is not null and bot_id = any($1::bigint[])',
@@ -26,7 +26,7 @@ export async function hookedAmong(sql: Sql, bots: readonly number[]): Promise<Se
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Bots of a shard with most failed attempts. */
+/** Bots of a shard with the most failed delivery attempts. */
 export function loadMostFailed(shard: Sql, limit: number): Promise<Counted[]> {
   return shard.query<Counted>(
     'select bot_id as id, failed as count from delivery_counts where failed > 0 order by failed desc, bot_id limit $1',
@@ -34,7 +34,7 @@ export function loadMostFailed(shard: Sql, limit: number): Promise<Counted[]> {
   );
 }
 
-/** Dead letters of a shard by bot, of which limits.dead_updates_counted_max are counted at most. */
+/** Numbers of dead letters by bot in a shard, from at most limits.dead_updates_counted_max dead letters. */
 export function loadDeadCounts(shard: Sql): Promise<Counted[]> {
   return shard.query<Counted>(
     `select bot_id as id, count(*) as count from (
@@ -51,7 +51,7 @@ export interface DeliveredRow {
   readonly dead_letters: number;
 }
 
-/** What a shard has of deliveries of these bots. */
+/** Delivery counts of these bots in a shard. */
 export function loadDelivered(shard: Sql, ids: readonly number[]): Promise<DeliveredRow[]> {
   return shard.query<DeliveredRow>(
     `select b.bot_id as id, coalesce(c.delivered, 0) as delivered, coalesce(c.failed, 0) as failed,
@@ -65,11 +65,11 @@ export interface RankedRow {
   readonly id: number;
   readonly username: string;
   readonly hooked: boolean;
-  /** s */
+  /** Unix time in s */
   readonly failing_since: number | null;
 }
 
-/** What control records say of bots, in no order. */
+/** Control records of these bots, in no particular order. */
 export function loadRanked(sql: Sql, ids: readonly number[]): Promise<RankedRow[]> {
   return sql.query<RankedRow>(
     `select b.id, b.username, w.url_box is not null as hooked,
@@ -80,7 +80,7 @@ export function loadRanked(sql: Sql, ids: readonly number[]): Promise<RankedRow[
   );
 }
 
-/** Webhooks that are set, and those that fail. */
+/** Numbers of webhooks that are set, and of those that are failing. */
 export function loadTotals(sql: Sql): Promise<{ readonly webhooks: number; readonly failing: number }> {
   return one(
     sql,

@@ -8,8 +8,9 @@ import { lockOwned } from './ownership.js';
 export type WritePolicy = 'all' | 'selected' | 'owner';
 
 /**
- * Sets who may write to a bot of `owner`. `usernames` count with the policy `selected` and are kept as ids. Errors:
- * `bot_not_found`, `not_bot_owner`, and for the first username that is no person's `username_unknown`, `username_not_person`.
+ * Sets who may write to a bot of `owner`. `usernames` apply to the policy `selected` and are stored as ids. Errors:
+ * `bot_not_found`, `not_bot_owner`, and for the first username that does not name a person `username_unknown` or
+ * `username_not_person`.
  */
 export function setWriteAccess(
   db: Database,
@@ -34,7 +35,7 @@ export function setWriteAccess(
   });
 }
 
-/** The people who have these usernames, each once. */
+/** Ids of the people with these usernames, each once. */
 async function resolve(sql: Sql, usernames: readonly string[]): Promise<number[]> {
   const rows = await sql.query<{ name: string; taken: boolean; id: number | null }>(
     `select given.name, n.owner is not null as taken, u.id
@@ -54,11 +55,11 @@ async function resolve(sql: Sql, usernames: readonly string[]): Promise<number[]
 export interface WriteAccessRow {
   readonly policy: WritePolicy;
   readonly version: number;
-  /** of the person who was asked for */
+  /** whether the given person may write */
   readonly may: boolean;
 }
 
-/** Who may write to a bot, and whether this person may. Null when there is no such bot, or no more. */
+/** Who may write to a bot, and whether this person may. Null when the bot does not exist or was deleted. */
 export async function loadWriteAccess(sql: Sql, bot: number, user: number): Promise<WriteAccessRow | null> {
   const [row] = await sql.query<WriteAccessRow>(
     `select b.write_policy as policy, b.write_version as version,
@@ -70,8 +71,10 @@ export async function loadWriteAccess(sql: Sql, bot: number, user: number): Prom
   return row ?? null;
 }
 
-/** Present usernames of the people who were selected for a bot, at most limits.writers_per_bot_max in the order of their ids;
- * those without one are left out. */
+/**
+ * Current usernames of the people selected as writers of a bot, at most limits.writers_per_bot_max, ordered by their
+ * ids; people without a username are left out.
+ */
 export async function loadWriters(sql: Sql, bot: number): Promise<string[]> {
   const rows = await sql.query<{ username: string }>(
     `select u.username from bot_writers w join users u on u.id = w.user_id

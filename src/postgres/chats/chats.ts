@@ -1,4 +1,4 @@
-/** Statements on chats, their members and the read-back of messages. */
+/** Statements on chats, their members and messages that are read from Postgres. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { lockPerson, takeName } from '../accounts/users.js';
@@ -30,14 +30,16 @@ export interface MemberRow {
 export interface SequenceRow {
   readonly last_message_id: number;
   readonly version: number;
-  /** under which the last message id was given out */
+  /** incarnation under which the last message id was given out */
   readonly incarnation: number;
 }
 
 const present = "status in ('creator', 'administrator', 'member')";
 
-/** The incarnation of a partition. A chat keeps that of its partition when it is made: ids below are nobody's. One that was raised
- * since it was read makes the chat skip ids, and nothing else. */
+/**
+ * The incarnation of a partition. A new chat starts at its partition's incarnation, so that no id below is ever used.
+ * If the incarnation is raised after this read, the chat only skips ids.
+ */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
     'select incarnation from partitions where partition = $1',
@@ -46,7 +48,10 @@ export async function loadIncarnation(sql: Sql, partition: number): Promise<numb
   return row?.incarnation ?? 0;
 }
 
-/** Lists a chat with those of a person, or no longer. Error: `too_many_chats`. */
+/**
+ * Checks the number of a person's chats and raises the version of their chat list, after a chat was added or removed.
+ * Error: `too_many_chats`.
+ */
 export async function joinList(sql: Sql, user: number): Promise<void> {
   const { count } = await one<{ count: number }>(
     sql,
@@ -88,7 +93,7 @@ export function openDirectChat(
 
 export interface DirectChatRow {
   readonly incarnation: number;
-  /** by its user */
+  /** whether the user of the direct chat has blocked the bot */
   readonly blocked: boolean;
   readonly version: number;
 }
@@ -105,14 +110,14 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** of a public chat */
+  /** only for a public chat */
   readonly username?: string | undefined;
   readonly private: boolean;
 }
 
 /**
- * Creates a group or channel of which `creator` is the first member. `incarnationOf` tells the incarnation of the partition of
- * the new id. Errors: `username_taken`, `too_many_chats`.
+ * Creates a group or channel with `creator` as its first member. `incarnationOf` returns the incarnation of the new
+ * id's partition. Errors: `username_taken`, `too_many_chats`.
  */
 export async function createChat(
   db: Database,
@@ -172,7 +177,7 @@ export function loadMembers(sql: Sql, chat: number, after: number, limit: number
 }
 
 export interface UserChatsRow {
-  /** bots of direct chats */
+  /** ids of the bots in direct chats */
   readonly direct: readonly number[];
   /** ids of groups and channels */
   readonly shared: readonly number[];
@@ -190,7 +195,7 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
   return row ?? null;
 }
 
-/** Since when a person is in these of their chats, Unix time in seconds. */
+/** When a person joined each of these chats, in Unix time in seconds. */
 export async function loadJoined(
   sql: Sql,
   user: number,
@@ -215,7 +220,7 @@ export async function loadSequence(sql: Sql, chat: number, user: number): Promis
   return row ?? null;
 }
 
-/** The pin of a chat; the record is null where none is pinned any more. */
+/** The pin of a chat; its record is null after the message was unpinned. */
 export async function loadPin(
   sql: Sql,
   chat: number,
@@ -236,8 +241,9 @@ export interface MessageRow {
 }
 
 /**
- * These ids. Messages lie in partitions by day, and an id tells no day: each partition's key is looked at. As a query the ids have no number that
- * a plan could be made for, so that Postgres keeps one plan instead of planning over all partitions at each call.
+ * Condition for a list of message ids. Messages are partitioned by day and an id does not contain the day, so the
+ * index of each partition is read. As a subquery the number of ids is unknown to the planner, so that Postgres keeps
+ * one plan instead of planning over all partitions on each call.
  */
 const anyId = 'any(array(select unnest($3::bigint[])))';
 
@@ -253,7 +259,7 @@ export function loadMessages(
   );
 }
 
-/** Of these messages the newest that have `bytes` together, the last one beyond. */
+/** The newest of these messages that together have up to `bytes`, plus the one that exceeds it. */
 export function loadNewestMessages(
   sql: Sql,
   chat: number,

@@ -1,4 +1,4 @@
-/** Statements on who may add people to chats, and on invitations. */
+/** Statements on permission to add people to chats, and on invitations. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
@@ -8,9 +8,13 @@ import { changeMember, loadAcquaintances, type Standing } from './members.js';
 
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
-/** Counts another add by a stranger. False when there were too many within a day, of this person or by `by`. Needs the person's lock. */
+/**
+ * Counts another add by a stranger. Returns false at the daily limit of adds of this person or by `by`. The caller
+ * must have locked the person.
+ */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
-  // Adds of one stranger at the same time count as several. Nobody who holds this waits for a lock that is taken before it.
+  // Serialises the adds made by one stranger. A transaction with this lock never waits for a lock that is taken
+  // before this one.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -26,7 +30,10 @@ async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boo
   return rows.length > 0;
 }
 
-/** Whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a username. */
+/**
+ * Whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a
+ * username.
+ */
 async function mayAdd(
   sql: Sql,
   user: number,
@@ -39,14 +46,14 @@ async function mayAdd(
     [user],
   );
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
-  // Nobody finds out by trying ids who a stranger is.
+  // Prevents callers from finding out by trying ids which strangers exist.
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (former === 'left' || policy === 'nobody') return false;
   if (known) return true;
   return policy === 'everyone' && (await countStrangerAdd(sql, user, by));
 }
 
-/** Errors: `invitation_declined`, `too_many_invitations`. */
+/** Invites a person. Errors: `invitation_declined`, `too_many_invitations`. */
 async function invite(sql: Sql, chat: number, user: number, by: number): Promise<void> {
   const { total, own } = await one<{ total: number; own: number }>(
     sql,
@@ -56,7 +63,7 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
   );
   if (Number(total) >= limits.invitations_per_user_max || Number(own) >= limits.invitations_per_inviter_max)
     fail('too_many_invitations');
-  // One that ran out is made again; an open one stays as it is.
+  // An expired invitation is renewed; an open one stays unchanged.
   await sql.query(
     `insert into chat_invitations as i (user_id, chat_id, by_id) values ($1, $2, $3)
      on conflict (user_id, chat_id) do update set by_id = $3, created_at = now() where not (${open.replaceAll(/(declined_at|created_at)/g, 'i.$1')})`,
@@ -65,8 +72,8 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
 }
 
 /**
- * Adds a person to a chat, or changes what they are in it. Returns null where `by` may not add them and the person got an
- * invitation. Errors: those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
+ * Adds a person to a chat, or changes their status in it. Returns null if `by` may not add the person, who then gets
+ * an invitation. Errors: those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
  */
 export function addPerson(
   db: Database,
@@ -98,7 +105,7 @@ export function addPerson(
   });
 }
 
-/** Errors: `invitation_not_found`, `too_many_chats`. */
+/** Makes a person a member of the chat that invited them. Errors: `invitation_not_found`, `too_many_chats`. */
 export function acceptInvitation(db: Database, chat: number, user: number): Promise<MemberRow> {
   return db.transaction(async (sql) => {
     await sql.query('select 1 from chats where id = $1 for update', [chat]);
@@ -111,7 +118,7 @@ export function acceptInvitation(db: Database, chat: number, user: number): Prom
   });
 }
 
-/** Error: `invitation_not_found`. */
+/** Declines an open invitation. Error: `invitation_not_found`. */
 export function declineInvitation(db: Database, chat: number, user: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     const found = await sql.query(
@@ -141,7 +148,7 @@ export interface InvitationRow {
   readonly date: number;
 }
 
-/** Open invitations of a person below an id, the latest first. */
+/** Open invitations of a person with ids below `before`, the latest first. */
 export function loadInvitations(
   sql: Sql,
   user: number,

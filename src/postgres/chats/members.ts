@@ -1,11 +1,11 @@
-/** Statements on who is in a chat, and the events by which its bots hear of it. */
+/** Statements on the members of chats, and the events that report member changes to a chat's bots. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { lockPerson } from '../accounts/users.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
 import { joinList, type MemberRow, type MemberStatus } from './chats.js';
 
-/** What a member is and may do. */
+/** Status and rights of a member. */
 export interface Standing {
   readonly status: MemberStatus;
   readonly rights: Readonly<Record<string, boolean>>;
@@ -15,7 +15,7 @@ export interface MemberEvent {
   readonly id: number;
   readonly member_id: number;
   readonly is_bot: boolean;
-  /** who made the change */
+  /** id of the actor who made the change */
   readonly by_id: number;
   readonly was: Standing;
   readonly became: Standing;
@@ -29,7 +29,7 @@ const present = "status in ('creator', 'administrator', 'member')";
 const isPresent = (status: MemberStatus) => status !== 'left' && status !== 'kicked';
 const outside: Standing = { status: 'left', rights: {} };
 
-/** Keys come back from jsonb in an order of its own. */
+/** Compares rights key by key, because jsonb does not keep the order of keys. */
 const sameRights = (a: Standing['rights'], b: Standing['rights']) => {
   const set = (rights: Standing['rights']) =>
     Object.keys(rights)
@@ -39,7 +39,7 @@ const sameRights = (a: Standing['rights'], b: Standing['rights']) => {
   return set(a) === set(b);
 };
 
-/** Notes an event in the transaction that makes the change; the order of ids is that of changes under the chat's lock. */
+/** Stores an event in the transaction of the change. The chat's lock makes event ids follow the order of changes. */
 async function noteEvent(
   sql: Sql,
   chat: { readonly id: number; readonly user: number },
@@ -56,7 +56,10 @@ async function noteEvent(
   await noteStale(sql, [['member_events', chat.id, chat.user]]);
 }
 
-/** Few even in a chat of very many members. Errors: `too_many_chat_bots`, `too_many_administrators`. */
+/**
+ * Counts bots and administrators, of which even a large chat has few. Errors: `too_many_chat_bots`,
+ * `too_many_administrators`.
+ */
 async function countFew(sql: Sql, chat: number): Promise<number> {
   const { bots, administrators } = await one<{ bots: number; administrators: number }>(
     sql,
@@ -78,7 +81,7 @@ export async function changeMember(
   became: Standing & { readonly status: Exclude<MemberStatus, 'creator'> },
   by: number,
 ): Promise<MemberRow> {
-  // Whose account has ended is taken out of chats, and into none.
+  // A person whose account has ended may be removed from chats but not added.
   if (!member.is_bot && isPresent(became.status)) await lockPerson(sql, member.id, 'chat_member_not_found');
   const [former] = await sql.query<Standing>(
     'select status, rights from chat_members where chat_id = $1 and member_id = $2',
@@ -86,7 +89,7 @@ export async function changeMember(
   );
   const was = former ?? outside;
   if (was.status === 'creator') fail('not_enough_rights');
-  // Who was removed in this instant must not become one who may join again.
+  // A person who was removed at this moment must not become one who may join again.
   if (became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
   const row = await one<MemberRow>(
     sql,
@@ -100,14 +103,15 @@ export async function changeMember(
     ],
   );
   const bots = await countFew(sql, chat);
-  // Counting them anew would make each subscriber of a large channel dearer than the one before.
+  // Updates the count by the difference: counting again would make each subscriber of a large channel more expensive
+  // than the last.
   await sql.query(
     "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1",
     [chat, Number(isPresent(became.status)) - Number(isPresent(was.status))],
   );
   if (!member.is_bot) {
     await joinList(sql, member.id);
-    // Whoever joined needs none, and one who was removed may not come back by it.
+    // Deletes the invitation: a person who joined does not need it, and a removed person must not return with it.
     await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [member.id, chat]);
   }
   await noteStale(sql, [
@@ -123,7 +127,7 @@ export async function changeMember(
 }
 
 /**
- * Sets the status of a member who is a person or a bot; `by` made the change. Errors: `too_many_chat_bots`,
+ * Sets the status of a person or bot in a chat; `by` made the change. Errors: `too_many_chat_bots`,
  * `too_many_administrators`, `too_many_chats`, `not_enough_rights` for the creator.
  */
 export function putMember(
@@ -141,8 +145,8 @@ export function putMember(
 }
 
 /**
- * Takes from a person what only the creator of a chat is: the first administrator who is a person becomes its creator. Without
- * one the chat goes on without. Returns the new creator, or null; false when `from` is not the creator.
+ * Passes the creator's role of a chat on to the first administrator who is a person; a chat without one continues
+ * without a creator. Returns the new creator, or null; false when `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {
@@ -182,7 +186,10 @@ export function passOnChat(db: Database, chat: number, from: number): Promise<nu
   });
 }
 
-/** Lets a person join a public chat; false for one who is in it. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
+/**
+ * Adds a person to a public chat. Returns false if they are in it already. Errors: `chat_not_found`,
+ * `kicked_from_chat`, `too_many_chats`.
+ */
 export function joinChat(db: Database, chat: number, user: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [found] = await sql.query<{ private: boolean }>(
@@ -201,7 +208,7 @@ export function joinChat(db: Database, chat: number, user: number): Promise<bool
   });
 }
 
-/** Lets a person block a bot, or no longer. False when that is so already, or when they have no direct chat. */
+/** Blocks or unblocks a bot for a person. Returns false if nothing changes, or if they have no direct chat. */
 export function setBlocked(db: Database, bot: number, user: number, blocked: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
@@ -242,7 +249,7 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
   return rows.map(({ chat_id }) => chat_id);
 }
 
-/** Events of a chat that its bots have not heard, oldest first. */
+/** Events of a chat that have not been delivered to its bots yet, oldest first. */
 export function pendingEvents(sql: Sql, chat: number, user: number, limit: number): Promise<MemberEvent[]> {
   return sql.query<MemberEvent>(
     `select id, member_id, is_bot, by_id, was, became, extract(epoch from created_at)::bigint as date
@@ -256,8 +263,9 @@ export async function removeEvents(sql: Sql, ids: readonly number[]): Promise<vo
 }
 
 /**
- * Those of these people who share a group with `who`, or a channel that either of the two manages. Reads the chats of each person,
- * which are bounded, and never the members of a chat, which are not: `offset 0` keeps Postgres from turning that round.
+ * The people among `people` who share a group with `who`, or a channel that one of the two manages. The query reads
+ * the chats of each person, which are bounded, and never the members of a chat, which are not: `offset 0` keeps
+ * Postgres from reversing this order.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

@@ -1,7 +1,7 @@
-/** How far people have read their chats. */
+/** Statements on read marks: the last message that a person has read in each chat. */
 import type { Sql } from '../sql.js';
 
-/** By chat, as the person names it. */
+/** Read marks of a person by chat id, as the person addresses the chat. */
 export async function loadReadMarks(
   sql: Sql,
   user: number,
@@ -14,7 +14,7 @@ export async function loadReadMarks(
   return new Map(rows.map(({ chat_id, message_id }) => [chat_id, message_id]));
 }
 
-/** Two windows of one person may tell in any order: a mark only moves on. */
+/** Sets a read mark. It never moves back, because two windows of one person may report in any order. */
 export async function setReadMark(sql: Sql, user: number, chat: number, message: number): Promise<void> {
   await sql.query(
     `insert into read_marks as present (user_id, chat_id, message_id) values ($1, $2, $3)

@@ -1,7 +1,10 @@
 /** Statements on conversations with the management bot. */
 import type { Sql } from '../sql.js';
 
-/** Where a person's conversation is, as the update of this id finds it. Null when there is none, or it is older than `ageMsMax`. */
+/**
+ * State of a person's conversation before the update with this id. Null when there is none, or it is older than
+ * `ageMsMax`.
+ */
 export async function loadTalk<T>(
   sql: Sql,
   user: number,
@@ -16,7 +19,7 @@ export async function loadTalk<T>(
   return row?.state ?? null;
 }
 
-/** Notes where it went from `before` by this update; an update that is not the latest changes nothing. */
+/** Stores the state that follows `before` after this update. An update that is not the latest changes nothing. */
 export async function saveTalk(
   sql: Sql,
   user: number,

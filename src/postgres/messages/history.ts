@@ -1,23 +1,29 @@
-/** What Postgres keeps of its own history: marks that each changing transaction raises, and what is put right after it went back. */
+/**
+ * Statements on the history of a Postgres: marks raised by each transaction that changes something, and repairs after
+ * it was restored to an earlier state.
+ */
 import { limits } from '../../limits.js';
 import { type Call, type Pool, type Queryable, statement } from '../pool.js';
 
-/** What a transaction raised at its end; no row for one that changed nothing. */
+/** The mark that a transaction raised at its end; a transaction that changed nothing has none. */
 export interface RaisedMark {
   readonly shard: number;
-  /** The server that has it, as the guard named it. */
+  /** The server of the transaction, as the guard named it. */
   readonly server: string;
   readonly raised: number;
-  /** The last id and the last version of a control record that were handed out. */
+  /** The last id and the last version of a control record that were given out. */
   readonly last_id: number;
   readonly last_version: number;
-  /** A line each: + and what was revoked, - and what is accepted again. */
+  /** One line per change: `+` and the revoked item, or `-` and the item that is accepted again. */
   readonly revocations: string;
 }
 
 export interface ControlMarks {
-  /** Has Redis learn of a transaction that is committed. Waits for that while Redis is there; what it misses, it learns with the
-   * next one. Error: `unavailable` when another server has replaced the one that committed it, and lacks it. */
+  /**
+   * Reports a committed transaction to Redis, and waits until Redis has it. If Redis is unavailable, the report is
+   * sent with the next one. Error: `unavailable` when another server has replaced the one of the commit and does not
+   * have the transaction.
+   */
   note(raised: readonly RaisedMark[]): Promise<void>;
 }
 
@@ -26,25 +32,25 @@ const raise = statement(
   'select $1::int as shard, $2::text as server, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
 );
 
-/** The last statement of a transaction on a server that the guard named so. */
+/** The last statement of a transaction on a server with this name; it raises the mark. */
 export const raiseMark = (server: string): Call => ({
   statement: raise,
-  // Several shards: transactions that end together do not wait for each other.
+  // Marks are spread over several rows, so that transactions that end together do not wait for each other.
   values: [Math.floor(Math.random() * limits.control_mark_shards), server],
 });
 
-/** How far a server has come. */
+/** Identity and position of a Postgres server. */
 export interface ServerState {
-  /** As `server_identity` names it. */
+  /** Name of the running server, as `server_identity` returns it. */
   readonly server: string;
   readonly standby: boolean;
-  /** System identifier and timeline: they outlast a restart. */
+  /** System identifier and timeline, which do not change on a restart. */
   readonly history: string;
   readonly incarnation: number;
   /** Id of the installation. */
   readonly installation: string | null;
   readonly marks: ReadonlyMap<number, number>;
-  /** Partitions that are written again from Redis. */
+  /** Number of partitions that are being written again from Redis. */
   readonly rewriting: number;
 }
 
@@ -70,15 +76,15 @@ const serverState = statement(
 
 export async function loadServerState(connection: Queryable): Promise<ServerState> {
   const [row] = (await connection.query<StateRow>(serverState)).rows;
-  if (row === undefined) throw new Error('Postgres does not say how far it has come');
+  if (row === undefined) throw new Error('Postgres returned no server state');
   const marks = Object.entries(row.marks ?? {}).map(([shard, mark]) => [Number(shard), mark] as const);
   return { ...row, marks: new Map(marks) };
 }
 
-/** Holds off others who would put the same right, until the transaction ends. */
+/** Makes other repairs of the same server wait until the transaction ends. */
 export const lockHistory = statement('lock_history', 'select pg_advisory_xact_lock(7265727374)');
 
-/** The holder of the lock waits for other connections and for Redis. */
+/** Raises the session's timeouts to 120 s: the holder of the lock waits for other connections and for Redis. */
 export const waitLong = statement(
   'history_wait_long',
   "select set_config('idle_in_transaction_session_timeout', '120s', true), set_config('statement_timeout', '120s', true)",
@@ -117,7 +123,7 @@ const suspend = (table: 'bots' | 'users') =>
 const suspendBots = suspend('bots');
 const suspendUsers = suspend('users');
 
-/** Makes revocations again that Redis remembers. Returns how many had been forgotten. */
+/** Repeats revocations that Redis remembers. Returns how many of them Postgres had lost. */
 export async function revokeAgain(connection: Queryable, revoked: readonly string[]): Promise<number> {
   const of = (kind: string) =>
     revoked.filter((each) => each.startsWith(kind)).map((each) => each.slice(kind.length));
@@ -136,7 +142,7 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
   return forgotten;
 }
 
-/** Ids of other sequences are not known to Redis: what they may have handed out is far below this. */
+/** How far other sequences skip. Redis does not know their ids, but they cannot have given out this many. */
 const blind_skip = 1_000_000;
 
 const skipIds = statement(
@@ -151,7 +157,7 @@ const skipOthers = statement(
       and data_type = 'bigint'::regtype`,
 );
 
-/** No sequence hands out again what it handed out before. */
+/** Moves all sequences past values that they gave out before the loss. */
 export async function skipSequences(
   connection: Queryable,
   lastId: number,
@@ -161,7 +167,7 @@ export async function skipSequences(
   await connection.query(skipOthers, [blind_skip]);
 }
 
-/** The same in a database that has no control records. */
+/** Moves the sequences of a database without control records past values that they gave out before the loss. */
 export async function skipOwnSequences(connection: Queryable): Promise<void> {
   await connection.query(skipOthers, [blind_skip]);
 }
@@ -173,7 +179,7 @@ export const beginRewrite = statement(
    on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`,
 );
 
-/** Of partitions that lie in another database only the webhooks are to be looked at: no entity is so new. */
+/** Marks partitions of other databases so that only their webhooks are checked: no entity can have this version. */
 export const beginWebhooks = statement(
   'history_begin_webhooks',
   `insert into partitions as p (partition, rewrite_after, left_at) select unnest($1::int[]), ${Number.MAX_SAFE_INTEGER}, now()
@@ -201,7 +207,7 @@ export async function finishRewrite(pool: Pool, { partition, rewrite_after }: Re
   await pool.query(endRewrite, [partition, rewrite_after]);
 }
 
-/** Sweeps then switch the queue of each such bot to what Postgres has: `webhook_lost` where it has nothing. */
+/** Makes sweeps apply the webhook settings in Postgres to the queue of each such bot: `webhook_lost` if it has none. */
 const renewOlderWebhooks = statement(
   'history_renew_webhooks',
   `with behind as (
@@ -215,7 +221,7 @@ const renewOlderWebhooks = statement(
    select case when known then 'webhook' else 'webhook_lost' end, bot_id from behind`,
 );
 
-/** Bots whose queue in Redis follows settings of a webhook that Postgres no longer has, by the version that the queue knows. */
+/** Renews the webhooks of bots whose queue in Redis has settings that Postgres lost, given the version in each queue. */
 export async function renewWebhooks(
   pool: Pool,
   hooked: ReadonlyArray<{ readonly bot: number; readonly version: number }>,
@@ -235,7 +241,7 @@ const setIncarnation = statement(
    on conflict (name) do update set value = excluded.value`,
 );
 
-/** From now on this Postgres counts as one that went back and was put right. */
+/** Records that this Postgres, which was restored to an earlier state, is repaired. */
 export async function acceptServer(
   connection: Queryable,
   marks: ReadonlyMap<number, number>,
@@ -245,12 +251,12 @@ export async function acceptServer(
   await connection.query(setIncarnation, [incarnation]);
 }
 
-/** What is told of a Postgres that went back. */
+/** Report on a Postgres that was restored to an earlier state. */
 export interface PostgresLoss {
   readonly at: string;
-  /** Transactions that it had committed and no longer has. */
+  /** Number of committed transactions that it no longer has. */
   readonly transactions: number;
-  /** Tokens and suspensions that were revoked again. */
+  /** Number of tokens and suspensions that were revoked again. */
   readonly revoked: number;
 }
 
@@ -270,7 +276,7 @@ export async function noteLostTransactions(
   await connection.query(noteLoss, [transactions, revoked]);
 }
 
-/** When Postgres was last found to have gone back. Null where it never was. */
+/** The last time that Postgres was found to have been restored to an earlier state. Null if there was none. */
 export async function lastPostgresLoss(pool: Pool): Promise<PostgresLoss | null> {
   const [row] = (await pool.query<{ value: string }>(loss)).rows;
   return row === undefined ? null : (JSON.parse(row.value) as PostgresLoss);

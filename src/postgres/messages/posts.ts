@@ -1,4 +1,4 @@
-/** Statements on posts and reactions: what is read back when it is cold. */
+/** Statements that read posts and reactions which are no longer in Redis. */
 import type { Sql } from '../sql.js';
 
 export interface TallyRow {
@@ -12,7 +12,7 @@ export interface PostRow {
   readonly tallies: readonly TallyRow[];
 }
 
-/** Where a post stands and how many put which emoji on it. Null for an unknown or deleted post. */
+/** Place of a post and the number of reactions by emoji. Null for an unknown or deleted post. */
 export async function loadPost(sql: Sql, partition: number, number: number): Promise<PostRow | null> {
   const [[row], tallies] = await Promise.all([
     sql.query<{ version: number; record: Buffer | null }>(
@@ -27,7 +27,7 @@ export async function loadPost(sql: Sql, partition: number, number: number): Pro
   return row?.record ? { version: row.version, record: row.record, tallies } : null;
 }
 
-/** What a user put on a post. */
+/** Reactions of a user on a post. */
 export async function loadReactionsOf(
   sql: Sql,
   partition: number,
@@ -69,7 +69,10 @@ export function loadLatest(
   );
 }
 
-/** A page of all reactions: by emoji, newest first, behind (`emoji`, `version`). `only` keeps to that one emoji. */
+/**
+ * A page of all reactions: by emoji, newest first, after (`emoji`, `version`). With `only`, reactions with that emoji
+ * alone.
+ */
 export function loadReactionPage(
   sql: Sql,
   partition: number,

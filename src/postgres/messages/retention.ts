@@ -1,16 +1,17 @@
-/** Statements on what is past its age: whose turn it is to remove it, and what is the oldest of each chat. */
+/** Statements on rows past their age: which process deletes them next, and the oldest row of each chat. */
 import type { Database, Sql } from '../sql.js';
 
-/** Where a piece of work stands, and whether that is its end. */
+/** Position that a pass has reached, and whether it is complete. */
 export interface Step<P> {
   readonly place: P;
   readonly over: boolean;
 }
 
 /**
- * Does the next piece of a pass over some kind of data, from where the last piece ended or else from `begin`. One process at a
- * time has a kind in hand; one that dies leaves its place as it was, so a piece may be done again. A piece must end within
- * limits.retention_piece_ms. A new pass begins `restMs` after the last one ended. Returns null when there was nothing to do now.
+ * Runs the next step of a pass over one kind of data, from where the last step ended or else from `begin`. One
+ * process at a time works on a kind; a process that dies leaves the position unchanged, so a step may be repeated. A
+ * step must end within limits.retention_piece_ms. A new pass begins `restMs` after the last one ended. Returns null
+ * when no step is due.
  */
 export function takePiece<P>(
   db: Database,
@@ -37,10 +38,10 @@ export function takePiece<P>(
   });
 }
 
-/** A partition of messages; its name is that of a table. */
+/** Name of a partition of messages, which is also the name of its table. */
 type Partition = string;
 
-/** Where messages lie that no partition was made for. */
+/** The default partition, with messages of days without a partition. */
 export const strayMessages: Partition = 'messages_default';
 
 export async function hasStrays(sql: Sql): Promise<boolean> {
@@ -51,14 +52,14 @@ export async function hasStrays(sql: Sql): Promise<boolean> {
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
-  /** the first bytes of the oldest message, its header among them; null where no message is left */
+  /** the first bytes of the oldest message, with its header; null if no message is left */
   readonly head: Buffer | null;
 }
 
-/** Longer than the header of a record can be. */
+/** Greater than the length of any record header. */
 const headBytes = 96;
 
-/** Chats behind one of them, in the order of their keys, each with its oldest message in a partition. */
+/** Chats after the given one, ordered by key, each with its oldest message in a partition. */
 export function loadOldest(
   sql: Sql,
   partition: Partition,
@@ -84,7 +85,7 @@ export interface RecordRow {
   readonly record: Buffer;
 }
 
-/** Messages of a chat in a partition above `after` that are not deleted, the oldest first. */
+/** Messages of a chat in a partition with ids greater than `after` that are not deleted, the oldest first. */
 export function loadFrom(
   sql: Sql,
   partition: Partition,
@@ -101,7 +102,7 @@ export function loadFrom(
   );
 }
 
-/** Deletes messages of a chat that is no more: nothing can bring them back to anybody. */
+/** Deletes messages of a deleted chat. Nobody can read them again. */
 export async function deleteMessages(
   sql: Sql,
   partition: Partition,
@@ -121,7 +122,7 @@ export interface ChatRow {
   readonly user_id: number;
 }
 
-/** Messages of groups and channels in a partition that are not deleted, in the order of their keys. */
+/** Messages of groups and channels in a partition that are not deleted, ordered by key. */
 export function loadShared(
   sql: Sql,
   partition: Partition,
@@ -136,7 +137,7 @@ export function loadShared(
   );
 }
 
-/** Pins of chats behind one of them, in the order of their keys. */
+/** Pins of chats after the given one, ordered by key. */
 export function loadPins(
   sql: Sql,
   after: { readonly chat: number; readonly user: number },
@@ -150,7 +151,7 @@ export function loadPins(
   );
 }
 
-/** Those of these messages that a partition has. */
+/** The messages among these that are in a partition. */
 export function loadThese(
   sql: Sql,
   partition: Partition,
@@ -165,7 +166,7 @@ export function loadThese(
   );
 }
 
-/** How many rows a partition has, as Postgres last counted them. */
+/** Number of rows of a partition, as last estimated by Postgres. */
 export async function estimateRows(sql: Sql, partition: Partition): Promise<number> {
   const [row] = await sql.query<{ rows: number }>(
     'select greatest(reltuples, 0)::bigint as rows from pg_class where oid = $1::regclass',
@@ -174,7 +175,7 @@ export async function estimateRows(sql: Sql, partition: Partition): Promise<numb
   return row?.rows ?? 0;
 }
 
-/** Which of these stored files are pictures of bots. */
+/** The stored files among these that are pictures of bots. */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const rows = await sql.query<{ key: string }>(
     `select k.key from unnest($1::text[]) k (key) where exists (

@@ -1,28 +1,28 @@
-/** Statements on attempts to deliver to webhooks. */
+/** Statements on attempts to deliver updates to webhooks. */
 import { limits } from '../../limits.js';
 import { isDataError } from '../pool.js';
 import { type Database, one, type Sql } from '../sql.js';
 import type { Failure } from './failing.js';
 
-/** An attempt to keep. */
+/** A delivery attempt to store. */
 export interface NewAttempt {
   readonly bot: number;
   readonly updateId: number;
-  /** ms */
+  /** Unix time in ms */
   readonly at: number;
   readonly delivered: boolean;
-  /** of HTTP; null without an answer */
+  /** HTTP status; null without a response */
   readonly status: number | null;
   readonly error: string | null;
   readonly latencyMs: number;
-  /** its first 1 KiB, redacted */
+  /** the first 1 KiB of the response, redacted */
   readonly answer: string;
   readonly tries: number;
-  /** ms; null when there is no next one */
+  /** Unix time in ms; null when there is no further attempt */
   readonly nextTryAt: number | null;
-  /** why it was the last */
+  /** why there is no further attempt; null if there is one or the delivery succeeded */
   readonly dead: string | null;
-  /** the update, of deliveries that can be repeated */
+  /** the update, for deliveries that can be repeated */
   readonly record: Buffer | null;
 }
 
@@ -30,14 +30,14 @@ export interface AttemptCounts {
   readonly delivered: number;
   readonly failed: number;
   readonly dead: number;
-  /** failures that are only counted */
+  /** number of failures that are counted but not stored */
   readonly unkept: number;
 }
 
 const seconds = (column: string) => `extract(epoch from ${column})::bigint`;
 const time = (ms: number | null) => ms && new Date(ms);
 
-/** An attempt that Postgres does not take. */
+/** An attempt that Postgres refuses because of its data. */
 export interface RefusedAttempt {
   readonly bot: number;
   readonly updateId: number;
@@ -47,7 +47,7 @@ export interface RefusedAttempt {
 const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
   const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
   return sql.query(
-    // Both tables have ids of one sequence, in the order given.
+    // Both tables share one sequence, so ids follow the order given.
     `with given as materialized (
        select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
          $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
@@ -70,7 +70,10 @@ const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
   );
 };
 
-/** Inserts what Postgres takes, halving what it refuses until each refused attempt stands alone. Returns the refused ones and why. */
+/**
+ * Inserts attempts, halving a refused batch until each refused attempt is alone. Returns the refused attempts and the
+ * reasons.
+ */
 async function insertApart(
   sql: Sql,
   attempts: readonly NewAttempt[],
@@ -91,7 +94,7 @@ async function insertApart(
   }
 }
 
-/** A refused attempt is kept nowhere, so its failure counts as one that is only counted. */
+/** Counts the failure of a refused attempt, which is not stored. */
 function countRefused(
   counts: ReadonlyMap<number, AttemptCounts>,
   refused: Iterable<NewAttempt>,
@@ -105,9 +108,9 @@ function countRefused(
 }
 
 /**
- * Keeps attempts of one shard and adds to the counts of their bots in one transaction. Of each bot the last
- * limits.delivery_successes_kept successes stay. Returns the attempts that Postgres refuses for their data: they are only
- * counted, and hold up nothing.
+ * Stores attempts of one shard and adds to the counts of their bots in one transaction. Keeps the last
+ * limits.delivery_successes_kept successes of each bot. Returns the attempts that Postgres refuses because of their
+ * data: they are only counted, and do not delay other attempts.
  */
 export async function appendAttempts(
   db: Database,
@@ -137,7 +140,7 @@ async function countAttempts(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
 ): Promise<void> {
-  // Sorted, so that two workers cannot deadlock.
+  // Rows are sorted so that two workers cannot deadlock.
   const rows = [...counts].sort(([a], [b]) => a - b);
   await sql.query(
     `insert into delivery_counts as c (bot_id, delivered, failed, dead, unkept)
@@ -159,7 +162,7 @@ async function countAttempts(
   );
 }
 
-/** Of bots that took nothing: when the first failed, and why the last. */
+/** Bots whose webhook accepted no delivery: the time of the first failure, and the error of the last. */
 export function failuresOf(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
@@ -178,7 +181,7 @@ export function failuresOf(
 export interface AttemptRow {
   readonly id: number;
   readonly update_id: number;
-  /** s */
+  /** Unix time in s */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -186,20 +189,20 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** s */
+  /** Unix time in s */
   readonly next_try_at: number | null;
   readonly dead: string | null;
 }
 
 export interface AttemptFilter {
-  /** Only what was tried since the present owner got the bot, as far as the clocks of the machines agree. */
+  /** Restricts the result to attempts since the current owner got the bot, as far as the clocks of the machines agree. */
   readonly ofOwner: boolean;
   readonly updateId: number | null;
   readonly delivered: boolean | null;
   readonly status: number | null;
 }
 
-/** Attempts of a bot below an id and since a time, newest first. */
+/** Attempts of a bot with ids below `before` and since a time, newest first. */
 export function loadAttempts(
   sql: Sql,
   bot: number,

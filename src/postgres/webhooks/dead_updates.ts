@@ -1,6 +1,6 @@
 /**
- * Statements on updates that were not delivered, and on those that are to be delivered again. What is taken out stays as a
- * tombstone of the same version, so that a batch of the journal that is written again does not bring it back.
+ * Statements on undelivered updates (dead letters), and on updates to be delivered again. A row that is taken stays
+ * as a tombstone of the same version, so that a journal batch that is written again does not bring it back.
  */
 import type { AuditActor } from '../bots/audit.js';
 import { type Database, one, type Sql } from '../sql.js';
@@ -10,7 +10,10 @@ export interface DeadRow {
   readonly record: Buffer;
 }
 
-/** Dead letters of a bot behind an id, oldest first: up to `limit` with up to `bytes`, but at least one; and whether more follow. */
+/**
+ * Dead letters of a bot with ids greater than `after`, oldest first: up to `limit` and up to `bytes`, but at least
+ * one. Also returns whether more follow.
+ */
 export async function loadDead(
   sql: Sql,
   bot: number,
@@ -18,7 +21,7 @@ export async function loadDead(
   limit: number,
   bytes: number,
 ): Promise<{ readonly rows: readonly DeadRow[]; readonly more: boolean }> {
-  // One row more than is wanted tells whether more follow.
+  // Reads one row more than needed to find out whether more follow.
   const found = await sql.query<DeadRow & { readonly fits: boolean }>(
     `select update_id, record, place <= $3 and (place = 1 or total <= $4) as fits from (
        select update_id, record, octet_length(record) as size, row_number() over read as place,
@@ -59,7 +62,7 @@ export function discardDead(db: Database, bot: number, limit: number): Promise<n
   });
 }
 
-/** What one step puts back into a queue. */
+/** Updates that one step of a replay puts back into a queue. */
 export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
@@ -67,22 +70,23 @@ export interface TakenReplay {
 
 export interface Replay extends TakenReplay {
   readonly records: readonly Buffer[];
-  /** Who asked for it, where the audit log does not tell of it yet. */
+  /** The actor that started the replay, until the audit log has an entry for it; null afterwards. */
   readonly note: AuditActor | null;
 }
 
 export interface ReplayRange {
   readonly from: number;
   readonly to: number;
-  /** also what was delivered, as far as it is kept */
+  /** whether to include delivered updates, as far as they are stored */
   readonly delivered: boolean;
-  /** of what was delivered, only what was since then */
+  /** earliest delivery time of delivered updates to include */
   readonly since: Date | null;
 }
 
 /**
- * Takes updates of a bot to be delivered again, at most `limit` from the beginning of the range, oldest first: dead letters, which
- * are dead letters no more, and deliveries. Null when there are none. `note` says by whom, where the audit log is to tell of it.
+ * Takes updates of a bot to be delivered again, at most `limit` from the start of the range, oldest first: dead
+ * letters, which are then no longer dead letters, and delivered updates. Null when there are none. `note` names the
+ * actor if the audit log needs an entry.
  */
 export function takeReplay(
   db: Database,
@@ -113,7 +117,7 @@ export function takeReplay(
         where bot_id = $1 and update_id = any($2) and record is not null`,
       [bot, rows.filter(({ dead }) => dead).map((row) => row.update_id)],
     );
-    // An update that died after a receiver had taken it goes out once.
+    // An update that is both a dead letter and a recorded delivery is sent only once.
     const once = [...new Map(rows.map((row) => [row.update_id, row])).values()];
     const updateIds = once.map((row) => row.update_id);
     const { id } = await one<{ id: number }>(
@@ -125,7 +129,7 @@ export function takeReplay(
   });
 }
 
-/** A replay that was not finished; null when it was. */
+/** An unfinished replay; null when it is finished. */
 export async function loadReplay(sql: Sql, bot: number, id: number): Promise<Replay | null> {
   const [row] = await sql.query<{
     readonly update_ids: number[];
@@ -135,7 +139,7 @@ export async function loadReplay(sql: Sql, bot: number, id: number): Promise<Rep
   return row ? { id, updateIds: row.update_ids, records: row.records, note: row.note } : null;
 }
 
-/** The audit log tells of a replay. */
+/** Records that the audit log has an entry for a replay. */
 export async function replayNoted(sql: Sql, bot: number, id: number): Promise<void> {
   await sql.query('update webhook_replays set note = null where bot_id = $1 and id = $2', [bot, id]);
 }
@@ -144,12 +148,12 @@ export async function finishReplay(sql: Sql, bot: number, id: number): Promise<v
   await sql.query('delete from webhook_replays where bot_id = $1 and id = $2', [bot, id]);
 }
 
-/** Forgets replays of a bot that is no more. */
+/** Deletes the replays of a deleted bot. */
 export async function dropReplays(sql: Sql, bot: number): Promise<void> {
   await sql.query('delete from webhook_replays where bot_id = $1', [bot]);
 }
 
-/** Replays that were begun more than `ageMs` ago, in no order. */
+/** Replays that were started more than `ageMs` ago, in no particular order. */
 export function loadOldReplays(
   sql: Sql,
   ageMs: number,

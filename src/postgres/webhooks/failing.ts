@@ -1,27 +1,28 @@
-/** Webhooks that fail: since when, and what their owners are told of them (behaviour §10). */
+/** Statements on failing webhooks: since when they fail, and the notices to their owners (behaviour §10). */
 import { limits } from '../../limits.js';
 import { tellPerson } from '../bots/notices.js';
 import type { Database, Sql } from '../sql.js';
 
-/** Of a bot whose deliveries have failed, and of which none was taken meanwhile. */
+/** A bot whose deliveries have failed without a success in between. */
 export interface Failure {
   readonly bot: number;
-  /** ms, the first of these failures */
+  /** Unix time in ms of the first of these failures */
   readonly at: number;
-  /** the last one, as `getWebhookInfo` shows it */
+  /** the last error, as `getWebhookInfo` shows it */
   readonly error: string;
 }
 
 /**
- * Notes what came of deliveries, before they are kept: to do it again changes nothing. The owner of a webhook that nothing was delivered to for
- * limits.webhook_failing_ms is told, once until something is delivered or the webhook is set again.
+ * Records the outcome of deliveries before the attempts are stored; repeating it changes nothing. The owner of a
+ * webhook that has accepted nothing for limits.webhook_failing_ms gets one notice until a delivery succeeds or the
+ * webhook is set again.
  */
 export async function noteFailing(
   db: Database,
   delivered: readonly number[],
   failed: readonly Failure[],
 ): Promise<void> {
-  // Usually nothing fails: a transaction would cost several round trips to find that out.
+  // Usually no webhook fails; a transaction would need several round trips to find that out.
   const failing =
     delivered.length === 0
       ? []
@@ -44,7 +45,7 @@ async function note(sql: Sql, delivered: readonly number[], failed: readonly Fai
   }
   if (failed.length === 0) return;
   const bots = failed.map(({ bot }) => bot);
-  // What failed before the webhook was set is the former one's.
+  // Failures from before the webhook was set belong to the former webhook.
   await sql.query(
     `update webhooks w set failing_since = greatest(f.at, w.set_at)
        from unnest($1::bigint[], $2::timestamptz[]) as f (bot_id, at)

@@ -4,11 +4,11 @@ import { noteAudit } from '../bots/audit.js';
 import { tellPerson } from '../bots/notices.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
 
-/** What a call sets. */
+/** Columns that a `setWebhook` call sets. */
 export interface WebhookColumns {
-  /** sealed; null ends webhook mode */
+  /** encrypted; null ends webhook mode */
   readonly url_box: Buffer | null;
-  /** sealed */
+  /** encrypted */
   readonly secret_box: Buffer | null;
   /** PEM */
   readonly certificate: string | null;
@@ -17,18 +17,18 @@ export interface WebhookColumns {
 }
 
 export interface WebhookRow extends WebhookColumns {
-  /** sealed */
+  /** encrypted */
   readonly signing_box: Buffer;
-  /** sealed; still signs until `former_until` */
+  /** encrypted; still signs until `former_until` */
   readonly former_signing_box: Buffer | null;
-  /** ms */
+  /** Unix time in ms */
   readonly former_until: number | null;
   readonly version: number;
-  /** the version by which it was last set or deleted; a new signing secret leaves it */
+  /** version of the last `setWebhook` or `deleteWebhook`; a new signing secret does not change it */
   readonly set_version: number;
-  /** its bot is suspended, and deliveries rest */
+  /** whether the bot is suspended, which pauses its deliveries */
   readonly suspended: boolean;
-  /** orders copies: `version`, or what a new encryption key has made of it */
+  /** version that orders copies: `version`, or a later one after re-encryption */
   readonly copy_version: number;
 }
 
@@ -37,7 +37,7 @@ const columns = `url_box, secret_box, certificate, max_connections, ip_address, 
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`;
 
-/** What `setWebhook` did; null when nothing was to be done. */
+/** Effect of `setWebhook`; null when nothing had to be changed. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -45,10 +45,10 @@ export interface WebhookChange {
 }
 
 /**
- * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
- * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
- * With `only`, changes nothing and returns null unless the row has that version, and tells the owner; nor where there is nothing to
- * end or to drop.
+ * Sets the webhook of a bot; a null URL ends it. `signing` is the encrypted signing secret to store if the bot has
+ * none yet. `drop` makes the refresh of the bot's queue drop pending updates. Returns the new version and the result
+ * of `differs` on the former row. With `only`, which a delivery uses to end a webhook, the call notifies the owner;
+ * it changes nothing and returns null unless the row has that version and there is something to end or to drop.
  * Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
  */
 export function setWebhook(
@@ -64,7 +64,7 @@ export function setWebhook(
 ): Promise<WebhookChange | null> {
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
-    // Two calls for one bot wait for each other, also where there is no row yet.
+    // Concurrent calls for one bot wait here, even if there is no row yet.
     const [lives] = await sql.query<{ suspended: boolean; owner: number | null; username: string }>(
       `select suspended_at is not null as suspended, owner_id as owner, username
          from bots where id = $1 and deleted_at is null for update`,
@@ -72,7 +72,7 @@ export function setWebhook(
     );
     if (lives === undefined || lives.suspended) {
       if (only !== null) return null;
-      // Its token was good when the call began.
+      // The token was valid when the call began.
       fail('unauthorized');
     }
     const was = await loadWebhook(sql, bot);
@@ -105,7 +105,7 @@ export function setWebhook(
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
     const differed = differs(was);
-    // Deliveries end a webhook by its version, bots set and end theirs.
+    // A call with a version comes from deliveries; a call without one from the bot.
     const actor = { type: only === null ? 'bot' : 'service' } as const;
     if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
     if (only !== null && lives.owner !== null)
@@ -119,11 +119,11 @@ export async function loadWebhook(sql: Sql, bot: number): Promise<WebhookRow | n
   return row ?? null;
 }
 
-/** A version above all that were handed out. */
+/** A version above all versions given out before. */
 export const nextVersion = async (sql: Sql): Promise<number> =>
   (await one<{ version: number }>(sql, "select nextval('control_versions') as version")).version;
 
-/** The row of a bot that `owner` owns now. */
+/** The webhook row of a bot that `owner` owns now. */
 export async function loadOwnWebhook(sql: Sql, bot: number, owner: number): Promise<WebhookRow | null> {
   const [row] = await sql.query<WebhookRow>(
     `select ${columns} from webhooks
@@ -133,7 +133,10 @@ export async function loadOwnWebhook(sql: Sql, bot: number, owner: number): Prom
   return row ?? null;
 }
 
-/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. Null unless `owner` owns the bot. */
+/**
+ * Creates a signing secret for a bot that has none. Returns the bot's row, and whether the secret is new. Null unless
+ * `owner` owns the bot.
+ */
 export function ensureWebhook(
   db: Database,
   bot: number,
@@ -160,8 +163,8 @@ export function ensureWebhook(
 }
 
 /**
- * Puts a new signing secret in the place of a bot's, if `owner` owns the bot now; the former one signs until `overlapMs` later.
- * False when not.
+ * Replaces the signing secret of a bot if `owner` owns it now; the former one signs until `overlapMs` later. Returns
+ * false otherwise.
  */
 export function rotateSigning(
   db: Database,
@@ -188,7 +191,7 @@ export function rotateSigning(
   });
 }
 
-/** Bots with a webhook behind an id, in the order of their ids. */
+/** Bots with a webhook, with ids greater than `after`, ordered by id. */
 export function listWebhooks(
   sql: Sql,
   after: number,
@@ -210,7 +213,7 @@ export async function loadMask(sql: Sql, bot: number): Promise<Buffer | null> {
   return row?.record ?? null;
 }
 
-/** The webhook that the queue of a bot follows. */
+/** Webhook settings that the queue of a bot has applied. */
 export interface QueueSettings {
   /** version of the webhook; null while the bot polls */
   readonly hook: number | null;
