@@ -1,17 +1,17 @@
 /**
- * The time of this process: what Redis tells, carried on by the monotonic clock. The machine's own clock may be wrong, or be set
- * while the process runs, so nothing that is signed, expires, is retried or is removed by its age goes by it.
+ * The time of this process: the time of Redis, continued by the monotonic clock. The machine's own clock may be wrong, or be set while
+ * the process runs, so signatures, expiries, retries and removal by age use this clock instead.
  */
 
-/** Unix milliseconds minus the monotonic clock; undefined until Redis was asked. */
+/** Unix milliseconds minus the monotonic clock; undefined before the first answer of Redis. */
 let offsetMs: number | undefined;
 
-/** Round trip above which an answer says too little of when it was made. */
+/** After a longer round trip an answer counts as late: its time is too imprecise to replace that of the clock. */
 const roundTripMsMax = 100;
 
 /**
- * Takes over what Redis answered to TIME. The answer was made between the two readings of the monotonic clock, so a late one moves
- * the clock only as far as it must: to the nearest time that the answer allows. Returns false for a late one.
+ * Sets the clock from an answer of Redis to TIME. Redis answered between the two readings of the monotonic clock, so a late answer moves
+ * the clock only as far as necessary: to the nearest time that the answer allows. Returns false for a late answer.
  */
 export function setClock(
   [seconds, micros]: readonly [string, string],
@@ -27,11 +27,11 @@ export function setClock(
   return !isLate;
 }
 
-/** Unix time in whole milliseconds by the clock of Redis; by the machine's until Redis was asked. */
+/** Unix time in whole milliseconds, from Redis; from the machine's clock before the first answer of Redis. */
 export const nowMs = (): number =>
   offsetMs === undefined ? Date.now() : Math.floor(offsetMs + performance.now());
 
-/** What `work` gives, or undefined after `ms` while it goes on. Rejects as `work` does. */
+/** Returns the result of `work`, or undefined if it takes longer than `ms`; `work` is not cancelled. Rejects if `work` does. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line. What a command does is in `commands/`. */
+/** The command line. Each command is defined in `commands/`. */
 import { Command } from 'commander';
 import { addAdministrators } from './commands/admin.js';
 import { addBackups, addKeys } from './commands/backups.js';

@@ -1,4 +1,4 @@
-/** A silent video that repeats. It is a document too, for clients that do not know animations. */
+/** A silent video that repeats. The Message also has it as a document, for clients that do not know animations. */
 import { viewDocument } from './document.js';
 import type { FileKind } from './kind.js';
 import { videoFile, viewVideo } from './video.js';

@@ -18,7 +18,7 @@ export const nameFields = { file_name: z.string().optional(), mime_type: z.strin
 
 export const durationField = { duration: z.int().min(0).describe('seconds; 0 when unknown') };
 
-/** A bot knows the URL it sent. People need it to load the file. */
+/** The `url` field of media stored by URL. A bot knows the URL it sent; people need it to load the file. */
 export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) => ({
   file_id: id,
   file_unique_id: unique,
@@ -26,7 +26,7 @@ export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) =
   ...(size === undefined ? {} : { file_size: size }),
 });
 
-/** Sizes of media kept by reference may not be known: 0. */
+/** Sizes are 0 when unknown, which happens for media stored by URL. */
 export const viewPixels = ({ width = 0, height = 0 }: Media) => ({ width, height });
 
 export const viewDuration = ({ duration = 0 }: Media) => ({ duration });

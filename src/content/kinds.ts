@@ -22,7 +22,7 @@ export const fileKinds: Readonly<Record<MediaType, FileKind>> = {
 
 const objectKinds = { location, venue, contact } as const;
 
-/** An object of a kind that this version does not know comes from a newer one and is shown without its content. */
+/** An object of an unknown kind was stored by a newer version; its message is shown without it. */
 const objectKindOf = (type: string): ObjectKind | undefined =>
   (objectKinds as unknown as Readonly<Record<string, ObjectKind>>)[type];
 
@@ -32,7 +32,7 @@ export const contentFields = Object.assign(
   ...[...Object.values(fileKinds), ...Object.values(objectKinds)].map(({ fields }) => fields),
 );
 
-/** Names of kinds, as previews give them; a message of text is of kind `text`. */
+/** Names of the kinds, as in previews; a text message has the kind `text`. */
 export const kindNames = [...Object.keys(fileKinds), ...Object.keys(objectKinds)];
 
 export const kindOf = ({ media, object }: Content): string => media?.type ?? object?.type ?? 'text';
@@ -46,13 +46,13 @@ export function viewContent(
   return (object && objectKindOf(object.type)?.view(object, forPeople)) ?? {};
 }
 
-/** A sign and words that stand for content in a notification; `words` is the caption. '' for a text. */
+/** Emoji and words that represent content in a notification; `words` is the caption. '' for a text. */
 export function signOf({ media, object }: Content, words: string): string {
   if (media !== undefined) return `${fileKinds[media.type].sign} ${words || (media.name ?? '')}`.trim();
   const kind = object && objectKindOf(object.type);
   return kind === undefined ? '' : `${kind.sign} ${kind.title(object as never)}`.trim();
 }
 
-/** The name of a file or the title of an object, for previews. */
+/** For previews: the name of a file or the title of an object. */
 export const titleOf = ({ media, object }: Content): string | undefined =>
   media === undefined ? object && objectKindOf(object.type)?.title(object as never) : media.name;

@@ -37,7 +37,7 @@ interface Waiting {
 }
 
 interface Spender {
-  /** When the share has paid for what was used, in ms of the clock. While it is in the future, the account is over its share. */
+  /** Time on the clock, in ms, when the share will have paid for all used time. If it is in the future, the account is over its share. */
   paidAt: number;
   waiting: Waiting[];
   waitingBytes: number;
@@ -71,13 +71,13 @@ export function createShares({ now, later }: ShareTimers = loop): Shares {
   const spenders = new Map<Account, Spender>();
   /** Accounts with waiting calls, in turn. */
   const turns = new Set<Account>();
-  /** The account of the latest call, when its run of calls began, and when the run of another account before it began. */
+  /** The account of the latest call, the start of its run of calls, and the start of the previous run of another account. */
   let latest: Account | undefined;
   let since = Number.NEGATIVE_INFINITY;
   let othersAt = Number.NEGATIVE_INFINITY;
-  /** When a call last ran on arrival. Not kept before the first slice. */
+  /** When a call last ran on arrival. Not updated before the first slice. */
   let atOnceAt = Number.NEGATIVE_INFINITY;
-  /** No slice begins earlier. */
+  /** No slice starts before this time. */
   let restsUntil = 0;
   let sliceComes = false;
 

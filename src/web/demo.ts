@@ -1,4 +1,4 @@
-/** Signing in with one click as one of the people whom `dev` makes, by the one-time link of its banner. */
+/** Sign-in with one click as one of the people that `dev` creates, with the one-time link that `npm start` prints. */
 import { timingSafeEqual } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
 import { fail } from '../errors.js';
@@ -9,7 +9,7 @@ interface Kept {
   readonly bot?: { readonly id: number; readonly username: string };
 }
 
-/** The same machine, spoken to by its own name: what another site's name was made to point here is not. */
+/** Whether the request comes from this machine and uses its own name. Prevents DNS rebinding by other sites. */
 function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolean {
   const local = /^127\./.test(remoteAddress) || /^(0{4}:){7}0{3}1$|^::1$/.test(remoteAddress);
   return local && forwardedFor === '' && /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(host);
@@ -17,7 +17,7 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Uses the key up. Several fronts share the file; only one of them removes it. */
+/** Removes the key. Several fronts share the file; only one of them succeeds. */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));
@@ -25,7 +25,7 @@ async function claim(path: string, { authorization }: ApiRequest): Promise<void>
   await unlink(path).catch(() => fail('not_found'));
 }
 
-/** `/app/demo` for a front of `dev`, nothing for every other. `path` is the file that keeps the demo data, `keyPath` the one with the key of the link. */
+/** `/app/demo` for a front of `dev`, no pages for any other. `path` is the file with the demo data, `keyPath` the file with the key of the link. */
 export function demoPages(
   path: string | undefined,
   keyPath: (path: string) => string,
@@ -35,7 +35,7 @@ export function demoPages(
     async '/app/demo'(request) {
       if (request.method !== 'POST') return fail('method_not_allowed');
       if (!isOwnMachine(request)) return fail('not_found');
-      // The data are made once the fronts run.
+      // `dev` creates the demo data after the fronts have started.
       const text = await readFile(path, 'utf8').catch(() => fail('not_found'));
       await claim(keyPath(path), request);
       const { users, bot } = JSON.parse(text) as Kept;

@@ -1,4 +1,4 @@
-/** The web application at `/app` and the operators' page at `/ops`: files of the build, held in memory in three encodings, under a strict policy. */
+/** Serves the web application at `/app` and the operators' page at `/ops`: built files, kept in memory in three encodings, under a strict policy. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
@@ -18,8 +18,8 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Nothing runs or is styled but what this origin serves. Pictures and sound of other hosts are what people send each other
- * by address: the application asks before it loads one. `trusted-types`: no text becomes markup or script.
+ * Scripts and styles come from this origin only. Pictures and sound may come from other hosts, because people send media by URL; the
+ * application asks before it loads any. `trusted-types`: no text becomes markup or script.
  */
 const policy = [
   "default-src 'none'",
@@ -37,7 +37,7 @@ const policy = [
   'trusted-types petrel',
 ].join('; ');
 
-/** The operators' page shows nothing of other hosts, and its token opens everything: not even a policy for markup is allowed there. */
+/** Stricter: the operators' page shows nothing from other hosts, and because its token allows everything, it may create no trusted-types policy. */
 const operatorsPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -62,11 +62,11 @@ interface Asset {
   readonly headers: ReadonlyArray<readonly [string, string]>;
   readonly tag: string;
   readonly plain: Buffer;
-  /** By name of the encoding. */
+  /** By the name of the encoding. */
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
-/** What the client takes, by preference; a weight of 0 forbids. */
+/** The preferred encoding that the client accepts; a weight of 0 forbids one. */
 export function chosenEncoding(accepted: string, offered: Iterable<string>): string | undefined {
   const takes = new Set<string>();
   for (const part of accepted.toLowerCase().split(',')) {
@@ -79,7 +79,7 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
   return undefined;
 }
 
-/** Files whose names hold a hash of their content never change; the page itself is asked for each time. */
+/** Files with a hash in their name never change and are cached; the page itself is requested each time. */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));
   const encoded = new Map<string, Buffer>();
@@ -110,7 +110,7 @@ function send(request: ApiRequest, asset: Asset): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const encoding = chosenEncoding(request.acceptEncoding, asset.encoded.keys());
   const body = (encoding === undefined ? undefined : asset.encoded.get(encoding)) ?? asset.plain;
-  // Each encoding is a representation of its own (RFC 9110 §8.8.3).
+  // Each encoding is a representation with its own ETag (RFC 9110 §8.8.3).
   const tag = encoding === undefined ? asset.tag : `${asset.tag.slice(0, -1)}-${encoding}"`;
   const headers: Array<readonly [string, string]> = [...asset.headers, ['ETag', tag]];
   if (matchesTag(request.ifNoneMatch, tag)) {
@@ -126,7 +126,7 @@ function send(request: ApiRequest, asset: Asset): void {
   });
 }
 
-/** What a front serves of the application, by path; nothing where the build has none. Read when first asked for. */
+/** The files that a front serves for the application, by path; none if the build has none. Read at the first request. */
 export function applicationPages(folder = new URL('client/', import.meta.url)): Pages {
   const pages: Record<string, (request: ApiRequest) => void> = {};
   if (!existsSync(folder)) return pages;

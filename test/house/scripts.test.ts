@@ -37,7 +37,7 @@ test('every script is called, and every shared file is included', () => {
 });
 
 test('scripts contain no literal numbers that belong in limits.ts', () => {
-  // 1000 converts seconds to milliseconds, and is used to check a queue's age for one call of many.
+  // 1000 converts seconds to milliseconds, and a queue's age is checked at every 1000th update.
   const allowed = new Set(['1000']);
   const spelled = [...bodies].flatMap(([file, body]) =>
     body.split('\n').flatMap((line) => {

@@ -1,4 +1,4 @@
-/** Calls of the application API, with the token of who is signed in. */
+/** Calls of the application API with the token of the signed-in person. */
 import { signOut, token } from './session.js';
 
 export class ApiFailure extends Error {
@@ -14,9 +14,9 @@ export class ApiFailure extends Error {
 }
 
 export interface CallOptions {
-  /** A call that is repeated does nothing twice under the same key. */
+  /** Idempotency key: a repeated call with the same key takes effect once. */
   key?: string;
-  /** Another token than the present one: a refusal of it signs nobody out. */
+  /** Uses this token instead of the current one; a 401 for it does not sign the person out. */
   as?: string;
   signal?: AbortSignal;
 }
@@ -50,10 +50,10 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
   throw new ApiFailure(answer.status, told.description ?? answer.statusText, told.parameters?.retry_after);
 }
 
-/** Safe to repeat: reading, and what carries a key. */
+/** Whether a call is safe to repeat: reads, and calls with an idempotency key. */
 const repeats = (verb: string, options: CallOptions) => verb === 'GET' || options.key !== undefined;
 
-/** The `result` of a call, or the whole body where there is no envelope. Throws an ApiFailure, or what `fetch` throws. */
+/** Returns the `result` of a call, or the whole body if it has no envelope. Throws an ApiFailure, or the error of `fetch`. */
 export async function call<T>(
   verb: string,
   path: string,
@@ -77,7 +77,7 @@ export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', pat
 const blobs = new Map<string, Promise<string>>();
 const blobs_max = 300;
 
-/** An address of a stored file that this page alone can read; the same file is loaded once. */
+/** Returns a blob URL for a stored file, valid in this page only. Each file is loaded once. */
 export function fileUrl(path: string): Promise<string> {
   const known = blobs.get(path);
   if (known) return known;

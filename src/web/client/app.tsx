@@ -1,4 +1,4 @@
-/** The whole window: who is signed in, the list of chats, and what is open beside it. */
+/** The whole window: sign-in, the list of chats, and the open page beside it. */
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { ApiFailure, get } from './api.js';
 import { reasonOf } from './failures.js';
@@ -40,7 +40,7 @@ function Welcome() {
   );
 }
 
-/** A link to a username, which may be that of a bot, a person or a chat. */
+/** Opens a link to a username, which may be that of a bot, a person or a chat. */
 function Opening({ username }: { username: string }) {
   const [missing, setMissing] = useState(false);
   useEffect(() => {
@@ -127,7 +127,7 @@ function Notes() {
   );
 }
 
-/** The title tells how many messages wait. */
+/** Shows the number of unread messages in the window title. */
 function Title() {
   useSignal(chats);
   const unread = [...chats.byId.values()].reduce((sum, chat) => sum + (chat.unread_count ?? 0), 0);
@@ -155,7 +155,7 @@ export function App() {
   const user = useCell(me);
   useCell(language);
   const [failure, setFailure] = useState('');
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the person may have a language of their own
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the language depends on the signed-in person
   useEffect(() => void setLanguage(wantedLanguage(), false), [user]);
   const load = () => {
     setFailure('');
@@ -167,7 +167,7 @@ export function App() {
       },
     );
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked once for each token
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once for each token
   useEffect(() => {
     if (secret !== '' && !me.value) load();
   }, [secret]);

@@ -1,4 +1,4 @@
-/** Puts text into the clipboard, and makes names for calls, on pages without HTTPS too: there browsers withhold the usual functions. */
+/** Copies text and creates random names, also on pages without HTTPS, where browsers withhold the usual functions. */
 import { t } from './words.js';
 
 /** Rejects when the browser does not allow it. */
@@ -10,7 +10,7 @@ export async function copyText(text: string): Promise<void> {
   const area = document.createElement('textarea');
   area.value = text;
   area.className = 'sr-only';
-  // In an open dialog nothing outside of it can be selected.
+  // Inside an open dialog, nothing outside of it can be selected.
   (document.querySelector('dialog[open]') ?? document.body).append(area);
   area.select();
   const done = document.execCommand('copy');

@@ -1,4 +1,4 @@
-/** What a failure says to a person: in their own words where they may meet it, else as the service put it. */
+/** The text of an error for a person: translated if people can meet it, else the text of the service. */
 import { ApiFailure } from './api.js';
 import { reasons } from './reasons.js';
 import { t, type WordKey } from './words.js';
@@ -9,7 +9,7 @@ const varying = Object.keys(reasons).flatMap((text) => {
 });
 
 export function reasonOf(error: unknown): string {
-  // What `fetch` throws says it in the browser's words.
+  // The text of a `fetch` error is in the browser's language.
   if (error instanceof TypeError) return t('fail_network');
   if (!(error instanceof ApiFailure)) return error instanceof Error ? error.message : String(error);
   const said = error.message;

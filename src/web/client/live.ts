@@ -1,29 +1,29 @@
-/** An event stream that comes back where it was cut: read with `fetch`, since the browser's own reader sends no token. */
+/** An event stream that reconnects. It is read with `fetch`, because EventSource cannot send the token. */
 import { createParser } from 'eventsource-parser';
 import { signOut, token } from './session.js';
 
 export interface LiveOptions {
   readonly path: string;
-  /** Whether the service is to know when nobody sees this window: it notifies the person elsewhere then. */
+  /** Whether the service is told that this window is in the background; it then sends push notifications. */
   readonly tellsUnseen?: boolean;
   on(event: string, data: unknown): void;
-  /** Whether events come in now. */
+  /** Called with true when events arrive, and with false when the stream is broken. */
   state(open: boolean): void;
 }
 
-/** The service says something every 15 s: a connection that is silent for longer is dead. */
+/** The service sends something every 15 s: a connection that is silent for longer than this is dead. */
 const silence_ms_max = 40_000;
 const rest_ms_max = 8_000;
-/** Who looks into another tab for a moment has not gone. */
+/** A window hidden for less than this counts as seen. */
 const unseen_ms = 3_000;
 
-/** Opens it and keeps it open. The returned function ends it. */
+/** Opens the stream and keeps it open. The returned function closes it. */
 export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions): () => void {
   const end = new AbortController();
   let lastId = '';
   let wake = () => {};
   let unseen = tellsUnseen && document.hidden;
-  /** Ends the present connection for one that says anew whether the window is seen; nothing is missed meanwhile. */
+  /** Reconnects with the current visibility of the window. No event is lost. */
   let swap = () => {};
   let cutNow = () => {};
   let swapping = false;
@@ -37,7 +37,7 @@ export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions):
       };
     });
 
-  /** Reads until the stream ends or falls silent. True when anything came. */
+  /** Reads until the stream ends or is silent for too long. Returns whether any event arrived. */
   async function read(): Promise<boolean> {
     const cut = new AbortController();
     const stop = () => cut.abort();
@@ -65,7 +65,7 @@ export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions):
           came = true;
           if (event === 'ready') state(true);
           on(event ?? 'message', JSON.parse(data));
-          // Only what was taken up need not be told again.
+          // Set after the event was handled, so that an unhandled one is sent again.
           if (id) lastId = id;
         },
       });

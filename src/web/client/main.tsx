@@ -1,7 +1,7 @@
 /** Starts the application in its page. */
 import { createRoot } from 'react-dom/client';
 import { App } from './app.js';
-// Of a part that is loaded later: styles come with the page.
+// The styles of the picture cropper, whose code is loaded later: styles are loaded with the page.
 import 'react-easy-crop/react-easy-crop.css';
 import './style/base.css';
 import './style/chat.css';
@@ -11,7 +11,7 @@ import { setLanguage, wantedLanguage } from './words.js';
 
 const root = document.getElementById('root');
 if (root) {
-  // The first thing that is drawn is in the person's language already.
+  // Loads the person's language before the first drawing.
   await setLanguage(wantedLanguage(), false).catch(() => {});
   createRoot(root).render(<App />);
 }

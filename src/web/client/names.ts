@@ -1,4 +1,4 @@
-/** What people, chats and messages are called where they are shown. */
+/** Display names of people, chats and messages. */
 import { get } from './api.js';
 import { Signal } from './signal.js';
 import type { BotPage, ChatRef, Message, Preview, User } from './types.js';
@@ -12,7 +12,7 @@ export const personName = (user: User | undefined): string =>
 export const chatName = (chat: ChatRef): string =>
   chat.title ?? [chat.first_name, chat.last_name].filter(Boolean).join(' ') ?? '';
 
-/** What a list of chats keeps of a message. */
+/** The preview of a message for the list of chats. */
 export function previewOf(message: Message): Preview {
   const medium = mediumOf(message);
   const object = objectOf(message);
@@ -27,7 +27,7 @@ export function previewOf(message: Message): Preview {
   };
 }
 
-/** A message in one line. */
+/** The preview of a message as one line of text. */
 export function summaryOf({ kind, from, text = '', file_name }: Preview): string {
   if (kind === 'pinned_message') return t('pinned_a_message', { name: personName(from) });
   if (kind === 'text' || kind === 'service') return text || t('message');
@@ -39,14 +39,14 @@ class Profiles extends Signal {
   readonly byName = new Map<string, BotPage | null>();
   readonly #asked = new Map<string, Promise<BotPage | null>>();
 
-  /** The page of a bot as far as it is known; asks for it otherwise. Null when there is no such bot. */
+  /** The page of a bot if it is loaded; requests it otherwise. Null if there is no such bot. */
   read(username: string | undefined): BotPage | null | undefined {
     if (!username) return null;
     if (!this.byName.has(username)) void this.load(username);
     return this.byName.get(username);
   }
 
-  /** Reads all anew when it is looked at: another language has other texts. */
+  /** Drops all pages, for example because texts differ by language. They are loaded again when needed. */
   forget(): void {
     this.byName.clear();
     this.#asked.clear();

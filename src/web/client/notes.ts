@@ -1,11 +1,11 @@
-/** Short notes at the foot of the window, and alerts that wait to be read. */
+/** Short notes at the bottom of the window, and alerts that stay until they are read. */
 import { Cell } from './signal.js';
 
 export interface Note {
   readonly id: number;
   readonly text: string;
   readonly kind: 'note' | 'alert';
-  /** Opened when the person agrees. */
+  /** URL that is opened if the person agrees. */
   readonly url?: string;
 }
 
@@ -16,7 +16,7 @@ export function drop(id: number): void {
   notes.set(notes.value.filter((note) => note.id !== id));
 }
 
-/** Notes are as long on screen as they take to read. */
+/** A longer note stays longer on screen. */
 export function say(text: string, kind: Note['kind'] = 'note', url?: string): void {
   const id = ++count;
   notes.set([...notes.value.slice(-3), { id, text, kind, url }]);

@@ -1,15 +1,15 @@
-/** Notifications while no window is open: whether this browser has them, and the service worker that shows them. */
+/** Push notifications while no window is open: the state in this browser, and its service worker. */
 import { call, get } from './api.js';
 import { go, route } from './route.js';
 import { leaving, me } from './session.js';
 import { Cell } from './signal.js';
 
-/** `none`: nothing is said of notifications, since the service or the browser has none. `blocked`: by the person, in the browser. */
+/** `none`: the service or the browser does not support notifications. `blocked`: the person has blocked them in the browser. */
 export type PushChoice = 'none' | 'off' | 'on' | 'blocked';
 
 export const pushChoice = new Cell<PushChoice>('none');
 
-/** Whether the service notifies anybody: in another browser of the person, perhaps. */
+/** Whether the service supports push notifications, even if this browser does not. */
 export const pushServed = new Cell(false);
 
 const worker = '/app/worker.js';
@@ -31,7 +31,7 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** Who turned notifications on in this browser, as long as they did not sign out: nobody else has asked for them. */
+/** The person who turned notifications on in this browser. Nobody else gets them here. */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),
@@ -40,7 +40,7 @@ const owner = {
 const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
-/** No other text becomes the address of a script. */
+/** The trusted-types policy allows only the URL of the worker. */
 const workerUrl = (): string => {
   const { trustedTypes } = globalThis as {
     trustedTypes?: { createPolicy(name: string, rules: object): { createScriptURL(text: string): string } };
@@ -50,7 +50,7 @@ const workerUrl = (): string => {
 };
 let policy: { createScriptURL(text: string): string } | undefined;
 
-/** Waits until the worker runs. It controls no page, so that nothing else tells. */
+/** Waits until the worker is active. It controls no page, so the page sees no `controllerchange` event. */
 function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
   const coming = installing ?? waiting;
   if (active || !coming) return Promise.resolve();
@@ -61,7 +61,7 @@ function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): P
   });
 }
 
-/** A subscription under the key that the service has now. */
+/** Subscribes with the current key of the service. */
 async function subscribe(): Promise<void> {
   const key = bytesOf(publicKey);
   const registration = await navigator.serviceWorker.register(workerUrl());
@@ -71,7 +71,7 @@ async function subscribe(): Promise<void> {
   await tell(await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }));
 }
 
-/** Asks the person, who has just asked for it. Throws where the browser cannot reach its push service. */
+/** Asks the browser for permission, after a click of the person. Throws if the browser cannot reach its push service. */
 export async function turnOn(): Promise<void> {
   const permission = await Notification.requestPermission();
   if (permission !== 'granted') {
@@ -92,20 +92,20 @@ export async function turnOff(): Promise<void> {
   pushChoice.set('off');
 }
 
-/** Whoever signs in next is not told what was for this person. */
+/** Unsubscribes at sign-out, so that the next person gets no notifications for this one. */
 async function leave(token: string): Promise<void> {
   if (!isSupported()) return;
   const present = await known();
   if (!present) return;
   const { endpoint } = present;
-  // With the token of who leaves; where it is not valid any more, its subscriptions are gone already.
+  // Uses the token of the person who signs out. If it is no longer valid, its subscriptions are already removed.
   await Promise.allSettled([
     call('DELETE', '/api/me/push', { endpoint }, { as: token }),
     present.unsubscribe(),
   ]);
 }
 
-/** Looks at what the browser has, and tells the service of it anew: it may have forgotten. Returns what ends it. */
+/** Reads the state of notifications, and sends the browser's subscription again in case the service lost it. Returns a cleanup function. */
 export function startPush(): () => void {
   void look().catch(() => {});
   if (!isSupported()) return () => {};
@@ -133,14 +133,14 @@ async function look(): Promise<void> {
   else {
     const present = Notification.permission === 'granted' ? await known() : null;
     if (present && owner.read()) await subscribe();
-    // What was for another person is not shown to this one.
+    // Removes another person's subscription.
     else await present?.unsubscribe();
     pushChoice.set(present && owner.read() ? 'on' : 'off');
   }
   await clear();
 }
 
-/** What is open needs no notification. */
+/** Closes the notifications of the open chat. */
 async function clear(): Promise<void> {
   const { page, id } = route.value;
   if (page !== 'chat') return;

@@ -1,7 +1,7 @@
-/** Refusals of the service that people may meet, and the words in which they are told. */
+/** Errors of the service that people may meet, with the key of their translation. */
 import type { Words } from './words/en.js';
 
-/** By what the service says after the kind of its refusal, see its catalogue of answers; braces stand for what varies. */
+/** By the error text without its kind ("Bad Request: "), see the error catalogue; braces mark variable parts. */
 export const reasons: Readonly<Record<string, keyof Words>> = {
   'retry after {n}': 'fail_too_often',
   'Request Entity Too Large': 'fail_too_large',

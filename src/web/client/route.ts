@@ -1,4 +1,4 @@
-/** Where one is, in the fragment of the address: the service itself serves one page. */
+/** The open page, from the fragment of the URL: the service itself serves only one page. */
 import { Cell } from './signal.js';
 
 export interface Route {

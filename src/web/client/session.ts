@@ -1,13 +1,13 @@
 /**
- * Who is signed in. The token is kept for this tab, or for this browser where the person asks for that, and is never part of
- * an address; signing out removes it from both.
+ * The signed-in person. The token is kept for this tab, or for this browser if the person asks for it, and is never part of a URL.
+ * Signing out removes it from both.
  */
 import { Cell } from './signal.js';
 import type { User } from './types.js';
 
 const key = 'petrel.token';
 
-/** Storage may be forbidden: then one is signed in until the page is left. */
+/** Storage may be forbidden. Then the sign-in lasts until the page is closed. */
 function read(storage: () => Storage): string | null {
   try {
     return storage().getItem(key);
@@ -21,7 +21,7 @@ function write(storage: () => Storage, token: string | null): void {
     if (token === null) storage().removeItem(key);
     else storage().setItem(key, token);
   } catch {
-    // Nothing to be done about it, see above.
+    // Without storage the token lasts until the page is closed.
   }
 }
 
@@ -39,7 +39,7 @@ export function signIn(secret: string, user: User, keep: boolean): void {
   token.set(secret);
 }
 
-/** What is still to be done with the token of who signs out. */
+/** Work to finish with the old token at sign-out. */
 export const leaving = new Set<(token: string) => Promise<void>>();
 const leaving_ms_max = 2_000;
 
@@ -50,7 +50,7 @@ export function signOut(): void {
   const last = [...leaving].map((work) => work(secret));
   token.set('');
   me.set(null);
-  // What was read of the former person must be nowhere.
+  // The fragment and the reload remove everything that was loaded for this person.
   location.hash = '';
   const bound = new Promise((resolve) => setTimeout(resolve, leaving_ms_max));
   void Promise.race([Promise.allSettled(last), bound]).then(() => location.reload());

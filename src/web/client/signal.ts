@@ -1,4 +1,4 @@
-/** A value outside of React that pages follow: whoever changes what it stands for says so with `changed`. */
+/** State outside of React that components can follow: code that changes it calls `changed`. */
 import { useSyncExternalStore } from 'react';
 
 export class Signal {
@@ -18,12 +18,12 @@ export class Signal {
   version = (): number => this.#version;
 }
 
-/** Draws the caller anew after each change. */
+/** Redraws the calling component after each change. */
 export function useSignal(signal: Signal): number {
   return useSyncExternalStore(signal.subscribe, signal.version);
 }
 
-/** A single value with its signal. */
+/** A single value that components can follow. */
 export class Cell<T> extends Signal {
   value: T;
 

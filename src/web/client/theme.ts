@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it. */
+/** The colour scheme: light, dark, or that of the system. */
 import { Cell } from './signal.js';
 
 export const themes = ['system', 'light', 'dark'] as const;
@@ -30,6 +30,6 @@ export function setTheme(chosen: Theme): void {
   try {
     localStorage.setItem(key, chosen);
   } catch {
-    // It holds until the page is left.
+    // Without storage the choice lasts until the page is closed.
   }
 }

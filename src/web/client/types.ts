@@ -1,4 +1,4 @@
-/** What the application API answers with, as far as the pages read it. */
+/** Answers of the application API, as far as the pages read them. */
 export interface User {
   id: number;
   is_bot: boolean;
@@ -7,7 +7,7 @@ export interface User {
   username?: string;
   language_code?: string;
   external_id?: string;
-  /** Of oneself. */
+  /** Only for the person's own account. */
   add_to_groups?: AddPolicy;
 }
 
@@ -41,7 +41,7 @@ export interface FileRef {
   file_id: string;
   file_unique_id: string;
   file_size?: number;
-  /** Of media that are kept by address. */
+  /** Only for media stored by URL. */
   url?: string;
   width?: number;
   height?: number;
@@ -92,34 +92,34 @@ export interface Message {
   notify?: boolean;
 }
 
-/** A message as a list of chats shows it. */
+/** The preview of a message in the list of chats. */
 export interface Preview {
   message_id: number;
   date: number;
   kind: 'text' | MediaKind | ObjectKind | 'pinned_message' | 'service';
   from?: User;
-  /** The first words. */
+  /** The beginning of the text. */
   text?: string;
   file_name?: string;
 }
 
 export interface ChatSummary extends ChatRef {
   member_count?: number;
-  /** Of the bot of a direct chat. */
+  /** In a direct chat: the avatar of the bot. */
   avatar?: Picture;
   last_message?: Preview;
-  /** Of a chat without messages. */
+  /** Only for a chat without messages. */
   joined_at?: number;
   pinned_message?: Preview;
   unread_count?: number;
   muted?: true;
-  /** Unix time in seconds; absent where it is for ever. */
+  /** Unix time in seconds; absent if muted without an end. */
   muted_until?: number;
-  /** Of a channel. */
+  /** Only for a channel. */
   can_post?: true;
 }
 
-/** To a group or channel, by somebody who may not add one. */
+/** An invitation to a group or channel, from somebody who may not add the person directly. */
 export interface Invitation {
   chat: ChatRef;
   member_count: number;
@@ -201,7 +201,7 @@ export interface Page<T> {
   next_cursor?: string;
 }
 
-/** What each page of one's own bot is given. */
+/** Properties of each page of the person's own bot. */
 export interface BotProps {
   bot: OwnBotSettings;
   changed: () => void;

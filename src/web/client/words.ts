@@ -1,11 +1,11 @@
-/** Words of the pages in the interface's seven languages; only the chosen one is loaded beside English. */
+/** Texts of the pages in seven languages; only the chosen one is loaded besides English. */
 import { me } from './session.js';
 import { Cell } from './signal.js';
 import { en, type Words } from './words/en.js';
 
 export type WordKey = keyof Words;
 
-/** By code, each named in itself. */
+/** By language code; each language is named in itself. */
 export const languages = {
   en: 'English',
   ru: 'Русский',
@@ -33,7 +33,7 @@ let words: Words = en;
 const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
-/** The person's own, else what was chosen in this browser, else the browser's. */
+/** The language of the account, else the one chosen in this browser, else the browser's. */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
   try {
@@ -51,12 +51,12 @@ export async function setLanguage(chosen: Language, keep: boolean): Promise<void
   try {
     if (keep) localStorage.setItem(key, chosen);
   } catch {
-    // It holds until the page is left.
+    // Without storage the choice lasts until the page is closed.
   }
   language.set(chosen);
 }
 
-/** The words of a key, with `{name}` replaced. */
+/** The text of a key, with each `{name}` replaced. */
 export function t(name: WordKey, values: Readonly<Record<string, string | number>> = {}): string {
   return (words[name] ?? en[name]).replace(/\{(\w+)\}/g, (whole, value: string) =>
     String(values[value] ?? whole),
@@ -64,7 +64,7 @@ export function t(name: WordKey, values: Readonly<Record<string, string | number
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
-/** `inDigits` is for languages that the browser has no names of months for: those of another would stand among its words. */
+/** `inDigits` is for languages whose month names the browser lacks: it would use names of another language. */
 function format(
   name: string,
   options: Intl.DateTimeFormatOptions,
@@ -89,7 +89,7 @@ const dayOf = (date: Date) => date.toDateString();
 export const timeText = (seconds: number): string =>
   format('time', { hour: '2-digit', minute: '2-digit' }).format(seconds * 1_000);
 
-/** Today, yesterday, or the date. */
+/** "Today", "yesterday", or the date. */
 export function dayText(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const now = new Date();
@@ -104,7 +104,7 @@ export function dayText(seconds: number): string {
   ).format(date);
 }
 
-/** As short as it stands in a list. */
+/** The short form for lists. */
 export function shortDate(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const age = Date.now() - date.getTime();

@@ -1,4 +1,4 @@
-/** One bot of the person's: pages side by side, so that each stays small. */
+/** The settings of one of the person's bots, on several small pages. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, get } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -16,7 +16,7 @@ import { WebhookPage } from './webhook.js';
 
 const tabs = ['', 'texts', 'pictures', 'writers', 'webhook', 'transfer'] as const;
 
-/** The token goes into the clipboard and never onto the screen. */
+/** Copies the token to the clipboard without showing it. */
 function TokenPage({ bot }: BotProps) {
   const [renewing, setRenewing] = useState(false);
   const copyToken = async (verb: 'GET' | 'POST') => {
@@ -114,7 +114,7 @@ function TransferPage({ bot }: BotProps) {
   const [asking, setAsking] = useState<'transfer' | 'delete' | null>(null);
   const [typed, setTyped] = useState('');
   const name = username.trim().replace(/^@/, '');
-  /** What was typed confirms this action and no other. */
+  /** Clears the typed text, so that it confirms only the action asked for now. */
   const ask = (what: 'transfer' | 'delete') => {
     setTyped('');
     setAsking(what);
@@ -209,7 +209,7 @@ export function BotPages({ id, tab }: { id: number; tab: string }) {
   const chosen = tabs.find((one) => one === tab) ?? '';
   const Shown = pages[chosen];
   const nav = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: on a narrow screen the chosen one may be out of sight
+  // biome-ignore lint/correctness/useExhaustiveDependencies: on a narrow screen the chosen tab may be out of sight
   useEffect(() => {
     const show = () =>
       nav.current?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });

@@ -1,4 +1,4 @@
-/** My bots: the list, making one, and the pages of one. */
+/** My bots: the list, the form for a new bot, and the pages of one bot. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -92,7 +92,7 @@ function More({ load }: { load: () => void }) {
   );
 }
 
-/** Bots that are offered, on installations where a transfer needs consent. */
+/** Bots offered to the person, on installations where a transfer needs consent. */
 function Offers({ changed }: { changed: () => void }) {
   const { items: offers, cursor, load } = usePages<Transfer>('/api/me/transfers');
   const answer = async (id: number, what: 'accept' | 'decline') => {

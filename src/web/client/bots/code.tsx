@@ -1,4 +1,4 @@
-/** Try it: a program that answers as the bot in hand, to be copied. */
+/** Example programs that answer as this bot, for copying. */
 
 import { copyText } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
@@ -44,7 +44,7 @@ export function CodeSample({ bot }: { bot: OwnBot }) {
       <pre className="code" tabIndex={0} dir="ltr">
         {sample}
       </pre>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: as above */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
       <pre className="code" tabIndex={0} dir="ltr">{`npm install grammy\nBOT_TOKEN=… node bot.mjs`}</pre>
     </section>
   );

@@ -1,4 +1,4 @@
-/** The avatar and the start picture of a bot: chosen, cropped under one's eyes, and sent as what they will be. */
+/** The avatar and the start picture of a bot: chosen, cropped with a preview, and uploaded as cropped. */
 import { useEffect, useRef, useState } from 'react';
 import Cropper, { type Area } from 'react-easy-crop';
 import { call } from '../api.js';

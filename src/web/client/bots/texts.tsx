@@ -1,4 +1,4 @@
-/** The texts of a bot in each language, with how many characters are left. */
+/** The texts of a bot in each language, with the number of characters left. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';

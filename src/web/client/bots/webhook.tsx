@@ -1,4 +1,4 @@
-/** How updates reach the bot: its webhook, each attempt, and what could not be delivered. */
+/** The webhook of a bot: its state, each delivery attempt, and the dead letters. */
 import { useCallback, useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -44,7 +44,7 @@ const reasons = {
   queue_full: 'dead_queue_full',
 } as const;
 
-/** Why an update was given up, in words. */
+/** The reason why an update was given up, as a text. */
 function whyDead(reason: string): string {
   const key = Object.entries(reasons).find(([name]) => name === reason)?.[1];
   return key ? t(key) : reason;
@@ -78,7 +78,7 @@ function StateCard({ state }: { state: State }) {
   );
 }
 
-/** In words of the person's where there are any: what a receiver did is told in those of the service. */
+/** The outcome in the person's language if it is translated; errors of a receiver keep the service's text. */
 function outcomeOf({ delivered, status, error, dead }: Attempt): string {
   if (delivered) return t('delivered');
   if (status === null && dead) return whyDead(dead);

@@ -1,4 +1,4 @@
-/** The chats of who is signed in, kept up to date by the event stream. */
+/** The chats of the signed-in person, kept up to date by the event stream. */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { openLive } from '../live.js';
@@ -12,7 +12,7 @@ import { noteAnswer } from './presses.js';
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
 
 const dateOf = ({ last_message, joined_at }: ChatSummary) => last_message?.date ?? joined_at ?? 0;
-/** As the service orders them. */
+/** The order of the service: by latest activity, then by id. */
 const byActivity = (a: ChatSummary, b: ChatSummary) => dateOf(b) - dateOf(a) || b.id - a.id;
 
 class Chats extends Signal {
@@ -20,23 +20,23 @@ class Chats extends Signal {
   loaded = false;
   failed = '';
 
-  /** Of the page that follows; undefined once all are loaded. */
+  /** Cursor of the next page; undefined once all are loaded. */
   #cursor: string | undefined;
   #loadingMore = false;
 
-  /** Those with the latest message first. */
+  /** All loaded chats, latest activity first. */
   get list(): ChatSummary[] {
     return [...this.byId.values()].sort(byActivity);
   }
 
-  /** Reads the first page again. */
+  /** Loads the first page again. */
   async load(): Promise<void> {
     void loadInvitations();
     try {
       const page = await get<Page<ChatSummary>>('/api/chats');
       const found = new Set(page.items.map(({ id }) => id));
       const last = page.items.at(-1);
-      // What stands above the end of the page and is not on it was left; what stands below is on a later page.
+      // The person has left a chat that sorts before the end of the page but is not on it. Chats after its end are on later pages.
       for (const [id, chat] of this.byId)
         if (!found.has(id) && (!page.next_cursor || (last && byActivity(chat, last) < 0)))
           this.byId.delete(id);
@@ -50,7 +50,7 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** Reads the next page, if there is one and it is not being read. */
+  /** Loads the next page, unless there is none or it is being loaded. */
   async loadMore(): Promise<void> {
     if (!this.#cursor || this.#loadingMore) return;
     this.#loadingMore = true;
@@ -66,7 +66,7 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** A summary that was read may be older than what the stream has told meanwhile. */
+  /** Keeps the newer last message: a loaded summary may be older than an event that arrived meanwhile. */
   #take(chat: ChatSummary): void {
     const known = this.byId.get(chat.id);
     const newer = (known?.last_message?.message_id ?? 0) > (chat.last_message?.message_id ?? 0);
@@ -83,7 +83,7 @@ class Chats extends Signal {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
       this.byId.set(id, withRead(chat));
     } catch {
-      // Left, or not to be seen any more.
+      // The person left the chat or may not see it.
       this.byId.delete(id);
     }
     this.changed();
@@ -98,17 +98,17 @@ class Chats extends Signal {
 
 export const chats = new Chats();
 
-/** Invitations that wait for an answer: those of the first page. */
+/** Pending invitations, from the first page only. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
-/** What cannot be read now is read with the list the next time. */
+/** Ignores errors: the invitations are loaded again with the list of chats. */
 const loadInvitations = () =>
   get<Page<Invitation>>('/api/me/invitations').then(
     ({ items }) => invitations.set(items),
     () => {},
   );
 
-/** Joins the chat, or declines; what had run out or was answered elsewhere goes from the list. */
+/** Joins the chat or declines; reloads the list, which drops invitations that expired or were answered elsewhere. */
 export async function answerInvitation(chat: number, answer: 'accept' | 'decline'): Promise<void> {
   try {
     await call('POST', `/api/me/invitations/${chat}/${answer}`);
@@ -118,11 +118,11 @@ export async function answerInvitation(chat: number, answer: 'accept' | 'decline
   }
 }
 
-/** What was read may not have reached the service when it told of the chat. */
+/** The service may not yet know the read position when it returns the chat. */
 const withRead = (chat: ChatSummary): ChatSummary =>
   (readUpTo.get(chat.id) ?? 0) >= (chat.last_message?.message_id ?? 1) ? { ...chat, unread_count: 0 } : chat;
 
-/** A mute that has ended meanwhile is none. */
+/** Whether the chat is muted now; an expired mute does not count. */
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
   muted === true && (muted_until === undefined || muted_until * 1_000 > Date.now());
 
@@ -140,7 +140,7 @@ export function historyOf(chat: number): History {
   return history;
 }
 
-/** Who is typing where, by chat; what they do is told for some seconds. */
+/** Who is typing, by chat; each entry is shown for some seconds. */
 export const typing = new Cell<ReadonlyMap<number, { readonly from: number; readonly action: string }>>(
   new Map(),
 );
@@ -160,11 +160,11 @@ function setTyping(chat: number, doing: { from: number; action: string } | null)
   typing.set(next);
 }
 
-/** The chat that is looked at, while it is: what comes there is read. */
+/** Id of the chat in view, 0 for none. Messages that arrive there count as read. */
 let looked = 0;
 const readUpTo = new Map<number, number>();
 
-/** The newest message of a chat has been seen. */
+/** Marks the newest message of a chat as read. */
 export function markRead(chat: number): void {
   const summary = chats.byId.get(chat);
   const last = summary?.last_message?.message_id ?? 0;
@@ -172,7 +172,7 @@ export function markRead(chat: number): void {
   if (summary.unread_count) chats.update(chat, { unread_count: 0 });
   if ((readUpTo.get(chat) ?? 0) >= last) return;
   readUpTo.set(chat, last);
-  // One call for all that comes in quick succession; what fails is told with the next message.
+  // One call for messages in quick succession. After an error the next message sends the position again.
   setTimeout(() => {
     if (readUpTo.get(chat) === last)
       call('POST', `/api/chats/${chat}/read`, { message_id: last }).catch(() => readUpTo.delete(chat));
@@ -183,7 +183,7 @@ export function setLooked(chat: number): void {
   looked = chat;
 }
 
-/** Hears every message and change, for pages that show more of it. */
+/** Listeners for every new, edited or changed message, for pages that show more of it. */
 export const heard = new Set<(event: string, message: Message) => void>();
 
 function onMessage(message: Message): void {
@@ -250,7 +250,7 @@ function onEvent(event: string, data: unknown): void {
   for (const listener of heard) listener(event, data as Message);
 }
 
-/** Begins to follow everything. The returned function ends it. */
+/** Starts to follow all events. The returned function stops it. */
 export function startChats(): () => void {
   const close = openLive({
     path: '/api/stream',
@@ -261,7 +261,7 @@ export function startChats(): () => void {
       if (open) for (const history of histories.values()) history.resume();
     },
   });
-  // What one was added to elsewhere has no event of its own.
+  // No event reports that the person was added to a chat.
   const onVisible = () => {
     if (document.visibilityState === 'visible' && chats.loaded) void chats.load();
   };

@@ -1,7 +1,7 @@
 /**
- * The messages of one chat as far as they are loaded: an unbroken stretch of the history, with what is being sent behind it.
- * Pages of history and events of the stream may come in any order and twice; what came later counts, and what was deleted
- * stays deleted.
+ * The loaded messages of one chat: a part of the history without gaps, followed by the messages being sent.
+ * Pages of history and events of the stream may arrive in any order and twice. The later state of a message wins, and a deleted
+ * message stays deleted.
  */
 import { ApiFailure, call, get } from '../api.js';
 import { randomName } from '../clipboard.js';
@@ -10,7 +10,7 @@ import { Signal } from '../signal.js';
 import type { Message, Page } from '../types.js';
 
 export interface Outgoing {
-  /** Names it for the service too: sent twice, it is there once. */
+  /** Idempotency key: a message that is sent twice appears once. */
   readonly key: string;
   readonly text: string;
   readonly photo?: File;
@@ -18,7 +18,7 @@ export interface Outgoing {
   readonly replyTo?: Message;
   readonly date: number;
   failed?: string;
-  /** Failed for want of a connection: it goes out by itself when there is one. */
+  /** Failed because there was no connection; sent again when it is back. */
   lost?: boolean;
 }
 
@@ -30,22 +30,22 @@ interface Told {
 
 const page = 50;
 const told_max = 2_000;
-/** Beyond this the far end is let go: what one scrolls back to is loaded again. */
+/** More messages than this are dropped at the far end, and loaded again on scrolling back. */
 const loaded_max = 4_000;
 
-/** Grows with each event and each begun load, so that either knows whether it is older than the other. */
+/** Counts events and started loads, so that each can tell whether it is older than another. */
 let clock = 0;
 
 export class History extends Signal {
   readonly chat: number;
-  /** In the order of their ids. */
+  /** Ordered by id. */
   messages: Message[] = [];
   outgoing: Outgoing[] = [];
   atStart = false;
   atEnd = false;
   loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
   failed = '';
-  /** What the stream told lately: a page that was asked for before may be older. */
+  /** Recent messages from the stream: a page that was requested earlier may hold an older state. */
   readonly #told = new Map<number, Told>();
   #again = false;
   readonly #deletedAt = new Map<number, number>();
@@ -64,7 +64,7 @@ export class History extends Signal {
     return this.messages[this.#indexOf(id)];
   }
 
-  /** The message with all of its album. */
+  /** The message with all others of its album. */
   together(message: Message): readonly Message[] {
     const album = message.media_group_id;
     if (album === undefined) return [message];
@@ -79,14 +79,14 @@ export class History extends Signal {
     return this.messages.at(-1)?.message_id ?? 0;
   }
 
-  /** Takes up a new or changed message. */
+  /** Adds a new message, or replaces a changed one. */
   put(message: Message, isNew: boolean): void {
     const id = message.message_id;
     this.#note(id, message, isNew);
     if (this.#deletedAt.has(id)) return;
     const at = this.#indexOf(id);
     if (at >= 0) this.messages = this.messages.with(at, message);
-    // Beside the stretch that is loaded there is a gap, which is filled when one gets there.
+    // A new message is added only if the newest is loaded; otherwise there is a gap, which is filled on scrolling there.
     else if (isNew && this.atEnd) {
       this.messages = sorted([...this.messages, message]);
       if (this.messages.length > loaded_max + page * 10) this.#letGoOldest(loaded_max);
@@ -118,7 +118,7 @@ export class History extends Signal {
     });
   }
 
-  /** Ids have no holes but those of deleted messages and of a restarted service: a page that skips all means the newest. */
+  /** Only deleted messages and restarts of the service leave gaps in the ids. If a page contains nothing new, loads the newest page. */
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
     const last = this.last;
@@ -126,7 +126,7 @@ export class History extends Signal {
     if (this.last === last && !this.failed) await this.loadNewest();
   }
 
-  /** Makes a message part of what is loaded. False when it is not there any more. */
+  /** Loads the part around a message. Returns false if the message no longer exists. */
   async show(id: number): Promise<boolean> {
     if (this.find(id)) return true;
     const take = (found: readonly Message[], isLast: boolean) => {
@@ -139,17 +139,17 @@ export class History extends Signal {
     return this.find(id) !== undefined;
   }
 
-  /** What was missed cannot be told: the newest page is read again, and what came between is loaded when one gets there. */
+  /** Missed events cannot be sent again: loads the newest page, and the rest when the person scrolls there. */
   async reset(): Promise<void> {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // One that is on its way may have been made before.
+    // A page that is being loaded may be too old.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
 
-  /** Messages below `before`, newest first, in as many pages as reach down to `least`; and whether there are none below them. */
+  /** Reads messages below `before`, newest first, until `least` or a full page is reached. `isLast`: none are older. */
   async #read(before: number, least: number): Promise<{ found: Message[]; isLast: boolean }> {
     const found: Message[] = [];
     for (let at = before > 0 ? `&before=${before}` : ''; ; ) {
@@ -173,8 +173,8 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Before the page comes, or after it, and not with it: what is let go at one end and what is added at the other are two changes for the
-    // list, which tells from the number of rows how far it has moved.
+    // Drops messages before or after the page is loaded, never together with it: the list computes its shift from the number of rows, so
+    // removing at one end and adding at the other must be two changes.
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
       this.atEnd = false;
@@ -187,7 +187,7 @@ export class History extends Signal {
       this.#merge(found, began);
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
     } catch (error) {
-      // A direct chat that was not begun has no history.
+      // A direct chat that was not started has no history.
       if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
       else this.failed = reasonOf(error);
     } finally {
@@ -195,7 +195,7 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Once the page is drawn: at its foot, a list that gets shorter would be moved by the browser too.
+      // Waits until the page is drawn: at its end, the browser would also scroll a list that gets shorter.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -225,7 +225,7 @@ export class History extends Signal {
       const told = this.#told.get(message.message_id);
       byId.set(message.message_id, told && told.at > began ? told.message : message);
     }
-    // What came while a page was on its way that ends with the newest stands behind it.
+    // Adds messages that arrived while the page with the newest ones was being loaded.
     const newest = found[0]?.message_id ?? 0;
     if (this.atEnd)
       for (const [id, { at, message, isNew }] of this.#told)
@@ -246,7 +246,7 @@ export class History extends Signal {
     return -1;
   }
 
-  /** Shows what is written at once and sends it behind what was written before. */
+  /** Shows a new message at once, and sends it after the earlier ones. */
   send(given: { text: string; photo?: File; replyTo?: Message }): void {
     const outgoing: Outgoing = {
       ...given,
@@ -272,7 +272,7 @@ export class History extends Signal {
     this.changed();
   }
 
-  /** Sends what was lost while there was no connection, in its order. */
+  /** Sends messages that failed without a connection again, in order. */
   resume(): void {
     const last = this.outgoing.findLast(({ lost }) => lost);
     if (last) this.retry(last);
@@ -285,7 +285,7 @@ export class History extends Signal {
   }
 
   async #deliver(outgoing: Outgoing): Promise<void> {
-    // A connection that came back in between must not let a later message overtake.
+    // If the connection came back in between, a later message must not overtake a lost one.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -314,7 +314,7 @@ export class History extends Signal {
     }
   }
 
-  /** What the stream tells before the call has answered stands in place of what is being sent. */
+  /** Removes the message being sent when the stream reports it before the call has returned. */
   settle(message: Message): void {
     const text = message.text ?? message.caption ?? '';
     const mine = this.outgoing.find((one) => one.failed === undefined && one.text.trim() === text.trim());

@@ -1,6 +1,6 @@
 /**
- * Posts and the reactions on them, one record for the page and the chat alike, so that both show the same numbers. Those in
- * sight are followed by a stream of their own, which is opened anew when others come into sight.
+ * Posts and their reactions, shared by the posts page and the chat so that both show the same numbers. One event stream follows the
+ * posts in view; it is opened again when other posts come into view.
  */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -15,7 +15,7 @@ interface Payload {
   my_reactions: string[];
 }
 
-/** One emoji, however it is written. */
+/** The emoji without its variation selector. */
 const plain = (emoji: string) => emoji.replaceAll('\ufe0f', '');
 export const heart = '❤';
 
@@ -25,7 +25,7 @@ export const followed_max = 40;
 const page_max = 100;
 
 class Posts extends Signal {
-  /** By channel and message. */
+  /** By channel id and message id. */
   readonly #byMessage = new Map<string, Post>();
   readonly #byId = new Map<number, Post>();
   readonly #own = new Map<number, ReadonlySet<string>>();
@@ -48,7 +48,7 @@ class Posts extends Signal {
     return post;
   }
 
-  /** The post of the first of these messages that is known to be one; asks for it otherwise. */
+  /** The post of the first of these messages, if known; requests it otherwise. */
   find(chat: number, messages: readonly number[]): Post | undefined {
     const [id = 0] = messages;
     const known = this.#byMessage.get(`${chat}/${id}`);
@@ -102,7 +102,7 @@ class Posts extends Signal {
     this.changed();
   }
 
-  /** Sets an emoji or takes it back: shown at once, and as the service then says. */
+  /** Adds or removes the person's reaction: shown at once, then corrected from the answer of the service. */
   async toggle(id: number, emoji: string): Promise<void> {
     const post = this.#byId.get(id);
     if (!post) return;
@@ -124,7 +124,7 @@ class Posts extends Signal {
     }
   }
 
-  /** Follows a post while it is in sight. The returned function ends it. */
+  /** Follows a post while it is in view. The returned function stops it. */
   follow(id: number): () => void {
     this.#seen.set(id, (this.#seen.get(id) ?? 0) + 1);
     this.#followSoon();

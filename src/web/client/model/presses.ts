@@ -13,14 +13,14 @@ interface Press {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
-/** A bot that has not answered by then may still do, unseen: the button is free again. */
+/** After this time the button can be pressed again, and a later answer of the bot is not shown. */
 const answer_ms_max = 20_000;
 const answered_ms = 1_200;
 
 class Presses extends Signal {
   readonly states = new Map<string, State>();
   readonly byQuery = new Map<string, Press>();
-  /** Answers that came before the call which pressed. */
+  /** Answers that arrived before the call that pressed the button returned. */
   readonly early = new Map<string, Answer>();
 
   set(place: string, state: State | null): void {
@@ -39,7 +39,7 @@ interface Answer {
 
 export const presses = new Presses();
 
-/** Names a button of one version of a message: another one may stand in its place after an edit. */
+/** Identifies a button in one version of a message: after an edit, another button may be in its place. */
 export const placeOf = (chat: number, message: Message, button: Button, row: number, column: number) =>
   [chat, message.message_id, message.edit_date ?? 0, row, column, button.callback_data, button.text].join(
     '/',
@@ -85,7 +85,7 @@ export function noteAnswer(answer: Answer & { chat_id: number; message_id?: numb
   const query = answer.callback_query_id ?? '';
   const pressed = presses.byQuery.get(query);
   if (!pressed) {
-    // Pressed in another window, or told before the call was answered.
+    // Pressed in another window, or answered before the call returned.
     presses.early.set(query, answer);
     setTimeout(() => presses.early.delete(query), answer_ms_max);
     return;

@@ -1,4 +1,4 @@
-/** Calls for operators, with the token of the installation: it is kept for this tab alone and is never part of an address. */
+/** Calls for operators with an operator's token, which is kept for this tab only and is never part of a URL. */
 import { Cell } from '../signal.js';
 
 const key = 'petrel.ops';
@@ -13,7 +13,7 @@ function kept(): string {
 
 /** '' when nobody is signed in. */
 export const token = new Cell(kept());
-/** Why the token is gone, for who looks. */
+/** Why the token was removed, for the sign-in page. */
 export const refusal = new Cell('');
 
 export function keepToken(secret: string): void {
@@ -21,7 +21,7 @@ export function keepToken(secret: string): void {
     if (secret === '') sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, secret);
   } catch {
-    // It holds until the page is left.
+    // Without storage the token lasts until the page is closed.
   }
   token.set(secret);
 }
@@ -43,12 +43,12 @@ interface Told<T> {
 
 const answer_ms_max = 15_000;
 
-/** The `result` of a call below `/api/admin/`. Throws a CallFailure, or what `fetch` throws; a refused token is forgotten. */
+/** Returns the `result` of a call below `/api/admin/`. Throws a CallFailure, or the error of `fetch`; a refused token is removed. */
 export async function call<T>(path: string, body?: object, as = token.value): Promise<T> {
   const headers: Record<string, string> = { Authorization: `Bearer ${as}` };
   if (body) {
     headers['Content-Type'] = 'application/json';
-    // A call that the browser sends again is made once. (`randomUUID` is not there on plain HTTP.)
+    // A call that the browser repeats takes effect once. (`randomUUID` does not exist on plain HTTP.)
     headers['Idempotency-Key'] = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
   }
   const answer = await fetch(`/api/admin/${path}`, {

@@ -1,4 +1,4 @@
-/** Bots that need a look, and their dead letters, which are delivered again from here. */
+/** Bots that need attention, and their dead letters, which can be delivered again. */
 import { type FormEvent, useCallback, useEffect, useState } from 'react';
 import { call, reasonOf } from './api.js';
 import { count, span, time } from './format.js';

@@ -1,4 +1,4 @@
-/** What the page shows, asked for every few seconds while somebody looks, one question at a time. */
+/** The data of the operators' page, requested every few seconds while the page is visible, one request at a time. */
 import { useEffect, useRef, useState } from 'react';
 import { CallFailure, call, reasonOf, token } from './api.js';
 import { type Rates, Rating } from './rates.js';
@@ -22,7 +22,7 @@ export interface View {
   overview: Overview | null;
   rates: Rates | null;
   history: readonly Point[];
-  /** '' while all is well */
+  /** '' without an error */
   failure: string;
 }
 
@@ -52,7 +52,7 @@ const rest = (ms: number, signal: AbortSignal) =>
     });
   });
 
-/** Calls `ask` now and every `ms` until it is paused; not while the page is hidden. It must not reject. */
+/** Calls `ask` now and then every `ms`, except while paused or while the page is hidden. `ask` must not reject. */
 export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean): void {
   const latest = useRef(ask);
   latest.current = ask;

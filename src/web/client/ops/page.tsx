@@ -1,4 +1,4 @@
-/** The operators' page: how the installation is, live. */
+/** The operators' page: the live state of the installation. */
 import { useEffect, useState } from 'react';
 import { useCell } from '../signal.js';
 import { setTheme, type Theme, theme, themes } from '../theme.js';
@@ -176,7 +176,7 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
   );
 }
 
-/** Ticks, so that a page which gets no answers says for how long. */
+/** Redraws regularly, so that a page without answers shows for how long. */
 function Fresh({ at, paused, failure }: { at: number; paused: boolean; failure: string }) {
   const [seen, setSeen] = useState({ at, here: Date.now() });
   const [now, setNow] = useState(Date.now());

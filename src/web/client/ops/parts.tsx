@@ -1,7 +1,7 @@
-/** Small parts of the operators' page: tiles with a line, tables that do not jump, meters, dialogs. */
+/** Small parts of the operators' page: tiles with a chart, tables with stable rows, meters, dialogs. */
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 
-/** The last minutes of a figure. */
+/** Draws the last minutes of a figure as a line. */
 export function Line({ values }: { values: readonly number[] }) {
   const top = Math.max(...values, 1e-9);
   const points = values.map(
@@ -46,11 +46,11 @@ export function Tile({ name, value, unit, bad, values, children }: TileProps) {
 
 export interface Column<T> {
   name: string;
-  /** Read for sorting; without it the column is not sorted by. */
+  /** Value to sort by; the column cannot be sorted without it. */
   by?: (row: T) => number | string;
   show: (row: T) => ReactNode;
   number?: boolean;
-  /** Left out where there is little room. */
+  /** Hidden on narrow screens. */
   wide?: boolean;
 }
 
@@ -59,7 +59,7 @@ interface TableProps<T> {
   rows: readonly T[];
   id: (row: T) => string | number;
   columns: ReadonlyArray<Column<T>>;
-  /** Name of the column by which rows are sorted at first, the largest on top. */
+  /** Name of the column by which rows are sorted at first, largest on top. */
   first?: string;
   empty: string;
 }
@@ -71,9 +71,9 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
   });
 }
 
-/** Rows keep their places while figures change, until a new one comes or a head is pressed. */
+/** Rows keep their order while figures change, until a new row comes or a column header is pressed. */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
-  // A new value each time: pressed twice, a head orders twice.
+  // A new object each time, so that a second press on a header sorts again.
   const [{ by }, setBy] = useState({ by: first ?? '' });
   const order = useRef<Array<string | number>>([]);
   const rank = (name: string) => {
@@ -82,11 +82,11 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   };
   const present = new Map(rows.map((row) => [id(row), row]));
   order.current = order.current.filter((one) => present.has(one));
-  // A row that is new moves others anyway.
+  // A new row moves the others anyway, so all are sorted again.
   if (order.current.length < present.size) rank(by);
   const cell = ({ number, wide }: Column<T>) => `${number ? 'number' : ''} ${wide ? 'wide' : ''}`;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what does not fit is scrolled by the keyboard too
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: hidden columns are scrolled into view by the keyboard too
     <section className="scroll" aria-label={`${label}, table`} tabIndex={0}>
       <table>
         <thead>
@@ -141,7 +141,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   );
 }
 
-/** How full something is. */
+/** A meter that shows how full something is. */
 export function Meter({ label, share, text }: { label: string; share: number; text: string }) {
   return (
     <div className="meter">

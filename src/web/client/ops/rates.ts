@@ -1,18 +1,18 @@
-/** Rates and latencies from counters that processes told of twice: differences over the last seconds, process by process. */
+/** Rates and latencies from two reports of each process: the difference of their counters over the last seconds. */
 import type { Call, Deliver, Node, Overview } from './types.js';
 
-/** Rates are means over so many ms: long enough not to flicker, short enough to follow. */
+/** Rates are means over this time: long enough not to flicker, short enough to follow changes. */
 const window_ms = 12_000;
 
 export interface CallRate {
   call: string;
-  /** a second */
+  /** calls per second, like the four below */
   all: number;
   ok: number;
   refused: number;
   slowed: number;
   failed: number;
-  /** ms; null where none was timed */
+  /** ms; null if no call was timed */
   p50: number | null;
   p99: number | null;
   /** since the processes started */
@@ -21,12 +21,12 @@ export interface CallRate {
 
 export interface Rates {
   calls: CallRate[];
-  /** a second, over all calls */
+  /** per second, over all calls */
   requests: number;
   refused: number;
   slowed: number;
   failed: number;
-  /** ms, of calls that do not wait on purpose */
+  /** ms, without calls that wait on purpose */
   p50: number | null;
   p99: number | null;
   outcomes: Array<{ name: string; rate: number; total: number }>;
@@ -36,11 +36,11 @@ export interface Rates {
   deliveryP99: number | null;
   ageP99: number | null;
   scriptP99: number | null;
-  /** a second, by process */
+  /** per second, by process id */
   byNode: ReadonlyMap<string, { requests: number; deliveries: number; rows: number }>;
 }
 
-/** Long polls and streams wait for news. */
+/** Long polls and streams wait for updates on purpose. */
 const waits = (call: string) => call === 'getUpdates' || call.startsWith('/api/stream');
 
 const less = (now: number, before: number | undefined, ms: number) =>
@@ -53,7 +53,7 @@ function add(sum: number[], more: readonly number[]): void {
   for (const [i, count] of more.entries()) sum[i] = (sum[i] ?? 0) + count;
 }
 
-/** In ms, straight between the bounds of a bucket; null without counts. */
+/** Returns ms, interpolated linearly between the bounds of a bucket; null without counts. */
 export function quantile(
   boundsSeconds: readonly number[],
   counts: readonly number[],
@@ -81,18 +81,18 @@ interface Gathering {
   readonly times: number[];
 }
 
-/** What was told lately by each process, and what follows from it. */
+/** Keeps the recent reports of each process and computes the rates. */
 export class Rating {
   readonly #told = new Map<string, Node[]>();
 
-  /** Null until a process has told twice. */
+  /** Null until one process has sent two reports. */
   add({ nodes, bounds_seconds: bounds }: Overview): Rates | null {
     for (const id of this.#told.keys()) if (!nodes.some((node) => node.id === id)) this.#told.delete(id);
     for (const node of nodes) {
       const past = this.#told.get(node.id) ?? [];
       if (past.at(-1)?.told_ms === node.told_ms) past[past.length - 1] = node;
       else past.push(node);
-      // The oldest that is kept is the last one from before the window.
+      // Keeps one report from before the window.
       while (past.length > 2 && (past[1] as Node).told_ms <= node.told_ms - window_ms) past.shift();
       this.#told.set(node.id, past);
     }
@@ -113,7 +113,7 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
       const was = former.get(one.call);
-      // A call that was among others before it became frequent had a past there.
+      // Before a call became frequent it was counted as `other`, so its first total is not an increase.
       if (was === undefined && totalOf(one) > 50 && one.call !== 'other') continue;
       const known = found.get(one.call) ?? {
         rate: {

@@ -1,4 +1,4 @@
-/** What is called and how it ends, and what becomes of deliveries. */
+/** Calls and their outcomes, and the outcomes of deliveries. */
 import { count, ms, rate } from './format.js';
 import { type Column, Section, Table } from './parts.js';
 import type { CallRate, Rates } from './rates.js';

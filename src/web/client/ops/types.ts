@@ -1,4 +1,4 @@
-/** What the calls for operators answer with, as far as it is shown; `/docs` describes it. */
+/** Answers of the calls for operators, as far as the page shows them; `/docs` describes all fields. */
 export interface Call {
   call: string;
   ok: number;

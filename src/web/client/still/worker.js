@@ -1,10 +1,10 @@
 /**
- * The service worker: shows what the service tells of messages while no window looks at their chat, and opens the chat on a click.
- * It keeps nothing, and loads nothing of the application.
+ * The service worker: shows push notifications for messages unless a focused window shows their chat, and opens the chat on a click.
+ * It stores nothing, and loads nothing of the application.
  */
 const answer_ms_max = 300;
 
-/** Which chat a window shows; '' for none, or when it does not answer. */
+/** Id of the chat that a window shows; '' for none, or if the window does not answer in time. */
 function shownIn(client) {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -19,7 +19,7 @@ function shownIn(client) {
 
 const windows = () => self.clients.matchAll({ type: 'window', includeUncontrolled: true });
 
-/** Whether somebody is looking at the chat now. */
+/** Whether a focused window shows the chat now. */
 async function isSeen(chat) {
   const focused = (await windows()).filter((client) => client.focused);
   return (await Promise.all(focused.map(shownIn))).includes(String(chat));
@@ -29,7 +29,7 @@ async function show({ chat_id, message_id, title, body, date }) {
   if (await isSeen(chat_id)) return;
   await self.registration.showNotification(title, {
     body,
-    // Of one chat the latest alone is shown, with a sound each time.
+    // Only the latest message of a chat is shown, with a sound each time.
     tag: `chat-${chat_id}`,
     renotify: true,
     timestamp: date * 1_000,

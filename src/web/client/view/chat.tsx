@@ -1,4 +1,4 @@
-/** A chat: its header, what is pinned, the messages, and where one writes. */
+/** A chat: its header, the pinned message, the messages, and the composer. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -140,7 +140,7 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
     attempt(call('POST', `/api/chats/${id}/pin`, { message_id: message.message_id }));
   const unpin = () => attempt(call('DELETE', `/api/chats/${id}/pin`));
 
-  /** One answers or edits, never both. */
+  /** The person either replies or edits, never both. */
   const begin = (set: (message: Message) => void, message: Message) => {
     setReplyTo(null);
     setEditing(null);
@@ -256,7 +256,7 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
   );
 }
 
-/** A public chat that one is not in yet. */
+/** Shown for a public chat that the person has not joined. */
 function Outside({ id, text }: { id: number; text: string }) {
   const [busy, setBusy] = useState(false);
   return (

@@ -1,4 +1,4 @@
-/** What there is to know of a chat: the page of a bot, or the members of a group or channel. */
+/** The details of a chat: the page of a bot, or the members of a group or channel. */
 import { useState } from 'react';
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -223,10 +223,10 @@ function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   );
 }
 
-/** For how long, in hours; 0 for ever. */
+/** Durations of a mute in hours; 0 means without an end. */
 const mutes = [1, 8, 0] as const;
 
-/** Whether one is notified of the chat. */
+/** Mutes and unmutes the chat for the person. */
 function Mute({ chat }: { chat: ChatSummary }) {
   useSignal(chats);
   const served = useCell(pushServed);

@@ -1,4 +1,4 @@
-/** The list of chats with the last message of each, how many are unread, and what leads to new ones. */
+/** The list of chats with last messages and unread counts, the search, and links to new chats. */
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
@@ -89,7 +89,7 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
   );
 }
 
-/** Chats that somebody wants the person in. */
+/** Chats that the person is invited to. */
 function Invitations() {
   const open = useCell(invitations);
   const [busy, setBusy] = useState(false);
@@ -142,11 +142,11 @@ function Invitations() {
 interface SearchProps {
   text: string;
   set: (text: string) => void;
-  /** Of the chats that match. */
+  /** Number of chats that match the search. */
   first: ChatSummary | undefined;
 }
 
-/** Narrows the list; what is nobody's there, or begins with @, is looked for among usernames. */
+/** Filters the list; text that matches no chat, or begins with @, is also looked up as a username. */
 function Search({ text, set, first }: SearchProps) {
   const [missing, setMissing] = useState(false);
   const open = async (event: { preventDefault: () => void }) => {
@@ -201,7 +201,7 @@ function Search({ text, set, first }: SearchProps) {
 const matches = (chat: ChatSummary, sought: string): boolean =>
   [chatName(chat), chat.username ?? ''].some((name) => name.toLocaleLowerCase().includes(sought));
 
-/** Up and down move between the rows, as in other messengers. */
+/** Arrow keys move between the rows, as in other messengers. */
 function onArrow(event: KeyboardEvent<HTMLElement>): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step) return;
@@ -229,9 +229,9 @@ export function ChatList() {
     const box = rows.current;
     if (box && box.scrollSize - box.scrollOffset - box.viewportSize < load_ahead_px) void chats.loadMore();
   };
-  // What is sought may be on a page that was not read yet; a page of few rows may not fill the list.
+  // A match may be on a page that is not loaded yet, and a short list may not fill the window.
   const more = sought !== '' || list.length * row_px < window.innerHeight;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again after each page
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
   useEffect(() => {
     if (more) void chats.loadMore();
   }, [more, chats.byId.size]);

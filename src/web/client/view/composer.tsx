@@ -1,4 +1,4 @@
-/** Where one writes: text, a picture, an answer to a message or its new text, with the commands of a bot at hand. */
+/** The composer: text, a picture, a reply or an edit, with the commands of a bot. */
 import {
   type ClipboardEvent,
   type KeyboardEvent,
@@ -23,7 +23,7 @@ const EmojiPanel = lazy(() => import('./emoji.js'));
 
 const text_max = 4_096;
 const caption_max = 1_024;
-/** Drafts of chats that were left, for as long as the page is open. */
+/** Drafts of other chats, kept until the page is closed. */
 const drafts = new Map<number, string>();
 
 export interface ComposerProps {
@@ -45,8 +45,8 @@ function Suggestions(props: {
   return (
     <div className="suggestions" id={props.id} role="listbox" aria-label={t('commands')}>
       {props.list.map(({ command, description }, i) => (
-        // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus, see aria-activedescendant
-        // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the field chooses
+        // biome-ignore lint/a11y/useFocusableInteractive: the text field keeps the focus, see aria-activedescendant
+        // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the text field selects
         <div
           key={command}
           id={`${props.id}-${i}`}
@@ -105,7 +105,7 @@ export function Composer({ chat, commands, replyTo, editing, done, sent, editLas
     setText(editing ? (editing.text ?? editing.caption ?? '') : (drafts.get(chat) ?? ''));
     setMenu(false);
   }, [chat, editing]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another chat takes the focus too
+  // biome-ignore lint/correctness/useExhaustiveDependencies: opening another chat also sets the focus
   useEffect(() => {
     if (!matchMedia('(pointer: coarse)').matches || editing || replyTo) field.current?.focus();
   }, [chat, editing, replyTo]);

@@ -13,7 +13,7 @@ import { language, t, type WordKey } from '../words.js';
 interface EmojiPanelProps {
   choose: (emoji: string) => void;
   close: () => void;
-  /** Where the button is that opened it, in the window; without it the panel stands where it is written. */
+  /** Position in the window of the button that opened the panel; without it the panel is placed in the normal flow. */
   at?: DOMRect | undefined;
 }
 
@@ -22,7 +22,7 @@ interface Indexed {
   'aria-colindex'?: number;
 }
 
-/** ARIA counts from one, the picker from nothing; it looks its rows up by what it gave them, all but the first. */
+/** ARIA counts from one, the picker from zero. The picker finds its rows by this attribute, so rows keep the number, except row zero. */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
     <div {...rest} {...{ 'aria-rowindex': rest['aria-rowindex'] || undefined }}>
@@ -36,7 +36,7 @@ const parts = {
   ),
 };
 
-/** By the number that a group has in the data. */
+/** By the number of the group in the emoji data. */
 const groups: Readonly<Record<number, WordKey>> = {
   0: 'emoji_smileys',
   1: 'emoji_people',
@@ -49,12 +49,12 @@ const groups: Readonly<Record<number, WordKey>> = {
   9: 'emoji_flags',
 };
 
-/** By emoji: its name, and more words that it is found by. */
+/** By emoji: its name, then further search words. */
 type Names = Readonly<Record<string, readonly [string, ...string[]]>>;
 
 const capital = (text: string) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
 
-/** The data of a language; what has no name in it keeps its Russian one, by which everything is found besides. */
+/** Loads the emoji data in a language. Emoji without a name in it keep the Russian one, which also finds every emoji. */
 const inOwnWords: EmojiDataResolver = async (code, options) => {
   const whole = code === 'en' || code === 'ru';
   const [data, names] = await Promise.all([
@@ -101,7 +101,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     const outside = (event: PointerEvent) => {
       if (panel.current && !panel.current.contains(event.target as Node)) close();
     };
-    // The press that opened it is over by then.
+    // Attached later, so that the press that opened the panel does not close it.
     const timer = setTimeout(() => addEventListener('pointerdown', outside));
     return () => {
       clearTimeout(timer);
@@ -109,7 +109,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     };
   }, [close]);
   const shown = (
-    // biome-ignore lint/a11y/noStaticElementInteractions: Escape closes from wherever the focus is in it
+    // biome-ignore lint/a11y/noStaticElementInteractions: Escape closes the panel, whichever element has the focus
     <div
       className="emoji-panel"
       style={at && placeAt(at)}

@@ -1,4 +1,4 @@
-/** Sends messages on: one chooses among the chats where one may write. */
+/** Forwards messages: the person chooses one of the chats where they may write. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { randomName } from '../clipboard.js';
@@ -14,7 +14,7 @@ import { Dialog, Face, Field } from './ui.js';
 const takes = (chat: ChatSummary) => chat.type !== 'channel' || chat.can_post === true;
 
 interface ForwardProps {
-  /** Of one chat, in the order of their ids. */
+  /** From one chat, ordered by id. */
   messages: readonly Message[];
   from: number;
   close: () => void;
@@ -22,13 +22,13 @@ interface ForwardProps {
 
 export function ForwardDialog({ messages, from, close }: ForwardProps) {
   useSignal(chats);
-  // One page after the other, until all can be chosen from.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again after each page
+  // Loads page after page, so that every chat can be chosen.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
   useEffect(() => void chats.loadMore(), [chats.byId.size]);
   const [text, setText] = useState('');
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
-  // Pressed again after an answer was lost, it is forwarded once.
+  // The same key for a repeated press: if an answer was lost, the messages are still forwarded once.
   const [key] = useState(randomName);
   const sought = text.trim().toLocaleLowerCase();
   const found = chats.list.filter(

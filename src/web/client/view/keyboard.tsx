@@ -55,7 +55,7 @@ export function Keyboard({ chat, message }: { chat: number; message: Message }) 
   return (
     <div className="keyboard">
       {rows.map((row, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a button is known by its place
+        // biome-ignore lint/suspicious/noArrayIndexKey: a button is identified by its position
         <div className="keyboard-row" key={i}>
           {row.map((button, j) => {
             const place = placeOf(chat, message, button, i, j);

@@ -1,4 +1,4 @@
-/** Pictures, videos, sound and files of messages. What lies on another host is loaded only when the person asks. */
+/** Pictures, videos, sound and files of messages. Media on another host are loaded only when the person asks. */
 import { type ReactNode, useState } from 'react';
 import { fileUrl } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -15,7 +15,7 @@ export interface Medium {
   spoiler: boolean;
 }
 
-/** The medium of a message; undefined for one of text. */
+/** The media file of a message; undefined for a text. */
 export function mediumOf(message: Message): Medium | undefined {
   const spoiler = message.has_media_spoiler === true;
   const photo = message.photo?.at(-1);
@@ -30,7 +30,7 @@ export function mediumOf(message: Message): Medium | undefined {
 export const mediumOfPost = ({ media }: Post): Medium | undefined =>
   media && { kind: media.type, file: media, spoiler: false };
 
-/** What stands in place of a medium where there is no room for it. */
+/** The name of a media kind, for places without room for the media itself. */
 export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>
   ['document', 'venue', 'contact'].includes(kind) && file_name ? file_name : t(`media_${kind}`);
 
@@ -45,7 +45,7 @@ const lengthText = (seconds: number) =>
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
 const isSafe = (url: string) => URL.canParse(url) && ['https:', 'http:'].includes(new URL(url).protocol);
 
-/** Hosts from which the person has agreed to load, as long as the page is open. */
+/** Hosts from which the person agreed to load, kept until the page is closed. */
 const trusted = new Cell<ReadonlySet<string>>(new Set());
 
 function Foreign({
@@ -98,7 +98,7 @@ function Picture({
   );
 }
 
-/** The place that a picture will take, so that nothing jumps when it comes. */
+/** Reserves the space of a picture, so that nothing moves when it is loaded. */
 const room = ({ width, height }: FileRef) => ({
   aspectRatio: width && height ? `${width} / ${height}` : '4 / 3',
 });
@@ -115,7 +115,7 @@ function Stored({ file, children }: { file: FileRef; children: (url: string) => 
   return <>{children(url)}</>;
 }
 
-/** Large ones are loaded when they are asked for. */
+/** Large files are loaded only when the person asks for them. */
 function OnDemand({ medium, children }: { medium: Medium; children: (url: string) => ReactNode }) {
   const [wanted, setWanted] = useState(false);
   const { file, kind } = medium;
@@ -175,9 +175,9 @@ function Player({ url, kind }: { url: string; kind: MediaKind }) {
   if (kind === 'animation')
     return <video src={url} autoPlay loop muted playsInline aria-label={t('media_animation')} />;
   if (kind === 'video')
-    // biome-ignore lint/a11y/useMediaCaption: what people send has none
+    // biome-ignore lint/a11y/useMediaCaption: media from people has no captions
     return <video src={url} controls playsInline aria-label={t('media_video')} />;
-  // biome-ignore lint/a11y/useMediaCaption: what people send has none
+  // biome-ignore lint/a11y/useMediaCaption: media from people has no captions
   return <audio src={url} controls aria-label={t(`media_${kind}`)} />;
 }
 

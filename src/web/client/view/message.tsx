@@ -1,4 +1,4 @@
-/** One message, or an album of several, with its marks, keyboard and reactions. */
+/** One message, or an album, with its marks, keyboard and reactions. */
 import { type MouseEvent, memo, useState } from 'react';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
@@ -19,9 +19,9 @@ export interface MessageActions {
 }
 
 interface BubbleProps {
-  /** Several for an album. */
+  /** Several messages for an album. */
   messages: readonly Message[];
-  /** Follows one of the same person. */
+  /** Whether the message before it is by the same person. */
   joined: boolean;
   showName: boolean;
   marked: boolean;
@@ -63,11 +63,11 @@ function Meta({ message }: { message: Message }) {
 const emoji = /^(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f)+$/u;
 const segmenter = new Intl.Segmenter();
 
-/** A few emoji and nothing else are shown large, as in other messengers. */
+/** Up to three emoji without other text are shown large, as in other messengers. */
 const isJumbo = (text: string): boolean =>
   text.length <= 40 && emoji.test(text) && [...segmenter.segment(text)].length <= 3;
 
-/** The hue of a name, the same as of the face. */
+/** The colour of a name, the same as that of the avatar. */
 const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
 
 export const Bubble = memo(function Bubble({ messages, joined, showName, marked, actions }: BubbleProps) {
@@ -83,7 +83,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const pictures =
     media.length > 0 && media.every(({ kind }) => ['photo', 'video', 'animation'].includes(kind));
   const menu = (event: MouseEvent) => {
-    // A selected text or a link has a menu of its own.
+    // Selected text and links keep the browser's own menu.
     if (getSelection()?.toString() || (event.target as Element).closest('a')) return;
     event.preventDefault();
     actions.menu(last, { x: event.clientX, y: event.clientY });

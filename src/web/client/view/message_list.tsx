@@ -1,4 +1,4 @@
-/** The messages of a chat, of which only those in sight are drawn; older ones come as one scrolls up. */
+/** The messages of a chat. Only those in view are drawn; older ones are loaded on scrolling up. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
 import { historyOf, markRead, setLooked } from '../model/chats.js';
@@ -18,7 +18,7 @@ type Item =
   | { kind: 'messages'; key: string; messages: Message[]; joined: boolean; showName: boolean }
   | { kind: 'outgoing'; key: string; outgoing: Outgoing };
 
-/** Messages of one person within this time stand together. */
+/** Messages of one person within this time are grouped. */
 const together_s = 300;
 
 function itemsOf({ messages, outgoing }: History, type: string): Item[] {
@@ -101,15 +101,15 @@ function Pending({ outgoing, history }: { outgoing: Outgoing; history: History }
 interface MessageListProps {
   chat: ChatSummary;
   history: History;
-  /** A message to show; `n` changes when it is asked for again. */
+  /** A message to scroll to; `n` changes with each request, also for the same message. */
   target: { id: number; n: number } | null;
-  /** Changes when the person has written: what was sent is shown. */
+  /** Changes when the person sends a message: the list then scrolls to the end. */
   bottom: number;
   actions: MessageActions;
 }
 
 const near = 600;
-/** Height of the room below the last message. */
+/** Height of the space below the last message. */
 const foot = 10;
 const marked_ms = 1_600;
 
@@ -122,11 +122,11 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
   const [away, setAway] = useState(false);
   const [marked, setMarked] = useState(0);
   const firstId = useRef(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for what the history holds
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version changes with the content of the history
   const items = useMemo(() => itemsOf(history, chat.type), [history, version, chat.type]);
-  // Rows came or went above: what is in sight stays where it is.
+  // Rows were added or removed above: the visible ones stay where they are.
   const shifted = firstId.current > 0 && history.first !== firstId.current;
-  // Handlers of messages that are drawn stay the same, so that one new message draws one.
+  // The handlers of drawn messages never change, so that a new message draws only itself.
   const latest = useRef(actions);
   latest.current = actions;
   const stable = useMemo<MessageActions>(
@@ -156,19 +156,19 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
     if (items.length > 0) list.current?.scrollToIndex(items.length - 1, { align: 'end', offset: foot });
   };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: follows the end when something was added there
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls to the end when items were added there
   useLayoutEffect(() => {
     firstId.current = history.first;
     if (stick.current) toEnd();
   }, [items]);
 
   const lastId = chat.last_message?.message_id;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what came last is read when it is in sight
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the newest message counts as read once it is in view
   useEffect(() => {
     if (history.atEnd && stick.current && document.hasFocus()) markRead(chat.id);
   }, [lastId, history.atEnd, chat.id]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked for by the number alone
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
   useEffect(() => {
     if (bottom === 0) return;
     stick.current = true;
@@ -176,7 +176,7 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
     else void history.reset();
   }, [bottom]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked for by its number alone
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
   useEffect(() => {
     if (!target) return;
     const index = items.findIndex(
@@ -196,7 +196,7 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
     const view = list.current;
     if (!view) return;
     const rest = view.scrollSize - view.viewportSize - offset;
-    // What grows below does not lead away from the end; only who scrolls up does.
+    // A list that grows below still counts as at its end; only scrolling up ends that.
     if (rest >= 60 && offset < lastOffset.current - 1) stick.current = false;
     else if (rest < 60 && history.atEnd) stick.current = true;
     lastOffset.current = offset;
@@ -249,7 +249,7 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
         </div>
       )}
       {history.started && items.length === 0 && <p className="empty">{t('no_messages')}</p>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what is scrolled is scrolled by the keyboard too */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the list is scrolled by the keyboard too */}
       <div ref={box} className="messages" role="log" aria-label={t('messages')} tabIndex={0}>
         <div className="rest" />
         <Virtualizer

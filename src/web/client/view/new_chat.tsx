@@ -1,4 +1,4 @@
-/** Makes a group or a channel. */
+/** The form for a new group or channel. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';

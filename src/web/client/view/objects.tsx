@@ -1,4 +1,4 @@
-/** Locations, venues and contacts of messages: a card that opens the map or the phone. */
+/** Locations, venues and contacts in messages: a card that opens the map or the phone. */
 import type { Message, ObjectKind } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
@@ -15,7 +15,7 @@ const degrees = (value: number) => value.toFixed(5);
 const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number }) =>
   `https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}#map=16/${latitude}/${longitude}`;
 
-/** The card of a message; undefined for a message without one. */
+/** The card of a message; undefined if it has none. */
 export function objectOf({ venue, location, contact }: Message): Card | undefined {
   if (venue) return { kind: 'venue', title: venue.title, detail: venue.address, href: mapOf(venue.location) };
   if (location) {

@@ -50,7 +50,7 @@ function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
 export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: string) => void }) {
   const [list, setList] = useState<Post[]>([]);
   const [state, setState] = useState<'more' | 'all' | 'loading'>('more');
-  /** Of the page that follows. */
+  /** Cursor of the next page. */
   const cursor = useRef('');
   const [failure, setFailure] = useState('');
   const scroller = useRef<HTMLDivElement>(null);
@@ -95,7 +95,7 @@ export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: strin
   }, [chat.id]);
 
   const last = chat.last_message?.message_id;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: who looks at the page has read what is on it
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a person who looks at the page has read its posts
   useEffect(() => {
     if (document.hasFocus()) markRead(chat.id);
   }, [last, chat.id]);

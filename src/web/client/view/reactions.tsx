@@ -1,4 +1,4 @@
-/** The reactions under a post: counters that one presses, one's own marked, any emoji, and who reacted. */
+/** The reactions under a post: counters to press, the person's own marked, an emoji picker, and who reacted. */
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { heart, posts } from '../model/posts.js';
 import { usePages } from '../pages.js';
@@ -119,7 +119,7 @@ export function ReactionBar({ post }: { post: Post }) {
   );
 }
 
-/** The same under the message of a chat; nothing while it is not known which post it is. */
+/** The same reactions under a message of a chat; nothing until its post is known. */
 export function PostReactions({ chat, message }: { chat: number; message: readonly number[] }) {
   useSignal(posts);
   const post = posts.find(chat, message);

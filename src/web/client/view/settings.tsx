@@ -1,4 +1,4 @@
-/** Settings: the language of the person, notifications and the look of this browser, and signing out. */
+/** Settings: the person's language, notifications and colour scheme of this browser, and signing out. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -13,7 +13,7 @@ import { type Language, language, languages, setLanguage, t } from '../words.js'
 import { Icon } from './icons.js';
 import { Face } from './ui.js';
 
-/** Nothing where the service or the browser has none. */
+/** Shows nothing if the service or the browser does not support notifications. */
 function Notifications() {
   const choice = useCell(pushChoice);
   const [busy, setBusy] = useState(false);
@@ -50,14 +50,14 @@ interface ChoiceProps {
   label: string;
   hint: string;
   value: string;
-  /** Values with their names. */
+  /** Pairs of value and label. */
   options: ReadonlyArray<readonly [value: string, name: string]>;
-  /** The values are languages, in which their names are. */
+  /** The values are language codes, and each label is in that language. */
   langs?: boolean;
   choose: (value: string) => void;
 }
 
-/** A choice with a hint. */
+/** A select box with a hint. */
 function Choice({ id, label, hint, value, options, langs = false, choose }: ChoiceProps) {
   return (
     <div className="field">
@@ -81,7 +81,7 @@ function Choice({ id, label, hint, value, options, langs = false, choose }: Choi
   );
 }
 
-/** Kept on the account: bots are told it, and show their texts in it. */
+/** Stored in the account: bots see the language, and show their texts in it. */
 async function choose(code: Language): Promise<void> {
   try {
     await setLanguage(code, true);
@@ -98,7 +98,7 @@ const policies = [
   ['nobody', 'add_nobody'],
 ] as const;
 
-/** Who may add the person to groups and channels. */
+/** Sets who may add the person to groups and channels. */
 function WhoMayAdd() {
   const chosen = useCell(me)?.add_to_groups ?? 'everyone';
   const choose = async (add_to_groups: AddPolicy) => {

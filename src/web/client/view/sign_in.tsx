@@ -1,4 +1,4 @@
-/** Signing in by a token; on an installation of `npm start`, with one click as one of its people, once its one-time link was opened. */
+/** Sign-in with a token. After the one-time link of `npm start` was opened, also with one click as one of its people. */
 import { useEffect, useState } from 'react';
 import { ApiFailure, call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -13,7 +13,7 @@ interface DemoPerson {
   token: string;
 }
 
-/** The link works once. Its people are kept in this browser, so that a second window can be another one of them. */
+/** The link works once. Its people are kept in this browser, so that a second window can sign in as another one. */
 const keptAt = 'petrel.demo';
 
 function keptPeople(): DemoPerson[] {
@@ -29,11 +29,11 @@ function keepPeople(people: DemoPerson[]): void {
     if (people.length === 0) localStorage.removeItem(keptAt);
     else localStorage.setItem(keptAt, JSON.stringify(people));
   } catch {
-    // Storage may be forbidden: then they are offered until the page is left.
+    // Without storage the people are offered until the page is closed.
   }
 }
 
-/** The people of `dev`: those of the one-time link in the address, or those of a link that this browser opened before. */
+/** The demo people from the one-time link in the URL, or from a link that this browser opened before. */
 async function demoPeople(): Promise<DemoPerson[]> {
   const { page, id } = route.value;
   if (page !== 'demo') return keptPeople();

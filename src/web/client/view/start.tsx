@@ -1,4 +1,4 @@
-/** A bot before it is started: its picture, what it does, and the button that begins. */
+/** The page of a bot that is not started: its picture, its description, and the start button. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -12,7 +12,7 @@ import { t } from '../words.js';
 import { Icon } from './icons.js';
 import { Face, Spinner, useFile } from './ui.js';
 
-/** Opens the direct chat with a bot and says /start. */
+/** Opens the direct chat with a bot and sends /start. */
 export async function startBot(bot: BotPage): Promise<void> {
   await call('POST', `/api/bots/${bot.username}/start`, {});
   await chats.refresh(bot.id);

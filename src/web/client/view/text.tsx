@@ -1,9 +1,9 @@
-/** Texts with their marks. Everything becomes text nodes and elements of ours: what somebody wrote is never markup. */
+/** Text with entities. Everything becomes text nodes and our own elements: text from people is never markup. */
 import { Fragment, type ReactNode, useState } from 'react';
 import type { Entity } from '../types.js';
 import { t } from '../words.js';
 
-/** Where a link may lead; anything else stays text. */
+/** URLs that a link may open; any other stays text. */
 export function safeUrl(address: string): string | undefined {
   try {
     const url = new URL(/^[a-z][a-z0-9+.-]*:/i.test(address) ? address : `https://${address}`);
@@ -87,7 +87,7 @@ function marked(entity: Entity, raw: string, children: ReactNode, onCommand?: On
 
 const blocks = new Set(['pre', 'blockquote', 'expandable_blockquote']);
 
-/** Draws the stretch `from`…`to` with those marks that lie in it; a mark that crosses another's end is cut there. */
+/** Draws the text `from`…`to` with the entities in it; an entity that overlaps the end of another is cut there. */
 function draw(
   text: string,
   entities: readonly Entity[],
@@ -98,7 +98,7 @@ function draw(
   const out: ReactNode[] = [];
   let at = from;
   let afterBlock = false;
-  /** A block ends its line by itself. */
+  /** Drops the line break after a block, which ends its own line. */
   const plain = (start: number, end: number) =>
     text.slice(afterBlock && text[start] === '\n' ? start + 1 : start, end);
   for (let i = 0; i < entities.length; i++) {

@@ -1,4 +1,4 @@
-/** Small parts of every page: buttons, dialogs, menus, faces. */
+/** Small parts of all pages: buttons, dialogs, menus, avatars. */
 import {
   type CSSProperties,
   type KeyboardEvent,
@@ -57,7 +57,7 @@ export function Spinner({ label }: { label?: string }) {
   );
 }
 
-/** Where there is nothing yet: what will be here, and what leads there. */
+/** A placeholder for an empty list: what will be here, and a link to create it. */
 export function Empty({ icon, text, children }: { icon: IconName; text: string; children?: ReactNode }) {
   return (
     <div className="empty">
@@ -70,7 +70,7 @@ export function Empty({ icon, text, children }: { icon: IconName; text: string; 
   );
 }
 
-/** Says that something cannot be shown, and offers to try again. */
+/** Shows an error, with a button to try again. */
 export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
   return (
     <div className="trouble" role="alert">
@@ -84,7 +84,7 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
   );
 }
 
-/** A stored picture as an address that an <img> can take; '' while it is loaded. */
+/** The URL of a stored picture for an <img>; '' while it is loading. */
 export function useFile(path: string | undefined): { url: string; failed: boolean } {
   const [state, setState] = useState({ path: '', url: '', failed: false });
   useEffect(() => {
@@ -117,7 +117,7 @@ interface FaceProps {
   size?: number;
 }
 
-/** Where there is no picture the first letters stand, in a colour of their own. */
+/** An avatar. Without a picture it shows the initials on a colour chosen by the id. */
 export function Face({ id, name, picture, size = 48 }: FaceProps) {
   const { url } = useFile((size <= 64 ? picture?.small?.url : undefined) ?? picture?.url);
   const style = {
@@ -147,12 +147,12 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
     const dialog = ref.current;
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // What is to be filled in; without it the dialog itself, and not the button that closes it.
+    // Focuses the first text field; without one the dialog itself, so that the close button is not focused.
     const field = dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea');
     (field ?? dialog).focus();
   }, []);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog natively
     <dialog
       ref={ref}
       tabIndex={-1}
@@ -220,7 +220,7 @@ interface MenuProps {
   close: () => void;
 }
 
-/** A menu at a place of the window: arrows move, Escape closes, and the focus goes back where it was. */
+/** A menu at a position in the window: arrow keys move, Escape closes it, and the focus returns to where it was. */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ left: at.x, top: at.y });
@@ -252,7 +252,7 @@ export function Menu({ at, label, items, close }: MenuProps) {
   return (
     <>
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same */}
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: takes clicks beside the menu */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: catches clicks outside of the menu */}
       <div
         className="backdrop"
         onClick={close}
@@ -305,7 +305,7 @@ interface FieldProps {
 
 export const lengthOf = (text: string): number => [...text].length;
 
-/** A labelled field; with `max` it tells how many characters are left. */
+/** A labelled field; with `max` it shows the number of characters left. */
 export function Field({ label, value, set, max, multiline, hint, ...rest }: FieldProps) {
   const id = useId();
   const left = max === undefined ? 0 : max - lengthOf(value);

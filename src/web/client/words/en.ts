@@ -1,4 +1,4 @@
-/** English, which also names every word there is. */
+/** English texts. This file also defines the keys of all texts. */
 export const en = {
   about: 'About {name}',
   accept: 'Accept',
@@ -274,5 +274,5 @@ export const en = {
   zoom: 'Zoom',
 } as const;
 
-/** Every word, so that a language that lacks one does not compile. */
+/** Every key, so that a language file without one of them does not compile. */
 export type Words = Record<keyof typeof en, string>;
