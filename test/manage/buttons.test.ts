@@ -1,4 +1,4 @@
-/** What buttons carry fits, comes back as it went, and nothing else is read. */
+/** The data of buttons fits its limit, is parsed unchanged, and all other data is refused. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -28,7 +28,7 @@ const press: fc.Arbitrary<Press> = fc.oneof(
   fc.constant({ ask: 'cancel' } as const),
 );
 
-test('every press fits into a button and is read as it was written', () => {
+test('the data of every press fits into a button and is parsed unchanged', () => {
   fc.assert(
     fc.property(press, (given) => {
       const data = dataOf(given);
@@ -38,7 +38,7 @@ test('every press fits into a button and is read as it was written', () => {
   );
 });
 
-test('what is read could have been written, whatever comes', () => {
+test('readPress accepts only data that dataOf can produce', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^1(:[a-z0-9]{0,3}){0,5}$/)), (data) => {
       const read = readPress(data);

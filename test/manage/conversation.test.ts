@@ -1,4 +1,4 @@
-/** People talk with the management bot in their languages: over HTTP, as the application does, with the event stream. */
+/** People talk with the management bot in their languages, over HTTP and the event stream like the application. */
 import { Bot, GrammyError } from 'grammy';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TextKey } from '../../src/manage/texts/en.js';
@@ -15,7 +15,7 @@ afterAll(() => service?.stop());
 
 const tokens: string[] = [];
 
-/** What the bot says in the talker's language. */
+/** Returns the texts of the bot in the talker's language. */
 const inWords =
   (language: 'ru' | 'hy' | 'en') =>
   (key: TextKey, values: Values = {}) =>
@@ -29,7 +29,7 @@ async function create(talker: Talker, name: string, username: string): Promise<s
   return token;
 }
 
-/** A grammY bot that echoes; `failed` is what ended it, `polls` its calls of getUpdates. */
+/** Starts a grammY bot that echoes; `failed` resolves to the error that ended it, `polls` are its getUpdates calls. */
 async function run(token: string) {
   const bot = new Bot(token, { client: { apiRoot: service.fronts[0].url } });
   const polls: Array<{ readonly sentAt: number; code?: number }> = [];
@@ -53,7 +53,7 @@ async function run(token: string) {
 }
 
 test.each(['ru', 'hy'] as const)(
-  'a bot from its making to its end, in %s',
+  'people create, use, transfer and delete a bot in a conversation in %s',
   { timeout: 90_000 },
   async (language) => {
     const said = inWords(language);
@@ -74,9 +74,9 @@ test.each(['ru', 'hy'] as const)(
       (await resultOf(service.app(who.user, 'GET', '/api/chats'))).items.find(
         ({ id }: { id: number }) => id === who.bot,
       ).last_message;
-    // Lists show no token.
+    // Lists of chats show no token.
     expect((await lastMessage(owner)).text).not.toContain(first);
-    // An answer to it shows the token to its owner, at once and when it is changed.
+    // A reply to the message shows the token to its owner, when it is sent and when it is edited.
     const path = `/api/chats/${owner.bot}/messages`;
     const before = owner.events.events.length;
     const thanks = { text: 'thanks', reply_to_message_id: made.message_id };
@@ -96,7 +96,7 @@ test.each(['ru', 'hy'] as const)(
     );
     await owner.events.heard(({ event, data }) => event === 'message' && data.text === 'echo: one', echoed);
 
-    // My bots, the bot, Token, Issue new token: the running bot's open poll ends with 401.
+    // Presses "My bots", the bot, "Token", "Issue new token": the open poll of the running bot ends with 401.
     const list = await owner.say('/mybots');
     expect(labels(list)).toEqual([`@${username}`]);
     const menu = (await owner.press(list, `@${username}`)).last;
@@ -104,7 +104,7 @@ test.each(['ru', 'hy'] as const)(
     const tokenPage = (await owner.press(menu, said('button_token'))).last;
     const question = (await owner.press(tokenPage, said('button_issue'))).last;
     expect(question.text).toBe(said('issue_ask', { username }));
-    // What was polled for has been answered: the next poll waits, with nothing to come.
+    // Earlier polls have been answered, so a poll is open that waits for updates.
     await expect.poll(() => running.polls.at(-1)?.code, { timeout: 10_000 }).toBeUndefined();
     const pressedAt = performance.now();
     const issued = (await owner.press(question, said('button_issue_yes'))).last;
@@ -115,7 +115,7 @@ test.each(['ru', 'hy'] as const)(
     const end = await running.failed;
     expect(end).toBeInstanceOf(GrammyError);
     expect(end).toMatchObject({ method: 'getUpdates', error_code: 401 });
-    // It was the poll that was open by then, and no later one; and so ends whatever the bot calls next.
+    // The poll that was open at the press got 401, and the bot's next call gets 401 too.
     const open = running.polls.at(-1);
     expect(open?.code).toBe(401);
     expect(open?.sentAt).toBeLessThan(pressedAt);
@@ -123,7 +123,7 @@ test.each(['ru', 'hy'] as const)(
     await expect(next).rejects.toMatchObject({ method: 'sendMessage', error_code: 401 });
     expect((await service.bot(first, 'getMe')).status).toBe(401);
     expect(await resultOf(service.bot(second, 'getMe'))).toMatchObject({ username });
-    // What was said before shows what is valid now.
+    // The earlier message now shows the new token.
     const [, , ...older] = await owner.history();
     expect(
       tokenIn(older.find(({ text }) => text === said('created', { name: 'Эхо', username, token: second }))),
@@ -140,7 +140,7 @@ test.each(['ru', 'hy'] as const)(
     expect(given.last.text).toBe(said('transferred', { username, recipient }));
     expect((await service.bot(second, 'getMe')).status).toBe(401);
 
-    // The former owner: what had tokens has words instead, and old buttons do nothing.
+    // For the former owner, messages show a text instead of the token, and old buttons have no effect.
     const past = await owner.history();
     expect(
       past.filter(({ text }) => text.includes(texts[language].token_hidden)).length,
@@ -171,7 +171,7 @@ test.each(['ru', 'hy'] as const)(
   },
 );
 
-test('texts and who may write are set as the endpoints set them', async () => {
+test('texts and write access set in a conversation equal those set over the API', async () => {
   const said = inWords('en');
   const carol = await newTalker(service, 'carol', 'en');
   const token = await create(carol, 'Carol helper', 'carol_helper_bot');
@@ -213,7 +213,7 @@ test('texts and who may write are set as the endpoints set them', async () => {
   dave.close();
 });
 
-test('what is said out of turn is answered, and what was begun can be stopped', async () => {
+test('unexpected messages are answered, and a started dialogue can be cancelled', async () => {
   const said = inWords('en');
   const erin = await newTalker(service, 'erin');
   expect((await erin.say('hello')).text).toBe(said('unknown'));
@@ -231,7 +231,7 @@ test('what is said out of turn is answered, and what was begun can be stopped', 
   erin.close();
 });
 
-test('nobody can be the bot, or own it, and it leaves groups', async () => {
+test('nobody can own the management bot or take its username, and it leaves groups', async () => {
   const frank = await newTalker(service, 'frank');
   expect((await service.app(frank.user, 'GET', `/api/me/bots/${frank.bot}/token`)).status).toBe(404);
   expect((await service.app(frank.user, 'POST', `/api/me/bots/${frank.bot}/regenerate_token`)).status).toBe(
@@ -250,7 +250,7 @@ test('nobody can be the bot, or own it, and it leaves groups', async () => {
   frank.close();
 });
 
-test('a worker that dies leaves each conversation where it was', { timeout: 90_000 }, async () => {
+test('a conversation continues after the worker was killed and restarted', { timeout: 90_000 }, async () => {
   const gina = await newTalker(service, 'gina', 'en');
   await gina.say('/newbot');
   await service.deliver.kill();
@@ -260,7 +260,7 @@ test('a worker that dies leaves each conversation where it was', { timeout: 90_0
   gina.close();
 });
 
-test('no token lies in Redis, Postgres or a log', async () => {
+test('Redis, Postgres and the logs contain no token', async () => {
   expect(tokens.length).toBeGreaterThan(6);
   const secrets = tokens.flatMap((token) => [token, token.slice(token.indexOf(':') + 1)]);
   const { found, searched } = await findSecrets(service, secrets, []);

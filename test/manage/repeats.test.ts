@@ -1,4 +1,4 @@
-/** An update that is handled again, from whichever step its first handling came to, does and says everything once. */
+/** An update whose handling stopped at any step and is handled again has its effects once and sends each message once. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { dataOf } from '../../src/manage/buttons.js';
@@ -16,8 +16,10 @@ afterAll(() => world.close());
 const t = texts.en;
 const inAnHour = () => Math.floor(Date.now() / 1_000) + 3_600;
 
-/** Handles an update up to its nth step with Redis or Postgres, which is done and nobody hears of it; then up to the next, until a
- * handling comes to its end. Returns how often it was stopped. */
+/**
+ * Handles an update again and again. The nth handling stops after its nth step with Redis or Postgres, as if the process had died
+ * before the result arrived. Ends when a handling completes. Returns how many were stopped.
+ */
 async function handleInPieces(update: UpdateEntry): Promise<number> {
   const { hooks } = world.node;
   const { call, query } = hooks;
@@ -44,7 +46,7 @@ async function handleInPieces(update: UpdateEntry): Promise<number> {
 
 const last = (written: readonly Written[]): Written => written.at(-1) ?? { id: 0, text: '', data: [] };
 
-test('a bot is made and gets one new token once', { timeout: 30_000 }, async () => {
+test('a repeated update creates a bot once and issues a new token once', { timeout: 30_000 }, async () => {
   const { said, pressed, written, node } = world;
   const ann = await world.person();
   const username = 'pieces_bot';
@@ -59,7 +61,7 @@ test('a bot is made and gets one new token once', { timeout: 30_000 }, async () 
   const [bot, ...others] = await node.store.bots.listOf(ann.id, 0, 100);
   if (bot === undefined) throw new Error('no bot was made');
   expect(others).toEqual([]);
-  // What was answered before is not taken for something new.
+  // An old update that was answered is not handled as a new one.
   await world.manager.handle(asked);
   expect(await texted()).toHaveLength(3);
 
@@ -78,7 +80,7 @@ test('a bot is made and gets one new token once', { timeout: 30_000 }, async () 
   expect(world.errors).toEqual([]);
 });
 
-test('a bot changes hands and ends once', { timeout: 30_000 }, async () => {
+test('repeated updates transfer a bot once and delete it once', { timeout: 30_000 }, async () => {
   const { said, pressed, written, node } = world;
   const [ann, bob] = [await world.person(), await world.person()];
   const username = 'moving_bot';
@@ -101,7 +103,7 @@ test('a bot changes hands and ends once', { timeout: 30_000 }, async () => {
   expect(world.errors).toEqual([]);
 });
 
-test('an offered bot is taken, or left, by the buttons of the notice', async () => {
+test('the buttons of the notice accept or decline an offered bot', async () => {
   const { node, pressed, written, manager } = world;
   const [ann, bob] = [await world.person(), await world.person()];
   const { bot } = await node.store.bots.create(ann.id, 'offered_bot', 'Offered');
@@ -137,7 +139,7 @@ test('an offered bot is taken, or left, by the buttons of the notice', async () 
   expect(world.errors).toEqual([]);
 });
 
-test('a token that leaked is told of and not shown, until another was issued', async () => {
+test('a leaked token is reported and not shown until another was issued', async () => {
   const { node, pressed, said, written, manager } = world;
   const ann = await world.person();
   const username = 'leaky_bot';
@@ -162,7 +164,7 @@ test('a token that leaked is told of and not shown, until another was issued', a
   expect(world.errors).toEqual([]);
 });
 
-test('no button moves a bot of somebody else, and old questions are not answered', async () => {
+test('forged buttons cannot change a bot of another person, and expired questions have no effect', async () => {
   const { said, written, node, manager } = world;
   const [ann, eve] = [await world.person(), await world.person()];
   const { bot } = await node.store.bots.create(ann.id, 'ann_own_bot', 'Own');
@@ -196,7 +198,7 @@ test('no button moves a bot of somebody else, and old questions are not answered
   }
   expect(await node.store.bots.owned(ann.id, bot.id)).toEqual(before);
 
-  // The owner's own, a quarter of an hour late.
+  // The owner presses buttons that have expired.
   const late = Math.floor(Date.now() / 1_000) - 1;
   const heard = await said(ann, 'anything');
   for (const [i, ask] of (['issue', 'delete'] as const).entries()) {
@@ -211,7 +213,7 @@ test('no button moves a bot of somebody else, and old questions are not answered
   expect(world.errors).toEqual([]);
 });
 
-test('with Postgres away a person is told so at once', async ({ onTestFinished }) => {
+test('a person gets an answer at once while Postgres is unavailable', async ({ onTestFinished }) => {
   const { node, said, written, manager } = world;
   const zoe = await world.person();
   const update = await said(zoe, '/newbot');
@@ -225,7 +227,7 @@ test('with Postgres away a person is told so at once', async ({ onTestFinished }
   expect((await written(zoe)).map(({ text }) => text)).toEqual([t.later]);
 });
 
-test('a person who blocks the bot holds nothing up', async () => {
+test('an update of a person who has blocked the bot is handled without an error', async () => {
   const { node, said, written, manager } = world;
   const yan = await world.person();
   const update = await said(yan, '/newbot');

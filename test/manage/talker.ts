@@ -23,11 +23,11 @@ export interface Talker {
   readonly user: TestUser;
   readonly bot: number;
   readonly events: EventSource;
-  /** Sends a text and returns what the bot writes next. */
+  /** Sends a text and returns the bot's next message. */
   say(text: string): Promise<Shown>;
-  /** Presses the button of this label on a message; returns all that the bot shows until it answers the press. */
+  /** Presses the button with this label; returns everything the bot shows until it answers the press. */
   press(message: Shown, label: string): Promise<Pressed>;
-  /** What the bot writes next, from index `after` of the events on. */
+  /** The bot's next message, counted from event index `after`. */
   heard(after: number): Promise<Shown>;
   history(): Promise<Shown[]>;
   close(): void;
@@ -35,16 +35,16 @@ export interface Talker {
 
 export interface Pressed {
   readonly alert: string | undefined;
-  /** Every message that was edited or written, in order. An edit too soon after another becomes a message. */
+  /** Every edited or new message, in order. The bot sends a new message if an edit would come too early. */
   readonly shown: readonly Shown[];
-  /** The last of them. */
+  /** The last message of `shown`. */
   readonly last: Shown;
 }
 
 export const labels = (message: Shown): string[] =>
   (message.reply_markup?.inline_keyboard ?? []).flat().map(({ text }) => text);
 
-/** The first text of a message that has the form of a token. */
+/** The first code entity of a message, which must have the format of a token. */
 export const tokenIn = (message: Shown | undefined): string => {
   const mark = message?.entities?.find(({ type }) => type === 'code');
   const token = mark && message?.text.slice(mark.offset, mark.offset + mark.length);
@@ -52,7 +52,7 @@ export const tokenIn = (message: Shown | undefined): string => {
   return token;
 };
 
-/** A new person who reads this language and has pressed Start. */
+/** Creates a person with this language who has pressed Start. */
 export async function newTalker(service: Service, name: string, language?: string): Promise<Talker> {
   const body = { username: `${name}_${Math.random().toString(36).slice(2, 8)}`, first_name: name };
   const { user, token } = await resultOf(
@@ -71,7 +71,7 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
   const path = `/api/chats/${bot}/messages`;
   const ofBot = ({ event, data }: ServerEvent) =>
     event === 'message' && data.chat.id === bot && data.from.id === bot;
-  /** What it shows of tokens may lie nowhere. */
+  /** Registers tokens in a message, so that later checks find them in stores and logs. */
   const noted = (message: Shown): Shown => {
     for (const { token } of findTokens(message.text ?? '')) service.issued(token);
     return message;

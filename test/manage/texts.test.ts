@@ -1,4 +1,4 @@
-/** The management bot's texts are whole in every language. */
+/** The texts of the management bot are complete in every language. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { menuOf } from '../../src/manage/commands.js';
@@ -16,9 +16,9 @@ import type { Notice } from '../../src/store/accounts/notices.js';
 const keys = Object.keys(texts.en) as TextKey[];
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
 
-/** Texts that are alike in all languages: a name, and a dash. */
+/** Texts that are the same in all languages: a name and a dash. */
 const alike: TextKey[] = ['bot_name', 'nothing_set'];
-/** Letters of the language, beside what every text may hold: placeholders, commands, usernames, names of things. */
+/** The script of each language. Placeholders, commands, usernames and names may use other letters. */
 const scripts = {
   en: /[A-Za-z]/,
   uz: /[A-Za-z]/,
@@ -29,12 +29,12 @@ const scripts = {
 describe.each(languages)('%s', (language) => {
   const own = texts[language];
 
-  test('has every text with the placeholders of the English one', () => {
+  test('has every text, with the placeholders of the English text', () => {
     expect(Object.keys(own).sort()).toEqual([...keys].sort());
     for (const key of keys) expect([key, placeholders(own[key])]).toEqual([key, placeholders(texts.en[key])]);
   });
 
-  test('holds no English that was left over', () => {
+  test('contains no untranslated English', () => {
     for (const key of keys.filter((one) => !alike.includes(one))) {
       expect(own[key], key).toMatch(scripts[language]);
       if (language !== 'en' && key !== 'button_token') expect(own[key], key).not.toBe(texts.en[key]);
@@ -43,7 +43,7 @@ describe.each(languages)('%s', (language) => {
     }
   });
 
-  test('fits where it is shown', () => {
+  test('has texts within the length limits of their places', () => {
     const longest = {
       commands: menuOf(own)
         .map(({ description }) => description)
@@ -55,7 +55,7 @@ describe.each(languages)('%s', (language) => {
         codePointLength(contentOf(own, { key, values: longest, tokenOf: 1 }).text ?? ''),
         key,
       ).toBeLessThan(limits.text_length_max);
-      // An alert over a chat.
+      // These texts are shown in an alert.
       if (
         ['old_button', 'not_yours', 'expired', 'later', 'failed', 'offer_gone', 'token_blocked'].includes(key)
       )
@@ -72,18 +72,18 @@ describe.each(languages)('%s', (language) => {
   });
 });
 
-test('texts of one kind differ between languages', () => {
+test('each text differs between languages', () => {
   for (const key of keys.filter((one) => !alike.includes(one) && one !== 'button_token'))
     expect(new Set(languages.map((language) => texts[language][key])).size, key).toBeGreaterThan(4);
 });
 
-test('a person is answered in their language, or in English', () => {
+test("a person is answered in the person's language, or in English", () => {
   expect(['ru', 'RU', 'hy-AM', 'tt_RU', 'fr', null, undefined, ''].map(languageOf)).toEqual([
     ...['ru', 'ru', 'hy', 'tt', 'en', 'en', 'en', 'en'],
   ]);
 });
 
-test('the bot presents itself in every language and in English to others', () => {
+test('the bot has its texts in every language, and in English as the default', () => {
   const { names, descriptions, shortDescriptions, commands } = managementIdentity('petrelbot');
   for (const each of [names, descriptions, shortDescriptions])
     expect(Object.keys(each).sort()).toEqual(['', ...languages].sort());
@@ -91,7 +91,7 @@ test('the bot presents itself in every language and in English to others', () =>
   expect(commands['default|']).toEqual(menuOf(texts.en));
 });
 
-test('every notice is worded in every language, with all that it tells', () => {
+test('every notice has a text in every language, with all its values', () => {
   const of = { bot: 7, username: 'some_bot' };
   const notices: Notice[] = [
     { kind: 'leak_found', where: 'https://example.org/a', ...of },
@@ -112,12 +112,12 @@ test('every notice is worded in every language, with all that it tells', () => {
     expect(said[2]).toContain('2023-11-14 22:13 UTC');
     expect(said[2]).toContain('Connection timed out');
     expect(said[4]).toContain('@ann');
-    // Who has no username has no name for others.
+    // The sender has no username, so others see no name.
     expect(said[5]).toMatch(new RegExp(`^${texts[language].somebody}`));
   }
 });
 
-test('a value is not read again', () => {
+test('placeholders inside a value are not replaced', () => {
   expect(fill('{name} and {other}', { name: '{other}', other: '$&' })).toBe('{other} and $&');
   const content = contentOf(texts.en, {
     key: 'created',
@@ -131,7 +131,7 @@ test('a value is not read again', () => {
   expect(content.text?.slice(offset, offset + length)).toBe(texts.en.token_hidden);
 });
 
-test('a token takes the place of the words, and what stands behind moves along', () => {
+test('a token replaces the hidden text, and later entities move with the text', () => {
   const content = contentOf(texts.hy, {
     key: 'created',
     values: { name: 'Ա', username: 'a_bot' },

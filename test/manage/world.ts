@@ -1,4 +1,4 @@
-/** A store with the management bot, whose updates a test handles itself: as often as it likes, and as far as it likes. */
+/** A store with the management bot. Tests handle its updates themselves, as often and as far as they need. */
 import { managementIdentity } from '../../src/manage/identity.js';
 import { createManager, type Manager } from '../../src/manage/manager.js';
 import { noticeMessage } from '../../src/manage/notices.js';
@@ -18,16 +18,16 @@ export interface World {
   readonly cluster: TestCluster;
   readonly node: TestNode;
   readonly manager: Manager;
-  /** What the manager failed at unexpectedly. */
+  /** Unexpected errors of the manager. */
   readonly errors: unknown[];
-  /** A person with an open chat with the bot. */
+  /** Creates a person with an open chat with the bot. */
   person(): Promise<Person & { readonly username: string }>;
-  /** The update that comes of a text, or of a press of the button with this data on a message. */
+  /** Sends a text, or presses a button on a message; returns the update for the bot. */
   said(who: Person, words: string): Promise<UpdateEntry>;
   pressed(who: Person, messageId: number, data: string): Promise<UpdateEntry>;
-  /** Sends the notices that are due. */
+  /** Sends all notices that are due. */
   tell(): Promise<void>;
-  /** What the bot wrote to a person, oldest first, with the callback data of its buttons. */
+  /** Messages of the bot to a person, oldest first, with the callback data of their buttons. */
   written(who: Person): Promise<Written[]>;
   close(): Promise<void>;
 }

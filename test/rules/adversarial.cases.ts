@@ -1,4 +1,4 @@
-/** Every parser and pattern that sees bytes of strangers, with the input that costs it most. */
+/** Every parser and pattern that reads untrusted bytes, each with its most expensive input. */
 
 import { shownAnswer } from '../../src/delivery/outbound/redact.js';
 import { readTarget } from '../../src/delivery/outbound/target.js';
@@ -38,11 +38,11 @@ import { allowedUpdates, chatId, entities, messageIds, replyMarkup } from '../..
 export interface Attack {
   readonly parser: string;
   readonly input: string;
-  /** The most that the parser is ever given. */
+  /** Size of the largest input that the service passes to the parser. */
   readonly bytesMax: number;
-  /** What a byte may cost on a busy machine: several times what it costs on a calm one. */
+  /** Maximum CPU time per byte on a busy machine, which is several times the time on an idle one. */
   readonly nsPerByteMax: number;
-  /** The parser on an input of so many bytes. A refusal is as good an end as a result. */
+  /** Returns a run of the parser on an input of `bytes` bytes. The parser may return a result or refuse. */
   readonly on: (bytes: number) => () => unknown;
 }
 
@@ -55,13 +55,13 @@ const none = Buffer.alloc(0);
 const request = (contentType: string, body: string | Buffer, query = '') =>
   ({ contentType, body: Buffer.from(body as string), query }) as ApiRequest;
 
-/** `unit` again and again, between two texts, so many bytes in all. */
+/** Repeats `unit` between two texts, up to a total of `bytes` bytes. */
 function filled(bytes: number, unit: string, before = '', after = ''): string {
   const count = Math.floor((bytes - Buffer.byteLength(before + after)) / Buffer.byteLength(unit));
   return before + unit.repeat(count) + after;
 }
 
-/** So many halves of one kind, then as many of another. */
+/** Repeats `open`, then repeats `close` as often. */
 const nested = (bytes: number, open: string, close: string, between = '') => {
   const count = Math.floor((bytes - between.length) / (open.length + close.length));
   return open.repeat(count) + between + close.repeat(count);
@@ -85,7 +85,7 @@ type Row = readonly [
   on: (bytes: number) => () => unknown,
 ];
 
-/** A parser of text, with a text that is filled. */
+/** Rows of a text parser: one for each input, which is filled with a repeated unit. */
 const texts = (
   parser: string,
   bytesMax: number,
@@ -104,7 +104,7 @@ const texts = (
     },
   ]);
 
-/** A parser of bodies. */
+/** Rows of a body parser. */
 const bodies = (
   parser: string,
   bytesMax: number,
@@ -297,7 +297,7 @@ const markdownV2 = (text: string) => formatText(text, 'MarkdownV2');
 const blanksLater = (count: number, unit: string) => (bytes: number) =>
   filled(bytes, ' ', unit.repeat(Math.floor((count * bytes) / markupMax)), 'x');
 
-/** Texts that are made of two parts, one of which is read for each item of the other. */
+/** Two-part texts, in which each item of the second part makes the parser read the first part. */
 const built = (
   parser: string,
   run: (text: string) => unknown,
@@ -508,7 +508,7 @@ const values: Row[] = [
   ),
 ];
 
-/** What receivers and partners send. */
+/** Input from receivers and partners. */
 const others: Row[] = [
   ...texts(
     'Retry-After',

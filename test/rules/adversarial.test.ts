@@ -1,15 +1,15 @@
-/** No input makes a parser take more than linear time, and none costs more per byte than the table allows. */
+/** Every parser takes linear time on its most expensive input, and stays below its maximum time per byte. */
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { type Attack, attacks } from './adversarial.cases.js';
 
 const roundsMax = 12;
-/** Below this nobody notices, and timers tell little. */
+/** Shorter runs always pass: the time does not matter, and timers are too imprecise. */
 const nothing_ns = 1_000_000;
-/** For four times the input. A linear parser takes four times as long and some more for garbage collection, a quadratic one 16 times. */
+/** Maximum growth for four times the input. A linear parser needs four times as long plus garbage collection, a quadratic one 16 times. */
 const growthMax = 9;
 
-/** CPU time of one run in ns, so that what else the machine does counts little. */
+/** CPU time of one run in ns, which hardly depends on other load of the machine. */
 async function costOf(run: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   try {
@@ -21,7 +21,7 @@ async function costOf(run: () => unknown): Promise<number> {
   return (user + system) * 1_000;
 }
 
-/** The best of as many rounds as it takes to hold, at the largest input and at a quarter of it. */
+/** The fastest run at the largest input and at a quarter of it. Repeats until the limits hold, at most `roundsMax` times. */
 async function measured({ bytesMax, nsPerByteMax, on }: Attack) {
   const [whole, quarter] = [on(bytesMax), on(Math.floor(bytesMax / 4))];
   let best = { whole: Number.POSITIVE_INFINITY, quarter: Number.POSITIVE_INFINITY };

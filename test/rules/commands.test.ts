@@ -1,4 +1,4 @@
-/** Command lists and their scopes. */
+/** Validation of command lists and scopes, and the choice of the commands a person sees. */
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type CommandScope, checkCommands, commandsFor, scopeKey } from '../../src/rules/commands.js';
@@ -21,7 +21,7 @@ describe('checkCommands', () => {
     },
   );
 
-  it('counts a description in code points, without outer white space', () => {
+  it('a description is trimmed, and its length is counted in code points', () => {
     const longest = '👍'.repeat(256);
     expect(checkCommands(one('a', ` ${longest} `))).toEqual(one('a', longest));
     for (const bad of ['', '  \n', `${longest}a`]) {
@@ -29,11 +29,11 @@ describe('checkCommands', () => {
     }
   });
 
-  it('takes no values but the two', () => {
+  it('drops fields other than command and description', () => {
     expect(checkCommands([{ command: 'a', description: 'd', more: 1 } as never])).toEqual(one('a'));
   });
 
-  it('is bounded', () => {
+  it('accepts at most commands_max commands', () => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => one(`c${i}`)[0]!);
     expect(checkCommands([])).toEqual([]);
     expect(checkCommands(many(limits.commands_max))).toHaveLength(limits.commands_max);
@@ -51,7 +51,7 @@ describe('scopeKey', () => {
     [{ type: 'chat', chat_id: -5 }, 'chat:-5'],
     [{ type: 'chat_administrators', chat_id: -5 }, 'chat_administrators:-5'],
     [{ type: 'chat_member', chat_id: -5, user_id: 7 }, 'chat_member:-5:7'],
-  ])('%j is %s', (scope, key) => expect(scopeKey(scope)).toBe(key));
+  ])('the key of scope %j is %s', (scope, key) => expect(scopeKey(scope)).toBe(key));
 
   it.each([
     [{ type: 'everyone' }, 'Bad Request: parameter "scope" must be a bot command scope'],
@@ -62,11 +62,11 @@ describe('scopeKey', () => {
   ])('%j is refused', (scope, text) => expect(() => scopeKey(scope as never)).toThrow(text));
 });
 
-it('shows a person the commands of the narrowest scope, in the own language first', () => {
+it("a person sees the commands of the narrowest scope, first those in the person's language", () => {
   const all: Record<string, ReturnType<typeof one>> = {};
   const shown = () => commandsFor(all, 7, 'ru')[0]?.command;
   expect(commandsFor(all, 7, 'ru')).toEqual([]);
-  // From the widest to the narrowest: each wins over all before it.
+  // Ordered from the widest to the narrowest scope: each entry takes precedence over those before it.
   const order = [
     'default|',
     'default|ru',

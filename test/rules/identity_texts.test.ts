@@ -1,9 +1,9 @@
-/** Texts of bots: which languages they may be in, what is kept of them, and which one is shown. */
+/** Texts of bots: allowed languages, normalisation, and the choice of the text to show. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { cleanText, isTextKey, languages, textIn } from '../../src/rules/identity_texts.js';
 
-test('interface §2: exactly seven languages and the default', () => {
+test('interface §2: texts exist in exactly seven languages and as a default', () => {
   expect([...languages].sort()).toEqual(['en', 'hy', 'kk', 'ru', 'tg', 'tt', 'uz']);
   for (const key of ['', ...languages]) expect(isTextKey(key)).toBe(true);
   for (const key of ['RU', 'en-US', 'de', ' ru', 'toString', '__proto__']) expect(isTextKey(key)).toBe(false);
@@ -16,7 +16,7 @@ test.each([
   [' \r\n\t', ''],
   ['\u200b\u3164', ''],
   ['👩‍👩‍👧', '👩‍👩‍👧'],
-])('%j is kept as %j', (given, kept) => expect(cleanText(given)).toBe(kept));
+])('%j is stored as %j', (given, kept) => expect(cleanText(given)).toBe(kept));
 
 test('cleaning a clean text changes nothing', () => {
   fc.assert(
@@ -24,7 +24,7 @@ test('cleaning a clean text changes nothing', () => {
   );
 });
 
-test('the text of a language, else the default, else the last resort', () => {
+test('a reader sees the text of the language, else the default, else the fallback', () => {
   const texts = { '': 'default', ru: 'р' };
   expect(textIn(texts, 'ru', 'x')).toBe('р');
   for (const language of ['kk', 'de', 'toString', '', null, undefined])

@@ -1,4 +1,4 @@
-/** Parts of a file that clients ask for. */
+/** Parsing of the Range header of a download. */
 import { expect, test } from 'vitest';
 import { parseRange } from '../../src/rules/ranges.js';
 
@@ -23,6 +23,6 @@ test.each([
   ['items=0-1', null],
   ['bytes=0x1-2', null],
   [`bytes=0-${'9'.repeat(400)}`, null],
-])('%s of ten bytes', (header, range) => {
+])('parses "%s" for a file of ten bytes', (header, range) => {
   expect(parseRange(header, 10)).toEqual(range);
 });

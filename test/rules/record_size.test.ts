@@ -1,4 +1,4 @@
-/** What a message keeps besides its text is bounded too: a hundred copies of it are made in one step. */
+/** Keyboards and entities of a message are limited, because one call may copy a message a hundred times. */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { formatText } from '../../src/rules/entities/format.js';
@@ -16,14 +16,14 @@ test('a keyboard holds at most keyboard_bytes_max bytes of texts and links', () 
 test.each([
   ['HTML', (name: string) => `<pre><code class="language-${name}">x</code></pre>`],
   ['MarkdownV2', (name: string) => `\`\`\`${name}\nx\`\`\``],
-])('a language in %s of more than code_language_length_max characters is none', (mode, source) => {
+])('a code language longer than code_language_length_max is dropped in %s', (mode, source) => {
   const named = (length: number) => formatText(source('a'.repeat(length)), mode).entities;
   const { code_language_length_max: max } = limits;
   expect(named(max)).toEqual([{ type: 'pre', offset: 0, length: 1, language: 'a'.repeat(max) }]);
   expect(named(max + 1)).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });
 
-test('a language given as an entity is bounded likewise', () => {
+test('a code language that is too long is also dropped from explicit entities', () => {
   const entity = { type: 'pre', offset: 0, length: 1, language: 'a'.repeat(1_000) };
   expect(formatText('x', undefined, [entity]).entities).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });

@@ -1,4 +1,4 @@
-/** Validity and length of texts. */
+/** Unicode validity and length of texts. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -20,9 +20,9 @@ describe('codePointLength', () => {
     ['\ud83d', 1],
     ['\udc4d\ud83d', 2],
     ['\ud83d👍', 2],
-  ])('%j has %i', (text, length) => expect(codePointLength(text)).toBe(length));
+  ])('%j has %i code points', (text, length) => expect(codePointLength(text)).toBe(length));
 
-  it('agrees with the iteration of strings, and isLongerThan with it', () => {
+  it('codePointLength equals the number of iterated characters, and isLongerThan agrees with it', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 12 }), (text, max) => {
         expect(codePointLength(text)).toBe([...text].length);
@@ -51,17 +51,15 @@ describe('isBlank', () => {
     '\u3164',
     '\u2800',
     '\u00ad',
-  ])('sees nothing in %j', (text) => expect(isBlank(text)).toBe(true));
-  it.each(['a', ' . ', '👍', '\u200b1', '-'])('sees something in %j', (text) =>
-    expect(isBlank(text)).toBe(false),
-  );
+  ])('%j is blank', (text) => expect(isBlank(text)).toBe(true));
+  it.each(['a', ' . ', '👍', '\u200b1', '-'])('%j is not blank', (text) => expect(isBlank(text)).toBe(false));
 });
 
 describe('messageText', () => {
   it.each(['', ' \n ', '\u200b'])('refuses %j as empty', (text) => {
     expect(() => messageText(text)).toThrow('Bad Request: message text is empty');
   });
-  it('counts code points', () => {
+  it('the length is limited in code points', () => {
     const longest = '👍'.repeat(limits.text_length_max);
     expect(messageText(longest)).toBe(longest);
     expect(() => messageText(`${longest}a`)).toThrow('Bad Request: message is too long');
@@ -72,11 +70,11 @@ describe('messageText', () => {
 });
 
 describe('captionText', () => {
-  it('may be empty', () => {
+  it('a caption may be empty', () => {
     expect(captionText('')).toBe('');
     expect(captionText(' \u200b')).toBe('');
   });
-  it('counts code points', () => {
+  it('the length is limited in code points', () => {
     const longest = '👍'.repeat(limits.caption_length_max);
     expect(captionText(longest)).toBe(longest);
     expect(() => captionText(`${longest}a`)).toThrow('Bad Request: message caption is too long');

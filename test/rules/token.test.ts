@@ -1,4 +1,4 @@
-/** The form of tokens. */
+/** The format of tokens. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -17,18 +17,18 @@ const random = fc.uint8Array({ minLength: 28, maxLength: 28 });
 const zeros = new Uint8Array(28);
 
 describe('makeToken', () => {
-  it('is the documented form', () => {
+  it('returns a token in the documented format', () => {
     const covered = `42:A${'A'.repeat(28)}`;
     const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
     const token = makeToken('bot', 42, zeros);
     expect(token.slice(0, -6)).toBe(covered);
     const value = [...token.slice(-6)].reduce((sum, digit) => sum * 62 + digits.indexOf(digit), 0);
-    // What zlib says of the covered part.
+    // The CRC-32 that zlib computes for this text.
     expect(value).toBe(2_131_714_455);
     expect(makeToken('user', 42, zeros).slice(0, -6)).toBe(`42:U${'A'.repeat(28)}`);
   });
 
-  it('uses every character equally often', () => {
+  it('uses every character with the same probability', () => {
     const seen = new Map<string, number>();
     for (let byte = 0; byte < 256; byte++) {
       const char = makeToken('bot', 1, new Uint8Array(28).fill(byte))[4]!;
@@ -47,7 +47,7 @@ describe('makeToken', () => {
   });
 });
 
-test('a token of an administrator is one of nobody else', () => {
+test('a token of an administrator is not accepted as a token of a bot or person, nor the other way round', () => {
   const token = makeAdminToken(7, new Uint8Array(28));
   expect(token.slice(0, 3)).toBe('7:O');
   expect([isAdminToken(token), parseToken(token)]).toEqual([true, null]);
@@ -58,7 +58,7 @@ test('a token of an administrator is one of nobody else', () => {
 });
 
 describe('parseToken', () => {
-  it('reads back what was made', () => {
+  it('returns kind and id of a token that makeToken made', () => {
     fc.assert(
       fc.property(kind, id, random, (k, n, bytes) => {
         const token = makeToken(k, n, bytes);
@@ -69,7 +69,7 @@ describe('parseToken', () => {
     );
   });
 
-  it('refuses a token in which one character was changed, taken away or added', () => {
+  it('refuses a token with one character changed, removed or added', () => {
     const chars = fc.constantFrom(...'0123456789ABCUZabz_-: é');
     fc.assert(
       fc.property(kind, id, random, fc.nat(), chars, (k, n, bytes, place, char) => {
@@ -84,7 +84,7 @@ describe('parseToken', () => {
     );
   });
 
-  it('refuses any other text', () => {
+  it('refuses random texts', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(parseToken(text)).toBeNull();
@@ -92,7 +92,7 @@ describe('parseToken', () => {
     );
   });
 
-  /** A token with the given part before its checksum, which is right. */
+  /** Returns the given part followed by its correct checksum. */
   function sealed(covered: string): string {
     const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
     let crc = 0xffffffffn;
@@ -107,7 +107,7 @@ describe('parseToken', () => {
   }
   const secret = 'a'.repeat(28);
 
-  it('takes what an independent implementation of the rule makes', () => {
+  it('accepts tokens made by an independent implementation', () => {
     expect(parseToken(sealed(`9999999999999:A${secret}`))).toEqual({ kind: 'bot', id: 9_999_999_999_999 });
     expect(parseToken(sealed(`1:U${secret}`))).toEqual({ kind: 'user', id: 1 });
   });

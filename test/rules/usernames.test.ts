@@ -1,4 +1,4 @@
-/** The form of usernames. */
+/** The format of usernames. */
 import { describe, expect, it } from 'vitest';
 import { usernameKey, validBotUsername, validUsername } from '../../src/rules/usernames.js';
 
@@ -20,7 +20,7 @@ describe('validUsername', () => {
     ['an at sign', '@abc'],
     ['a line break', 'abc\n'],
     ['nothing', ''],
-  ])('refuses: %s', (_, text) => expect(validUsername(text)).toBe(false));
+  ])('refuses a username with this error: %s', (_, text) => expect(validUsername(text)).toBe(false));
 });
 
 describe('validBotUsername', () => {
@@ -32,7 +32,7 @@ describe('validBotUsername', () => {
   });
 });
 
-it('usernameKey makes two spellings one', () => {
+it('usernameKey is the same for all spellings of a username', () => {
   expect(usernameKey('Demo_Bot')).toBe('demo_bot');
   expect(usernameKey('demo_bot')).toBe('demo_bot');
 });

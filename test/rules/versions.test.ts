@@ -8,7 +8,7 @@ it.each([
   ['14.22', false],
   ['9.6.24', false],
   ['', false],
-])('judges PostgreSQL %s', (version, usable) => {
+])('decides whether PostgreSQL "%s" is new enough', (version, usable) => {
   expect(postgresVersionProblem(version)).toBe(
     usable ? null : `PostgreSQL ${version} is too old, 15 or newer is needed`,
   );
@@ -36,6 +36,6 @@ it.each([
     '7.1.0',
     'Valkey 7.1.0 is too old, Valkey 7.2 or newer is needed',
   ],
-])('judges INFO %j', (lines, name, version, problem) => {
+])('reads the server name and version from INFO %j', (lines, name, version, problem) => {
   expect(redisVersion(info(lines as Record<string, string>))).toEqual({ name, version, problem });
 });

@@ -1,4 +1,4 @@
-/** What is found in a text without marks. */
+/** Entities found in text without markup. */
 import { describe, expect, it } from 'vitest';
 import { computedEntities } from '../../../src/rules/entities/computed.js';
 
@@ -25,7 +25,7 @@ describe('commands', () => {
     ['/start@ab'],
     ['/'],
   ];
-  it.each(cases)('%s', (text, ...expected) => expect(found(text)).toEqual(expected));
+  it.each(cases)('finds commands in: %s', (text, ...expected) => expect(found(text)).toEqual(expected));
 });
 
 describe('mentions', () => {
@@ -41,7 +41,7 @@ describe('mentions', () => {
     ['@@abc'],
     ['@abc@def'],
   ];
-  it.each(cases)('%s', (text, ...expected) => expect(found(text)).toEqual(expected));
+  it.each(cases)('finds mentions in: %s', (text, ...expected) => expect(found(text)).toEqual(expected));
 });
 
 describe('tags', () => {
@@ -60,7 +60,7 @@ describe('tags', () => {
     ['$ABCDEFGHI'],
     ['a$USD'],
   ];
-  it.each(cases)('%s', (text, ...expected) => expect(found(text)).toEqual(expected));
+  it.each(cases)('finds tags in: %s', (text, ...expected) => expect(found(text)).toEqual(expected));
 });
 
 describe('addresses', () => {
@@ -103,14 +103,14 @@ describe('addresses', () => {
     ['me@example'],
     ['me@1.2'],
   ];
-  it.each(cases)('%s', (text, ...expected) => expect(found(text)).toEqual(expected));
+  it.each(cases)('finds addresses in: %s', (text, ...expected) => expect(found(text)).toEqual(expected));
 });
 
 it('counts offsets in UTF-16 code units', () => {
   expect(computedEntities('👍 /a')).toEqual([{ type: 'bot_command', offset: 3, length: 2 }]);
 });
 
-it('takes time linear in the text, whatever the text is made of', () => {
+it('takes linear time for every repeated text', () => {
   const units = [
     'a.',
     '@a',

@@ -1,4 +1,4 @@
-/** Explicit entities, and computed ones beside them. */
+/** Explicit entities, and computed entities beside them. */
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.js';
 import { limits } from '../../../src/limits.js';
@@ -18,7 +18,7 @@ const marked = (text: string, entities: EntityInput[]) => [...formatText(text, u
 const at = (type: string, offset: number, length: number) => ({ type, offset, length });
 
 describe('explicit entities', () => {
-  it('a parse mode wins over them', () => {
+  it('are ignored if a parse mode is given', () => {
     expect(formatText('<b>a</b>', 'HTML', [at('italic', 0, 1)]).entities).toEqual([at('bold', 0, 1)]);
   });
 
@@ -59,24 +59,24 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('drops links that may not be followed and empty entities', () => {
+  it('drops links with unsafe addresses and empty entities', () => {
     expect(marked('ab', [{ ...at('text_link', 0, 1), url: 'javascript:x' }, at('bold', 1, 0)])).toEqual([]);
   });
 
-  it('looks for what it finds by itself instead of believing it', () => {
+  it('ignores explicit entities of computed types and computes these itself', () => {
     expect(marked('word @name', [at('mention', 0, 4), at('phone_number', 0, 4)])).toEqual([
       at('mention', 5, 5),
     ]);
   });
 
-  it('moves with the white space that is trimmed', () => {
+  it('moves entities when white space before them is trimmed', () => {
     expect(formatText(' \n ab \n', undefined, [at('bold', 4, 3)])).toEqual({
       text: 'ab',
       entities: [at('bold', 1, 1)],
     });
   });
 
-  it('sorts by offset, then the longer first', () => {
+  it('sorts by offset, then by length with the longer first', () => {
     expect(marked('abc', [at('italic', 1, 1), at('underline', 0, 1), at('bold', 0, 3)])).toEqual([
       at('bold', 0, 3),
       at('underline', 0, 1),
@@ -84,7 +84,7 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('cuts styles that cross', () => {
+  it('splits a style that crosses another style', () => {
     expect(marked('abcdef', [at('bold', 0, 4), at('italic', 2, 4)])).toEqual([
       at('bold', 0, 4),
       at('italic', 2, 2),
@@ -92,7 +92,7 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('cuts a style at the edge of a quote and of a link', () => {
+  it('splits a style at the edges of a quote and of a link', () => {
     const link = { ...at('text_link', 3, 2), url: 'http://e.org/' };
     expect(marked('abcdefgh', [at('blockquote', 2, 4), at('bold', 0, 4), link])).toEqual([
       at('bold', 0, 2),
@@ -103,7 +103,7 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('of two links that overlap keeps the first', () => {
+  it('keeps the first of two links that overlap', () => {
     const link = { ...at('text_link', 0, 2), url: 'http://e.org/' };
     expect(marked('abc', [{ ...link, offset: 1 }, link])).toEqual([link]);
   });
@@ -114,7 +114,7 @@ describe('explicit entities', () => {
     expect(marked('abcdef', [link, at('blockquote', 3, 1)])).toEqual([link]);
   });
 
-  it('keeps at most the first hundred', () => {
+  it('keeps only the first hundred entities', () => {
     const text = 'a '.repeat(200);
     const many = Array.from({ length: 150 }, (_, i) => at('bold', 2 * i, 1));
     const kept = marked(text, many);
@@ -123,12 +123,12 @@ describe('explicit entities', () => {
     expect(formatText('#a '.repeat(150)).entities).toHaveLength(limits.entities_max);
   });
 
-  it('joins styles before it counts them', () => {
+  it('joins adjacent styles before it counts entities', () => {
     expect(formatText('<b>a</b>'.repeat(150), 'HTML').entities).toEqual([at('bold', 0, 150)]);
   });
 });
 
-describe('computed entities beside those that were sent', () => {
+describe('computed entities beside explicit ones', () => {
   it.each([
     ['<code>/a</code> <pre>/b</pre> <a href="e.org">/c</a> /d', ['code', 'pre', 'text_link', 'bot_command']],
     ['<a href="e.org">x</a>.example.com', ['text_link']],
@@ -137,7 +137,7 @@ describe('computed entities beside those that were sent', () => {
     ['<b>@name</b>', ['mention', 'bold']],
     ['<b>@na</b>me', ['mention', 'bold']],
     ['<b>x @na</b>me', ['bold', 'mention', 'bold']],
-  ])('%s', (source, expected) => {
+  ])('finds the right entities in %s', (source, expected) => {
     expect(formatText(source, 'HTML').entities.map(({ type }) => type)).toEqual(expected);
   });
 });

@@ -4,7 +4,7 @@ import { ApiError } from '../../../src/errors.js';
 import { limits } from '../../../src/limits.js';
 import { formatText } from '../../../src/rules/entities/format.js';
 
-/** Entities in a short form: `type offset length extra`. */
+/** Entities in a short notation: `type offset length extra`. */
 function brief(source: string, mode: string) {
   const { text, entities } = formatText(source, mode);
   return [
@@ -101,7 +101,7 @@ describe('HTML', () => {
     ['code of white space', '<pre>  </pre>a', '  a', 'pre 0 2'],
     ['white space that an entity begins with stays', ' <b> a</b>', ' a', 'bold 0 2'],
   ];
-  it.each(cases)('%s', (_, source, ...expected) => expect(brief(source, 'HTML')).toEqual(expected));
+  it.each(cases)('parses: %s', (_, source, ...expected) => expect(brief(source, 'HTML')).toEqual(expected));
 
   const refusals: Refusal[] = [
     ['unknown tag, offset in bytes', 'é<br>', 'Unsupported start tag "br" at byte offset 2'],
@@ -187,7 +187,9 @@ describe('MarkdownV2', () => {
     ['outer white space', '\n *a\n*', 'a', 'bold 0 1'],
     ['adjacent styles', '*a**b*', 'ab', 'bold 0 2'],
   ];
-  it.each(cases)('%s', (_, source, ...expected) => expect(brief(source, 'MarkdownV2')).toEqual(expected));
+  it.each(cases)('parses: %s', (_, source, ...expected) =>
+    expect(brief(source, 'MarkdownV2')).toEqual(expected),
+  );
 
   it.each([...'])}>#+-=|{.!('])('refuses an unescaped %s', (char) => {
     expect(refusal(`a${char}`, 'MarkdownV2')).toBe(
@@ -242,24 +244,26 @@ describe('Markdown', () => {
     ['empty entity', '**a', 'a'],
     ['UTF-16 offsets', '👍*👍*', '👍👍', 'bold 2 2'],
   ];
-  it.each(cases)('%s', (_, source, ...expected) => expect(brief(source, 'Markdown')).toEqual(expected));
+  it.each(cases)('parses: %s', (_, source, ...expected) =>
+    expect(brief(source, 'Markdown')).toEqual(expected),
+  );
 
-  it.each(['*', '_', '`', '[', '```'])('refuses %s without its end, with the offset in bytes', (mark) => {
+  it.each(['*', '_', '`', '[', '```'])('refuses %s without an end, and names the byte offset', (mark) => {
     expect(refusal(`é${mark}a`, 'Markdown')).toBe("Can't find end of the entity starting at byte offset 2");
   });
 });
 
 describe('the name of a mode', () => {
-  it.each(['html', 'HTML', 'Html'])('%s ignores case', (mode) => {
+  it.each(['html', 'HTML', 'Html'])('accepts %s, because case is ignored', (mode) => {
     expect(brief('<b>a</b>', mode)).toEqual(['a', 'bold 0 1']);
   });
-  it.each(['', 'none'])("'%s' is no mode", (mode) => expect(brief('*a*', mode)).toEqual(['*a*']));
+  it.each(['', 'none'])("'%s' means no parse mode", (mode) => expect(brief('*a*', mode)).toEqual(['*a*']));
   it.each(['markdownv3', 'toString', 'HTML '])("'%s' is refused", (mode) => {
     expect(() => formatText('a', mode)).toThrow('Bad Request: unsupported parse_mode');
   });
 });
 
-describe('a source of very many marks', () => {
+describe('a source with too many marks', () => {
   const most = limits.markup_marks_max;
   const tooMany = `Text has more than ${most} marks`;
   it.each([
@@ -276,7 +280,7 @@ describe('a source of very many marks', () => {
     expect(refusal('x'.repeat(10 * most), mode)).toBe('no refusal');
   });
 
-  it('does not stop a text of the greatest length that is all escapes', () => {
+  it('a text of the maximum length that consists of escapes is accepted', () => {
     const { text } = formatText('\\!'.repeat(limits.text_length_max), 'MarkdownV2');
     expect(text).toBe('!'.repeat(limits.text_length_max));
     expect(formatText('&lt;'.repeat(limits.text_length_max), 'HTML').text).toHaveLength(
@@ -284,14 +288,14 @@ describe('a source of very many marks', () => {
     );
   });
 
-  it('is read no further than it is refused', () => {
+  it('is refused before it is parsed completely', () => {
     const source = '*_~'.repeat(limits.markup_length_max / 3);
     const times = [1, 2, 3, 4, 5].map(() => {
       const began = performance.now();
       refusal(source, 'MarkdownV2');
       return performance.now() - began;
     });
-    // Without the bound it is 80 ms.
+    // Parsing the whole text would take 80 ms.
     expect(Math.min(...times)).toBeLessThan(20);
   });
 });

@@ -1,4 +1,4 @@
-/** What holds for every text in every parse mode. */
+/** Properties that hold for every text in every parse mode. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.js';
@@ -8,7 +8,7 @@ import { formatText } from '../../../src/rules/entities/format.js';
 
 const runs = { numRuns: 2_000 };
 
-// Texts that are likely to meet the rules, and any other.
+// Texts with a high share of markup, and random texts.
 const pieces = [
   '<b>',
   '</b>',
@@ -99,25 +99,28 @@ function expectValid({ text, entities }: FormattedText): void {
 }
 
 describe('for every text', () => {
-  it.each(['HTML', 'MarkdownV2', 'Markdown', ''])('mode %j ends in valid entities or an ApiError', (mode) => {
-    fc.assert(
-      fc.property(wild, (source) => {
-        let result: FormattedText;
-        try {
-          result = formatText(source, mode);
-        } catch (error) {
-          expect(error).toBeInstanceOf(ApiError);
-          expect((error as ApiError).kind).toBe('entities_unparsable');
-          return;
-        }
-        expectValid(result);
-        expect(result.text).toBe(result.text.trimEnd());
-      }),
-      runs,
-    );
-  });
+  it.each(['HTML', 'MarkdownV2', 'Markdown', ''])(
+    'mode %j returns valid entities or throws an ApiError',
+    (mode) => {
+      fc.assert(
+        fc.property(wild, (source) => {
+          let result: FormattedText;
+          try {
+            result = formatText(source, mode);
+          } catch (error) {
+            expect(error).toBeInstanceOf(ApiError);
+            expect((error as ApiError).kind).toBe('entities_unparsable');
+            return;
+          }
+          expectValid(result);
+          expect(result.text).toBe(result.text.trimEnd());
+        }),
+        runs,
+      );
+    },
+  );
 
-  it('explicit entities of any overlap end valid, and again the same', () => {
+  it('overlapping explicit entities become valid, and formatting them again changes nothing', () => {
     const range = fc.record({
       type: fc.constantFrom(...types),
       offset: fc.nat({ max: 20 }),
@@ -143,7 +146,7 @@ describe('for every text', () => {
     ['HTML', htmlNamed],
     ['HTML', htmlEscaped],
     ['MarkdownV2', markdownEscaped],
-  ] as const)('%s gives back what was escaped', (mode, escaped) => {
+  ] as const)('%s returns escaped text unchanged', (mode, escaped) => {
     fc.assert(
       fc.property(wild, (text) => {
         expect(formatText(escaped(text), mode)).toEqual(formatText(text));
@@ -153,7 +156,7 @@ describe('for every text', () => {
     );
   });
 
-  it('escaped text inside a style is that text, marked', () => {
+  it('escaped text inside a style is returned unchanged and completely styled', () => {
     fc.assert(
       fc.property(wild, (text) => {
         const plain = `x${text}x`;
@@ -172,13 +175,13 @@ describe('for every text', () => {
   });
 });
 
-/** Leaves out what would split the emoji of the sample text. */
+/** Drops entities that would split the emoji of the sample text. */
 function dropSplit<T extends { offset: number; length: number }>(given: T[]): T[] {
   const inside = ' ab @name #tag 👍'.length - 1;
   return given.filter(({ offset, length }) => offset !== inside && offset + length !== inside);
 }
 
-it('takes time linear in the source, whatever it is made of', () => {
+it('takes linear time for every repeated source', () => {
   const units = [
     '<b>',
     '<b>a</b>',

@@ -1,4 +1,4 @@
-/** Trees of entities that are written in a parse mode and read back: the same text, the same entities. */
+/** Random trees of entities are written in a parse mode and parsed again, which must return the same text and entities. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entity, EntityType } from '../../../src/rules/entities/entity.js';
@@ -11,7 +11,7 @@ interface Tree {
 }
 type Content = ReadonlyArray<string | Tree>;
 
-// Words and marks that no entity is computed from; every piece of text begins and ends with a word.
+// Words and marks that contain no computed entities; every piece of text begins and ends with a word.
 const words = ['q', 'xx', 'я', '👍', '👩‍👩‍👧', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', 'ß', 'e\u0301', '1', '𝒳'];
 const marks = [
   ...'*_~`[]()><&+-=|{}!\\"\'',
@@ -63,10 +63,10 @@ const valuesOf = (type: EntityType): fc.Arbitrary<Partial<Entity>> => {
 const tree = (type: EntityType, content: fc.Arbitrary<Content>): fc.Arbitrary<Tree> =>
   fc.record({ type: fc.constant(type), values: valuesOf(type), content }, { noNullPrototype: true });
 
-/** Marks of these two run into each other where nothing stands between them. */
+/** Marks of these two types need text between them, otherwise they merge. */
 const isLow = (type: EntityType | undefined) => type === 'italic' || type === 'underline';
 
-/** A tree that may stand within `outer`: no type twice, no link in a link, code in nothing but a quote. */
+/** A tree that may be nested in `outer`: no type twice, no link in a link, code only in quotes. */
 function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> {
   const inLink = outer.some(isLink);
   const code = outer.every((type) => type === 'blockquote' || type === 'expandable_blockquote');
@@ -82,7 +82,7 @@ function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> 
     );
 }
 
-/** Texts with trees between them, or one tree alone: two entities of one range. */
+/** Texts with trees between them, or a single tree, which gives two entities with the same range. */
 function content(outer: readonly EntityType[], depth: number): fc.Arbitrary<Content> {
   const text = piece(true);
   const leaf = text.map((only): Content => [only]);
@@ -98,7 +98,7 @@ function content(outer: readonly EntityType[], depth: number): fc.Arbitrary<Cont
   return fc.oneof(leaf, mixed, alone);
 }
 
-/** Paragraphs, and between them quotes and preformatted blocks; what parts a quote from the next belongs to it. */
+/** Paragraphs with quotes and preformatted blocks between them. The line break after a quote belongs to the quote. */
 const documents: fc.Arbitrary<Content> = fc
   .tuple(
     content([], 3),
@@ -130,7 +130,7 @@ const documents: fc.Arbitrary<Content> = fc
     ],
   );
 
-/** What the tree says, told without any marks. */
+/** The text and entities of the tree, computed without markup. */
 function plain(
   content: Content,
   offset = 0,
@@ -211,7 +211,7 @@ function markdown(content: Content, quoted = false): string {
         return type === 'code' ? `\`${inside}\`` : `\`\`\`${values.language ?? ''}\n${inside}\`\`\``;
       }
       if (type.endsWith('blockquote')) {
-        // The line break that ends it stands without a mark behind it.
+        // The line break at the end of a quote has no mark after it.
         const inside = markdown(part.content.slice(0, -1), true);
         return `>${inside}${type === 'blockquote' ? '' : '||'}\n`;
       }
@@ -227,11 +227,11 @@ const sorted = (entities: readonly Entity[]) =>
     .map(({ type, offset, length, ...values }) => JSON.stringify([offset, -length, type, values]))
     .sort();
 
-describe('what is written is read back', () => {
+describe('a written tree is parsed unchanged', () => {
   it.each([
     ['HTML', html],
     ['MarkdownV2', markdown],
-  ] as const)('%s', (mode, write) => {
+  ] as const)('from %s', (mode, write) => {
     let nested = 0;
     fc.assert(
       fc.property(documents, (given) => {
@@ -246,7 +246,7 @@ describe('what is written is read back', () => {
     expect(nested).toBeGreaterThan(8);
   });
 
-  it('as a list of entities', () => {
+  it('from a list of entities', () => {
     fc.assert(
       fc.property(documents, (given) => {
         const { text, entities } = plain(given);
