@@ -1,4 +1,4 @@
-/** One account that does everything at once which it can do to a front. Nobody else may be stopped by it. */
+/** One account attacks a front in every way it can at once. The accounts of others must still be served. */
 import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,18 +11,18 @@ import { amount, atMost, patienceMs, report } from './report.js';
 
 const attackMs = amount(12_000, 60_000);
 const callEveryMs = 25;
-/** Holds on a busy machine too. On one at rest it is some ms. */
+/** Passes on a busy machine too. On an idle one the value is a few ms. */
 const msMax = 500;
-/** What one account may make Redis keep: the queue of a bot and a day's answers at the most. */
+/** The memory that one account may use in Redis: at most the queue of a bot and a day’s answers. */
 const redisBytesMax = 256 * 1024 * 1024;
 
-/** An answer that shows that an attack got as far as what it attacks. */
+/** A status which proves that the attack reached the code under attack. */
 const reached: Readonly<Record<string, string>> = {
   ...{ form: '400', markup: '400', range: '200', encoding: '200', chats: '200', groups: '200' },
   ...{ messages: '200', kept: '200', commands: '400', copies: '200', updates: '200' },
   ...{ guesses: '401', uploads: '429' },
 };
-/** Of a role that is deployed; test services have none. */
+/** The rate limits of deployed roles. Test services have none. */
 const defaultRates = { RATE_PER_BOT: '2000/2', RATE_PER_PERSON: '30/1', RATE_PER_CHAT: '60/1' };
 
 let service: Service;
@@ -38,8 +38,8 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Where there are two cores, the front under test has one for itself; the attacker and the front that it attacks for comparison share
- * the other, and give way to everything else there. */
+/** With two cores, the front under test has one alone. The attacker and the front used for comparison share the other one, at the
+ * lowest priority. */
 function place(pid: number, core: number, yields: boolean): void {
   if (process.platform !== 'linux' || availableParallelism() < 2) return;
   spawnSync('taskset', ['-a', '-p', '-c', String(core), String(pid)], { stdio: 'ignore' });
@@ -53,7 +53,7 @@ interface Attack {
   readonly front: number;
 }
 
-/** Statuses that the attacker got, by the kind of call. */
+/** Statuses that the attacker received, by kind of call. */
 function attack({ own, evil, file, front }: Attack): Promise<Record<string, Record<string, number>>> {
   const child = fork(fileURLToPath(new URL('attacker.mjs', import.meta.url)));
   attacker = child;
@@ -73,7 +73,7 @@ function attack({ own, evil, file, front }: Attack): Promise<Record<string, Reco
   return statuses;
 }
 
-/** How long `getMe` takes, one call after another, in ms: the middle and the 99th percentile. */
+/** Latency of sequential `getMe` calls in ms: median and 99th percentile. */
 async function timesOf(bot: TestBot, ms: number) {
   const times: number[] = [];
   for (const ends = performance.now() + ms; performance.now() < ends; await sleep(callEveryMs)) {
@@ -117,7 +117,7 @@ test(
     place(service.fronts[1]?.pid as number, 1, true);
     const idle = await timesOf(other, attackMs / 3);
 
-    // The same load on another front tells what the machine and Redis cost a front that is not attacked.
+    // The same load on the other front shows what the machine and Redis cost a front that is not attacked.
     const [control] = await Promise.all([
       timesOf(other, attackMs),
       attack({ own, evil, file: file_path, front: 1 }),

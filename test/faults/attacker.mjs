@@ -1,6 +1,6 @@
 /**
- * Everything at once that one account can do to a front, in a process of its own: what it sends must not slow down the clock of the
- * test. It attacks for `ms`, with so many calls of each kind in flight, and tells the statuses that it got by kind.
+ * Everything that one account can do to a front at once, in its own process, so that its load does not slow the clock of the test.
+ * It attacks for `ms` with a number of in-flight calls of each kind, and reports the statuses that it received by kind.
  */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';

@@ -1,4 +1,4 @@
-/** A Redis and a PostgreSQL that a test may kill and start again, and a proxy that loses answers. */
+/** A Redis and a PostgreSQL that a test may kill and start again, and a proxy that loses replies. */
 import { spawnSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -13,22 +13,22 @@ export interface Restartable {
   readonly port: number;
   readonly pid: number;
   readonly dir: string;
-  /** SIGKILL, to this process alone. */
+  /** Sends SIGKILL to this process only. */
   kill(): Promise<void>;
-  /** Ends it in order. */
+  /** Stops the server cleanly. */
   halt(): Promise<void>;
-  /** On the same port and folder; resolves when it has loaded its data and answers. */
+  /** Starts the server on the same port and folder. Resolves once it has loaded its data and answers. */
   start(): Promise<void>;
-  /** SIGSTOP and SIGCONT, to it and the processes that it started. */
+  /** Sends SIGSTOP or SIGCONT to the server and its child processes. */
   pause(): void;
   resume(): void;
-  /** Ends it and removes its data. */
+  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 
-/** PostgreSQL serves each connection in a process of its own. */
+/** PostgreSQL serves each connection in its own process. */
 function signalAll(pid: number, signal: NodeJS.Signals): void {
-  // The parent first when it freezes and last when it goes on: it starts nothing in between.
+  // Freezes the parent first and resumes it last, so that it starts no process in between.
   const all = [pid, ...childrenOf(pid)];
   for (const one of signal === 'SIGSTOP' ? all : all.reverse()) process.kill(one, signal);
 }
@@ -67,14 +67,14 @@ function restartable(dir: string, first: LocalServer, again: () => Promise<Local
   };
 }
 
-/** A Redis that has every write on disk before it answers. */
+/** A Redis that writes to disk before it answers. */
 export async function durableRedis(dir = temporaryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'redis'), appendfsync: 'always', detached: false } as const;
   const first = await startRedis(options);
   return restartable(dir, first, () => startRedis({ ...options, port: first.port }));
 }
 
-/** A PostgreSQL of its own. */
+/** A separate PostgreSQL. */
 export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'postgres'), durable: false, detached: false } as const;
   const first = await startPostgres(options);
@@ -82,17 +82,17 @@ export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable>
 }
 
 export interface LosingProxy {
-  /** The given URL with the proxy's port. */
+  /** The given URL, with the port of the proxy. */
   readonly url: string;
-  /** Share of forwarded script calls after whose answer has come the connection is cut instead of passing it on. */
+  /** Share of forwarded script calls for which the proxy cuts the connection instead of returning the reply. */
   chance: number;
   readonly cuts: number;
   close(): Promise<void>;
 }
 
 /**
- * Stands between a front and Redis. A cut comes after Redis has run what was sent and before the front hears of it:
- * the front cannot know whether its calls were applied.
+ * A proxy between a front and Redis. It cuts after Redis ran the command and before the front gets the reply, so that the front
+ * cannot know whether its calls were applied.
  */
 export async function losingProxy(target: string): Promise<LosingProxy> {
   const { port } = new URL(target);

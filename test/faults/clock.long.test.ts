@@ -1,4 +1,4 @@
-/** Every role runs on a machine whose clock is an hour wrong: what it signs, retries and expires goes by the time of Redis. */
+/** Every role runs with a clock that is an hour wrong. Signatures, retries and expiry must follow the time of Redis. */
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ afterEach(async () => {
   [service, receiver] = [undefined, undefined];
 });
 
-/** What the receiver was shown: which text, when, and whether its signature holds. */
+/** The requests that reached the receiver: text, time, and whether the signature was valid. */
 interface Shown {
   readonly text: string;
   readonly atMs: number;
@@ -46,20 +46,20 @@ test.each([
     await service.openChat(owner, bot);
     const { secret } = await resultOf(app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/secret`));
     const shown: Shown[] = [];
-    /** Answers of the receiver by text, in turn; 200 when there are none left. */
+    /** Answers of the receiver by text, used in order; 200 when none is left. */
     const refusals = new Map<string, Array<() => Record<string, string>>>();
     receiver = await startReceiver(certificate, (request, response, body) => {
       const { text } = JSON.parse(body.toString()).message;
       let verified = true;
       try {
-        // Refuses timestamps that are five minutes off.
+        // Refuses timestamps that differ by more than five minutes.
         new Webhook(secret).verify(body, request.headers as Record<string, string>);
       } catch {
         verified = false;
       }
       shown.push({ text, atMs: performance.now(), verified });
       const refusal = refusals.get(text)?.shift();
-      // Without its own date a receiver leaves it to the sender what its Retry-After means.
+      // Without a Date header, the sender decides from which time a Retry-After counts.
       response.sendDate = false;
       response.writeHead(refusal ? 503 : 200, refusal?.()).end();
     });

@@ -1,6 +1,6 @@
 /**
- * One shard of a Redis Cluster of six nodes is killed under load, again and again: its replica takes over. Replication runs
- * behind the answers, so Redis itself may lose what it acknowledged last; what its replica had must all be kept.
+ * One shard of a Redis Cluster with six nodes is killed under load, repeatedly, and its replica takes over. Replication is
+ * asynchronous, so Redis may lose the last acknowledged writes. Writes that reached the replica must all be kept.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ afterEach(async () => {
 
 const keys = makeKeys(64);
 
-/** After a master was killed, its share serves again; the cluster's own part of it is the node timeout, 1.5 s here, and an election. */
+/** Limit until the shard of a killed master serves again. The cluster itself needs the node timeout, 1.5 s here, and an election. */
 const recoverMsMax = 10_000;
 
 type Rows = ReadonlyArray<
@@ -34,7 +34,7 @@ async function slotsSeenBy({ client }: ClusterNode): Promise<Rows> {
   return reply as Rows;
 }
 
-/** The node that is master of a slot, by the view of one that lives. */
+/** The master of a slot, as seen by a node that is up. */
 async function masterOf(all: readonly ClusterNode[], slot: number): Promise<ClusterNode> {
   for (const asked of all.filter(({ client }) => client.status === 'ready')) {
     const rows = await slotsSeenBy(asked).catch((): Rows => []);
@@ -45,7 +45,7 @@ async function masterOf(all: readonly ClusterNode[], slot: number): Promise<Clus
   throw new Error(`slot ${slot} has no master`);
 }
 
-/** What a node has written down, whatever it has lost since. */
+/** Everything in a node’s append-only file, including data that the node has lost since. */
 function writtenBy({ dir }: ClusterNode): string {
   const folder = join(dir, 'appendonlydir');
   return readdirSync(folder)
@@ -53,11 +53,11 @@ function writtenBy({ dir }: ClusterNode): string {
     .join('\n');
 }
 
-/** Whether a text stands in it, and not only as the beginning of another. */
+/** Whether `written` contains `text` as a whole, not only as the beginning of a longer text. */
 const holds = (written: string, text: string) => new RegExp(`${text}(?!\\d)`).test(written);
 
 test(
-  'R18: one shard of six nodes is killed under load, and its replica goes on',
+  'R18: one shard of six nodes is killed under load, and its replica takes over without losing what it had',
   async () => {
     const six = await freshCluster();
     cluster = six;
@@ -69,7 +69,7 @@ test(
     const world = await createWorld(made);
     const slotOf = (chat: string) =>
       keys.partitions.slots[keys.partitions.of(Number(chat.split('.')[0]))] as number;
-    // The shard of one bot, with all that lives beside it.
+    // The shard of one bot, with everything else stored there.
     const lost = slotOf(String(world.bots[0]?.id));
     world.poll((round) => round % 2);
     const ended = new AbortController();
@@ -120,7 +120,7 @@ test(
     await loading;
     const verdict = await world.settled();
     const written = promoted.map(writtenBy);
-    // Of each thing that is wrong: had the replica heard of it when it took over, or did it go with the master?
+    // For each fault found: had it reached the replica before the takeover, or was it lost with the master?
     const kept = verdict.texts.filter((text) => written.some((each) => holds(each, text)));
     const logs = made.fronts.map((front) => front.log()).join('') + made.deliver.log() + made.flush.log();
     const { lost: gone, doubled, reordered, invented, reused } = verdict;
@@ -155,7 +155,7 @@ test(
 );
 
 test(
-  'R22: slots are resharded under load, and next to no call is refused',
+  'R22: while slots are resharded under load, almost no call is refused',
   async () => {
     const three = await freshCluster();
     cluster = three;

@@ -1,4 +1,4 @@
-/** Compares what Redis holds of written-behind entities with the rows in Postgres, one by one. */
+/** Compares the written-behind entities in Redis with the rows in Postgres, one by one. */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { messageKinds, messageVersion, unpackMessage } from '../../src/store/core/codec.js';
@@ -12,7 +12,7 @@ export interface Comparison {
   readonly tombstones: number;
   readonly chats: number;
   readonly quarantined: number;
-  /** What differs, in words; at most 20. */
+  /** The differences in words, at most 20. */
   readonly differences: readonly string[];
 }
 
@@ -56,7 +56,7 @@ async function withPostgres<T>(
   }
 }
 
-/** Keys, each with the master that has it. */
+/** Keys, each with the master that stores it. */
 async function keysOf(masters: readonly Redis[], match: string): Promise<Map<string, Redis>> {
   const found = new Map<string, Redis>();
   for (const master of masters)
@@ -78,7 +78,7 @@ export function drained(service: Stores, msMax = 30_000): Promise<void> {
   );
 }
 
-/** Entries that wait in all journals, or for all bots of other partitions. */
+/** The number of entries in all journals, or in all outboxes. */
 export const waitingIn = (service: Stores, kind: 'journal' | 'outbox'): Promise<number> =>
   withMasters(service, (masters) => sumOf(masters, kind));
 
@@ -92,7 +92,7 @@ function differenceOf(row: MessageRow, record: Buffer | null): string | null {
   return deleted || record.equals(row.record as Buffer) ? null : 'has other bytes';
 }
 
-/** Both sides as they stand; for a service at rest whose entities are all hot. */
+/** Compares both stores as they are. For an idle service whose entities are all hot. */
 export const compareStores = (service: Stores): Promise<Comparison> =>
   withMasters(service, (masters) => withPostgres(service, (client) => compare(masters, client)));
 
@@ -137,7 +137,7 @@ async function compare(masters: readonly Redis[], client: pg.Client): Promise<Co
   };
 }
 
-/** What Postgres alone knows of every chat's messages, `/start` left out. */
+/** The messages of every chat in Postgres, without `/start`. */
 export function postgresHistory(service: Stores): Promise<Map<string, Seen[]>> {
   return withPostgres(service, async (client) => {
     const { rows } = await client.query<MessageRow>('select * from messages where record is not null');

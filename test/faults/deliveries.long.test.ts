@@ -1,4 +1,4 @@
-/** Two workers that push updates, killed, frozen and failed by receivers: nothing is lost, and each chat stays in order. */
+/** Two workers that push updates are killed and frozen, and receivers fail. No update is lost, and each chat stays in order. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -10,7 +10,7 @@ import { amount, atMost, long, nothingLost, patienceMs, report } from './report.
 import { createWorld, eventually, type World } from './world.js';
 
 const updatesOfChat = amount(20, 1_000);
-/** More than any bot may have open. */
+/** Above the max_connections of any bot. */
 const peopleCount = 120;
 
 let service: Service;
@@ -34,7 +34,7 @@ const settings = ({ url, certificate }: Books, max_connections = 40) => ({
   ...{ url, certificate, max_connections },
 });
 
-/** The bots of a world are pushed to receivers of their own, which answer after some milliseconds. */
+/** The bots of a world are pushed to separate receivers that answer after some milliseconds. */
 async function pushTo(world: World, answerMs: number) {
   const now = performance.now();
   const quiet = new Map(world.bots.map(({ id }) => [id, { last: now, longest: 0 }]));
@@ -53,22 +53,22 @@ async function pushTo(world: World, answerMs: number) {
     );
   await world.push(({ id }) => settings(books.get(id) as Books));
   return {
-    /** ms, of any bot */
+    /** the longest time in ms without a delivery, of any bot */
     longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
-    /** Each bot has heard something since. */
+    /** Whether each bot has received an update since `time`. */
     allSince: (time: number) => [...quiet.values()].every(({ last }) => last > time),
     close: () => Promise.all([...books.values()].map((each) => each.close())),
   };
 }
 
-/** What was said while workers were away is not lost because it waits. */
+/** Time for updates sent while no worker was running to be delivered. */
 const settleMs = amount(20_000, 600_000);
 
-/** What a worker may have sent without having told it, when it dies: of four chats of three bots, one open and one answered. */
+/** The most unrecorded deliveries of a killed worker: one open and one answered for each of four chats of three bots. */
 const sentUntold = 3 * 4 * 2;
 
 test(
-  'R1, R3: workers that are killed in turn under load lose nothing and reorder nothing',
+  'R1, R3: workers killed in turn under load lose no update and keep the order',
   async ({ onTestFinished }) => {
     const world = await createWorld(service);
     const { longestQuiet, allSince, close } = await pushTo(world, 40);
@@ -87,7 +87,7 @@ test(
       await worker.kill();
       const killed = performance.now();
       await worker.start();
-      // What was on its way may still arrive. In the short form the bots of both are quiet at one time.
+      // Requests in flight may still arrive. In the short form, the bots of both workers are idle at the same time.
       if (long) await eventually('all bots go on', () => allSince(killed + 1_000), 30_000);
     }
     await eventually('the rest is taken over', () => longestQuiet() > 1_000, 10_000);
@@ -109,7 +109,7 @@ test(
 );
 
 test(
-  'R2: a worker that freezes for longer than its lease changes nothing when it goes on',
+  'R2: a worker that freezes for longer than its lease changes nothing when it resumes',
   async ({ onTestFinished }) => {
     const [first, second] = workers;
     await second.stop();
@@ -122,7 +122,7 @@ test(
       front: (lane, tries) => (lane + tries) % 2,
     });
     await sleep(500);
-    // All bots are its own, and go on as the other's; then the other is frozen.
+    // The first worker has all bots. It is frozen and the other one takes over, then the other way round.
     const rounds = amount(1, 6);
     for (let round = 0; round < rounds; round++) {
       const [frozen, other] = round % 2 === 0 ? [first, second] : [second, first];
@@ -148,7 +148,7 @@ test(
   patienceMs,
 );
 
-/** A bot that so many people have started, none of whose updates wait. */
+/** A bot that a number of people have started, without pending updates. */
 async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
   const bot = await service.newBot(users[0] as TestUser, 'busy');
   await Promise.all(users.map((user) => service.openChat(user, bot)));
@@ -158,7 +158,7 @@ async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
 const say = (user: TestUser, bot: TestBot, text: string, front = 0) =>
   resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
 
-test('max_connections is never exceeded by both workers, nor after it was changed', async ({
+test('both workers together never exceed max_connections, not even after it was changed', async ({
   onTestFinished,
 }) => {
   const bot = await startedBy(people);
@@ -171,7 +171,7 @@ test('max_connections is never exceeded by both workers, nor after it was change
   const flood = async () => {
     for (let n = 0; saying; n++) {
       await Promise.all(people.map((user, i) => say(user, bot, `${n}`, i % 2)));
-      // Some wait all the time, and no more than can be pushed in the end.
+      // Some updates are always pending, but no more than can be pushed in the end.
       while (saying && n * peopleCount - books.taken.length > 4 * peopleCount) await sleep(20);
     }
   };
@@ -189,7 +189,7 @@ test('max_connections is never exceeded by both workers, nor after it was change
     books.mostOpen = 0;
     await setTo(max);
     flooding ??= flood();
-    // A worker hears of it when it renews its lease; what was open may end.
+    // A worker reads the new limit when it renews its lease. Requests already open may end first.
     await sleep(limits.webhook_renew_ms + 500);
     expect(books.mostOpen, `while ${last} became ${max}`).toBeLessThanOrEqual(Math.max(last, max));
     answerMs = ms;
@@ -206,7 +206,7 @@ test('max_connections is never exceeded by both workers, nor after it was change
 }, 60_000);
 
 test(
-  `${updatesOfChat} updates in each of 50 chats come in order, though one in ten attempts fails`,
+  `${updatesOfChat} updates in each of 50 chats arrive in order, though one in ten attempts fails`,
   async ({ onTestFinished }) => {
     const users = people.slice(0, 50);
     const bot = await startedBy(users);
@@ -227,7 +227,7 @@ test(
       arrivals.filter(({ chat, text }) => chat === id && text !== '/start').map(({ text }) => text);
     for (const user of users) {
       expect(ofUser(books.taken, user)).toEqual(texts);
-      // Nothing is tried before what came earlier was taken.
+      // An update is tried only after the earlier ones of its chat were accepted.
       expect([...new Set(ofUser(books.arrivals, user))]).toEqual(texts);
       const tried = ofUser(books.arrivals, user);
       expect(tried).toEqual([...tried].sort((a, b) => Number(a) - Number(b)));

@@ -1,4 +1,4 @@
-/** The disk of Redis or of Postgres is full for a while: calls are refused in order, it serves again by itself, and nothing is lost. */
+/** The disk of Redis or of Postgres is full for a while: calls are refused cleanly, service resumes without help, and no data is lost. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -18,14 +18,14 @@ afterEach(async () => {
 const fullMs = amount(5_000, 60_000);
 const noMounts = 'this needs a file system of its own, and mounts are not permitted here';
 
-/** Null, with the reason printed, where there can be none. */
+/** Null if this machine cannot mount one; the reason is printed. */
 function diskOrReason(megabytes: number): SmallDisk | null {
   const disk = smallDisk(megabytes);
   if (disk === null) console.warn(`R24 was not tried: ${noMounts}`);
   return disk;
 }
 
-/** A server on a small disk that is started again whenever it ends; `stop` ends it for good. */
+/** A server on a small disk that is restarted whenever it exits. `stop` stops it for good. */
 function onDisk(disk: SmallDisk, server: Restartable) {
   const supervised = supervise(server);
   ends.push(() => disk.close());
@@ -39,7 +39,7 @@ function onDisk(disk: SmallDisk, server: Restartable) {
   };
 }
 
-/** Puts the service under load while the disk fills and is freed again. */
+/** Runs load while the disk fills and is freed again. */
 async function fillUnderLoad(service: Service, disk: SmallDisk, during: () => Promise<void>) {
   const world = await createWorld(service);
   world.poll((round) => round % 2);
@@ -73,7 +73,7 @@ async function fillUnderLoad(service: Service, disk: SmallDisk, during: () => Pr
 }
 
 test(
-  'R24: while the disk of Redis is full calls answer 503 or 429, and afterwards nothing is lost',
+  'R24: while the disk of Redis is full, calls answer 503 or 429, and afterwards no acknowledged message is missing',
   async ({ skip }) => {
     const disk = diskOrReason(64);
     if (disk === null) return skip(noMounts);
@@ -102,7 +102,7 @@ test(
       atMost('ms until calls succeed again', resumedMs, 30_000),
     ]);
     expect(other).toEqual([]);
-    // Every write fails while there is no room.
+    // Every write fails while the disk is full.
     const late = answers.slice(-5);
     for (const { status, body, headers } of late) {
       expect([429, 503]).toContain(status);
@@ -117,7 +117,7 @@ test(
 );
 
 test(
-  'R24: while the disk of Postgres is full hot calls go on, and afterwards everything is written',
+  'R24: while the disk of Postgres is full, hot calls succeed, and afterwards all changes are written',
   async ({ skip }) => {
     const disk = diskOrReason(256);
     if (disk === null) return skip(noMounts);
@@ -145,7 +145,7 @@ test(
       atMost('differences between Redis and Postgres', rows.differences.length, 0),
       atMost('ms until calls succeed again', resumedMs, 30_000),
     ]);
-    // What still fits into its files succeeds.
+    // Writes that still fit into existing files succeed.
     for (const { status } of control) expect([200, 503]).toContain(status);
     expect(Object.keys(refusals).filter((status) => status !== '503')).toEqual([]);
     expect(journaled).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** A replica that lost the tail takes over while a worker, a forwarder and a poller go on: nothing that survived is skipped. */
+/** A replica without the last writes takes over while a worker, a forwarder and a poller continue. No surviving update is skipped. */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sharedChat } from '../../src/store/core/keys.js';
@@ -39,13 +39,13 @@ afterEach(async () => {
 const portOf = ({ url }: RedisServer) => new URL(url).port;
 const master = () => world.front.connection.client;
 
-/** What is written from now on is in the master alone: it is the tail that will be lost. */
+/** From now on, writes reach only the master. They are the tail that will be lost. */
 async function disconnectReplica(): Promise<void> {
   expect(await master().call('WAIT', '1', '10000')).toBe(1);
   await control.replicaof('NO', 'ONE');
 }
 
-/** The master dies, and the replica answers at its address. */
+/** Kills the master and starts the replica on its port. */
 async function failOver(): Promise<void> {
   const former = world.front.connection.runId();
   await world.cluster.redis.stop('SIGKILL');
@@ -53,7 +53,7 @@ async function failOver(): Promise<void> {
   await eventually('connected', () => ![null, former].includes(world.front.connection.runId()));
 }
 
-/** What the first attempt at each update of a chat came to be, in order. */
+/** Texts of the updates of a chat, in the order of their first attempts. */
 const firsts = (chat: number) => [
   ...new Set((books as Books).arrivals.filter((each) => each.chat === chat).map((each) => each.text)),
 ];
@@ -61,7 +61,7 @@ const taken = (chat: number) =>
   new Set((books as Books).taken.filter((each) => each.chat === chat).map((each) => each.text));
 
 test(
-  'R21: a webhook worker that outlives the failover skips nothing that survived',
+  'R21: a webhook worker that survives the failover skips no surviving update',
   async () => {
     const { front } = world;
     const { bot, users, say } = await makeChats(front, 3);
@@ -79,12 +79,12 @@ test(
     await say(1, 'before');
     await eventually('delivered', () => taken(failing).has('before'));
 
-    // Two updates survive: one is open at the receiver, one waits behind it. The lease survives too.
+    // Two updates survive: one open at the receiver, one pending behind it. The lease survives too.
     await say(1, 'first');
     await say(1, 'second');
     await eventually('open', () => firsts(failing).includes('first'));
     await disconnectReplica();
-    // In the tail they are parked, and the cursor passes them.
+    // In the lost tail, both are parked and the cursor is beyond them.
     status = 500;
     opened.open();
     await say(2, 'lost');
@@ -117,7 +117,7 @@ test(
 );
 
 test(
-  'R21: a forwarder that outlives the failover forwards again what the queue lost',
+  'R21: a forwarder that survives the failover forwards again the updates that the queue lost',
   async () => {
     const { front } = world;
     const { users } = await makeChats(front, 1);
@@ -129,7 +129,7 @@ test(
     await send('before');
     let confirmed = 0;
     const received: Array<string | undefined> = [];
-    /** A look of a bot that confirms what it got before. */
+    /** Polls for the bot and confirms the updates of the previous poll. */
     const look = async () => {
       const updates = (await poll(front, bot, confirmed)).filter(({ kind }) => kind === 'message');
       received.push(...shown(updates));
@@ -142,7 +142,7 @@ test(
 
     const trimming = gate();
     front.hooks.call = async (name, run) => {
-      // The message is in the outbox that survives. That it entered the queue is lost.
+      // The message survives in the outbox. Its entry in the queue is lost.
       if (name === 'updates/accept_forwarded') await disconnectReplica();
       if (name === 'updates/trim_outbox') await trimming.wait();
       return run();

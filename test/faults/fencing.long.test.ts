@@ -1,4 +1,4 @@
-/** A standby is promoted while its former primary goes on: a node that still reaches that one changes nothing there. */
+/** A standby is promoted while the former primary is still running. A node connected to the former primary must change nothing there. */
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { petrel } from '../support/command.js';
@@ -16,7 +16,7 @@ let service: Service;
 let world: World;
 let owner: TestUser;
 
-/** All roles but the second front reach Postgres at one address, that front at another one. */
+/** Starts two fronts. The second one reaches Postgres at its own address, and all other roles at a common one. */
 async function begin(): Promise<void> {
   pair = await startPair();
   [most, second] = await Promise.all([openAddress(), openAddress()]);
@@ -46,7 +46,7 @@ afterEach(async () => {
 });
 
 const load = (count: number) => world.load({ count, front: (lane, tries) => (lane + tries) % 2, restMs: 5 });
-/** A control operation. */
+/** Makes a control operation. */
 const speak = (front: number, language_code = 'en') =>
   service.app(owner, 'PATCH', '/api/me', { language_code }, front);
 const serves = (front: number) =>
@@ -59,7 +59,7 @@ const flushed = async (url: string) =>
   (await ask<{ n: string }>(url, 'select sum(flushed_version)::text as n from partitions'))[0]?.n;
 
 test(
-  'a node on the former primary gets nothing acknowledged there, standing or reconnected, and neither does a restart of it',
+  'no change is acknowledged on the former primary: over old connections, over new ones, or after its restart',
   async () => {
     await begin();
     await load(100);
@@ -69,7 +69,7 @@ test(
     most.point(pair.standbyPort);
     await serves(0);
 
-    // Its connections to the former primary stand.
+    // The connections to the former primary are still open.
     expect((await speak(1, 'de')).status).toBe(503);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => speak(1, 'de').then(({ status }) => status)),
@@ -102,7 +102,7 @@ test(
     const { out } = await petrel(service.env, 'doctor');
     expect(out).not.toMatch(/committed transactions/);
 
-    // Whoever wants the former primary all the same says so.
+    // An operator can accept the former primary explicitly.
     const accepted = await petrel({ ...service.env, DATABASE_URL: pair.primaryUrl }, 'accept-postgres');
     expect(accepted.out, accepted.log).toMatch(/timeline 00000001: nodes accept it/);
     for (const address of [most, second]) address.point(pair.primaryPort);
@@ -120,7 +120,7 @@ test(
 );
 
 test(
-  'tokens of bots and administrators that were revoked on the former primary alone stay revoked',
+  'tokens of bots and administrators that were revoked only on the former primary stay revoked',
   async () => {
     await begin();
     const admin = async (...args: string[]) => petrel(service.env, 'admin', ...args);

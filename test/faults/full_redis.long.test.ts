@@ -1,4 +1,4 @@
-/** Redis is out of memory: what grows is refused, and everything that reads, revokes, deletes, acknowledges or delivers works. */
+/** Redis is out of memory: growing calls are refused, and reads, revocations, deletions, acknowledgements and deliveries work. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await redis.config('SET', 'maxmemory', '0');
-  // Fronts learn within a second that there is room again.
+  // Fronts notice within a second that memory is free again.
   await expect.poll(async () => (await startedBot('roomy').catch(() => null)) !== null, patient).toBe(true);
 });
 afterAll(async () => {
@@ -53,7 +53,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Sets the bound so that Redis uses `percent` of it. */
+/** Sets maxmemory so that Redis uses `percent` of it. */
 async function fill(percent: number): Promise<void> {
   const used = Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
   await redis.config('SET', 'maxmemory', `${Math.round((used * 100) / percent)}`);
@@ -63,7 +63,7 @@ async function fill(percent: number): Promise<void> {
 const say = (bot: TestBot, text: string) =>
   service.app(ann, 'POST', `/api/chats/${bot.id}/messages`, { text });
 
-/** A bot that Ann has started, and its Message to her. */
+/** A bot that Ann has started, and its message to her. */
 async function startedBot(name: string): Promise<{ readonly bot: TestBot; readonly sent: number }> {
   const bot = await service.newBot(owner, name);
   await service.openChat(ann, bot);
@@ -82,14 +82,14 @@ async function newPost(): Promise<string> {
   return post.external_id;
 }
 
-/** Everything is in Postgres. */
+/** Waits until everything is written to Postgres. */
 async function flushed(): Promise<void> {
   const lengths = () =>
     Promise.all(Array.from({ length: partitions }, (_, partition) => redis.xlen(keys.journal(partition))));
   await expect.poll(async () => (await lengths()).every((length) => length === 0), patient).toBe(true);
 }
 
-test('a full Redis revokes the tokens of bots and people before the call is answered', async () => {
+test('a full Redis revokes tokens of bots and people before the call returns', async () => {
   const { bot } = await startedBot('revoked');
   const guest = await service.newUser('guest');
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 200 });
@@ -105,7 +105,7 @@ test('a full Redis revokes the tokens of bots and people before the call is answ
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 401 });
 });
 
-test('a full Redis delivers what waits to a healthy receiver', async () => {
+test('a full Redis delivers pending updates to a healthy receiver', async () => {
   const { bot } = await startedBot('pushed');
   let healthy = false;
   const books: Books = await keepBooks(() => (healthy ? 200 : 503));
@@ -116,7 +116,7 @@ test('a full Redis delivers what waits to a healthy receiver', async () => {
     for (let n = 0; n < said; n++) await resultOf(say(bot, `${n}`));
     await fill(200);
     healthy = true;
-    // With the one that started the bot.
+    // Counts the update of the start as well.
     await books.tookIn(said + 1, 30_000);
     await expect
       .poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count, patient)
@@ -126,7 +126,7 @@ test('a full Redis delivers what waits to a healthy receiver', async () => {
   }
 });
 
-test('a full Redis answers polls, confirms, deletes and unpins', async () => {
+test('a full Redis serves polls, confirmations, deletions and unpins', async () => {
   const { bot, sent } = await startedBot('polled');
   const more = await resultOf(send(bot, 'one more'));
   await resultOf(service.bot(bot, 'pinChatMessage', { chat_id: ann.id, message_id: sent }));
@@ -147,7 +147,7 @@ test('a full Redis answers polls, confirms, deletes and unpins', async () => {
   expect(ids).not.toContain(more.message_id);
 });
 
-test('a full Redis deletes a message that is in Postgres alone', async () => {
+test('a full Redis deletes a message stored only in Postgres', async () => {
   const { bot, sent } = await startedBot('cold');
   await flushed();
   const chat = { id: bot.id, user: ann.id };
@@ -156,7 +156,7 @@ test('a full Redis deletes a message that is in Postgres alone', async () => {
   expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
 });
 
-test('a full Redis answers reads, hot and cold, and refuses what grows', async () => {
+test('a full Redis serves reads, hot and cold, and refuses growing calls', async () => {
   const { bot } = await startedBot('read');
   await flushed();
   await fill(200);
@@ -171,7 +171,7 @@ test('a full Redis answers reads, hot and cold, and refuses what grows', async (
     expect(await service.app(ann, 'GET', `/api/chats/${bot.id}/messages`)).toMatchObject({ status: 200 });
   };
   await read();
-  // Control records leave no copy behind, and the chat's leaves soon. Each process learns by itself that Redis is full.
+  // Control records leave no copy behind, and the chat’s copy expires soon. Each process detects the full Redis separately.
   const readCold = async () => {
     await redis.del(...copies);
     await read();
@@ -183,7 +183,7 @@ test('a full Redis answers reads, hot and cold, and refuses what grows', async (
   await expect.poll(async () => (await send(bot, 'again')).status, patient).toBe(200);
 });
 
-test('above 85 % of its memory Redis is spared what grows, uploads too', async () => {
+test('above 85 % of its memory, growing calls and uploads are refused', async () => {
   const { bot, sent } = await startedBot('spared');
   await flushed();
   await fill(88);
@@ -198,7 +198,7 @@ test('above 85 % of its memory Redis is spared what grows, uploads too', async (
   });
   expect(upload.status).toBe(429);
   expect(await upload.json()).toMatchObject({ parameters: { retry_after: 1 } });
-  // A call with a key leaves no key behind either.
+  // A refused call with a key stores no key either.
   const keyed = await fetch(`${service.fronts[0].url}/bot${bot.token}/sendMessage`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': 'one' },
@@ -242,7 +242,7 @@ test('a full Redis blocks leaked tokens before the report is answered', async ()
   expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 401 });
 });
 
-test('a full Redis ends an account with its bots, messages and reactions', async () => {
+test('a full Redis removes an account with its bots, messages and reactions', async () => {
   const gone = await service.newUser('leaver');
   const own = await service.newBot(gone, 'orphan');
   const { bot } = await startedBot('stays');
@@ -258,7 +258,7 @@ test('a full Redis ends an account with its bots, messages and reactions', async
   await expect.poll(reactions, patient).toEqual([]);
 });
 
-test('a full Redis takes reactions back, blocks bots and lets members leave', async () => {
+test('a full Redis removes reactions, blocks bots and lets members leave', async () => {
   const { bot } = await startedBot('blocked');
   const chat = await service.newGroup(owner, 'to leave', [ann]);
   const post = await newPost();
@@ -277,7 +277,7 @@ test('a full Redis takes reactions back, blocks bots and lets members leave', as
   expect(await service.app(ann, 'POST', `/api/chats/${chat}/leave`)).toMatchObject({ status: 200 });
 });
 
-test('a full Redis neither ends a process, nor keeps one from starting, nor makes it look silent', async () => {
+test('a full Redis ends no process, prevents no start, and does not count as silent', async () => {
   await fill(200);
   const told = async () =>
     Math.max(...Object.values(await redis.hgetall(keys.nodes())).map((text) => Number(text.split(' ')[0])));

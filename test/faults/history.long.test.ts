@@ -1,4 +1,4 @@
-/** Postgres goes back in time: revoked tokens stay dead, no id comes twice, and what Redis holds reaches Postgres again. */
+/** Postgres is restored to an earlier time: revoked tokens stay revoked, no id is given out twice, and Redis is written to Postgres again. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -22,16 +22,16 @@ import { compareStores, drained } from './compare.js';
 import { patienceMs } from './report.js';
 import { createWorld, eventually, type World } from './world.js';
 
-/** A database server that can be put back to a moment, in two ways. */
+/** A database server that can be restored to an earlier time in different ways. */
 interface TimeMachine {
   readonly url: string;
-  /** This is the moment. */
+  /** Marks the time to go back to. */
   mark(): Promise<void>;
   goBack(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The data folder is copied while the server rests, and put back later: same timeline, same system identifier. */
+/** Copies the data folder while the server is stopped, and restores it later: same timeline, same system identifier. */
 async function copied(): Promise<TimeMachine> {
   const address = await openAddress();
   const dir = temporaryFolder();
@@ -85,7 +85,7 @@ async function promoted(follows = false): Promise<TimeMachine> {
   };
 }
 
-/** The same behind PgBouncer: connections to it stand while the server behind them is another one. */
+/** The same behind PgBouncer: connections to it stay open while the server behind them is replaced. */
 async function pooled(made: Promise<TimeMachine>): Promise<TimeMachine> {
   const machine = await made;
   const pooler = await startPooler(machine.url);
@@ -135,7 +135,7 @@ const everywhere = [true, true];
 const admin = (path: string, verb = 'POST') =>
   resultOf(service.app({ token: service.adminToken }, verb, path, {}));
 
-/** Bots of fresh owners, so that no bound of an owner is met. */
+/** Bots of new owners, so that no limit per owner is reached. */
 async function makeBots(count: number): Promise<TestBot[]> {
   const made: TestBot[] = [];
   for (let i = 0; i < count; i += 10) {
@@ -148,8 +148,7 @@ async function makeBots(count: number): Promise<TestBot[]> {
 const send = async (bot: TestBot, user: TestUser, text: string): Promise<number> =>
   (await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text }))).message_id;
 
-/** A list, or the first page of one. */
-/** Everything that is in Postgres leaves Redis, as at the end of the hot time. */
+/** Evicts from Redis everything that is in Postgres, as at the end of the hot time. */
 async function endHotTime(): Promise<void> {
   for (const master of openMasters(service.redis)) {
     for await (const keys of master.scanStream({ count: 1_000 })) {
@@ -169,7 +168,7 @@ const rewritten = () =>
     return rows[0]?.n === 0;
   });
 
-/** Control operations are served again. */
+/** Waits until control operations are served again. */
 const serving = () =>
   eventually(
     'control operations are served',
@@ -179,7 +178,7 @@ const serving = () =>
     60_000,
   );
 
-/** What is done before the moment and after it, and must hold once Postgres went back to the moment. */
+/** Makes changes before and after the mark, restores Postgres to the mark, and checks what must still hold. */
 async function goBackUnderLoad(): Promise<void> {
   const [bot, hooked, suspended, person] = await Promise.all([
     service.newBot(owner, 'renewed'),
@@ -209,7 +208,7 @@ async function goBackUnderLoad(): Promise<void> {
   await machine.mark();
   await serving();
 
-  // All of this is lost with Postgres.
+  // Postgres loses all changes from here on.
   await load(100);
   const renewed = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
   await resultOf(service.app(person, 'DELETE', '/api/me/tokens', { name: 'lost phone' }));
@@ -240,7 +239,7 @@ async function goBackUnderLoad(): Promise<void> {
   const made = await makeBots(80);
   expect(made.filter(({ id }) => given.has(id))).toEqual([]);
 
-  // Revocation works at once, and what it gives works.
+  // Revocations take effect at once, and new tokens work.
   const again = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
   expect(await works(again.token)).toEqual(everywhere);
   const last = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
@@ -276,7 +275,7 @@ async function goBackUnderLoad(): Promise<void> {
 }
 
 test(
-  'Postgres is put back to a copy of its data',
+  'no id repeats and revocations stay when Postgres is restored from a copy of its data',
   async () => {
     await begin(copied());
     await goBackUnderLoad();
@@ -285,7 +284,7 @@ test(
 );
 
 test(
-  'a standby that lagged is promoted',
+  'no id repeats and revocations stay when a standby that lagged is promoted',
   async () => {
     await begin(promoted());
     await goBackUnderLoad();
@@ -294,7 +293,7 @@ test(
 );
 
 test.runIf(pgbouncer)(
-  'a standby that lagged is promoted behind PgBouncer',
+  'no id repeats and revocations stay when a standby that lagged is promoted behind PgBouncer',
   async () => {
     await begin(pooled(promoted()));
     await goBackUnderLoad();
@@ -303,7 +302,7 @@ test.runIf(pgbouncer)(
 );
 
 test(
-  'a standby that lost nothing is promoted, and nothing is raised',
+  'promoting a standby that lost nothing raises no incarnation',
   async () => {
     await begin(promoted(true));
     const bot = await service.newBot(owner, 'stays');

@@ -1,15 +1,15 @@
 /**
- * Receivers that misbehave, in a process of their own: what they send must not slow down the clock of the test. The path says
- * how: /hang, /drip, /flood, /bomb, /redirect; where the last one leads to is counted as target.
+ * Receivers that misbehave, in their own process so that their load does not slow the clock of the test. The path selects the
+ * behaviour: /hang, /drip, /flood, /bomb, /redirect. Requests that follow the redirect are counted as target.
  */
 import { createServer } from 'node:https';
 import { gzipSync } from 'node:zlib';
 
 const gigabyte = 2 ** 30;
 const chunk = Buffer.alloc(65_536, ' ');
-/** Members of a gzip file: together they open to a gigabyte. */
+/** Members of a gzip file that expand to a gigabyte together. */
 const bomb = Buffer.concat(Array(16).fill(gzipSync(Buffer.alloc(gigabyte / 16))));
-/** By kind: requests, the longest that one was open (ms), and the most that was written over its connection meanwhile. */
+/** By kind: requests, the longest time that one was open (ms), and the most bytes written over its connection meanwhile. */
 const counts = {};
 
 function flood(response) {

@@ -1,4 +1,4 @@
-/** Fronts that leave while clients hold connections open to them. */
+/** Fronts that shut down while clients keep connections open to them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,13 +16,13 @@ afterAll(() => service?.stop());
 
 const callers = 32;
 
-/** Clients that keep their connections, and use the other front once an answer says that its front closes. */
+/** Clients that keep their connections, and change to the other front once an answer announces that its front closes. */
 function load(signal: AbortSignal) {
   const counts = { answered: 0, closing: 0 };
   const failures: string[] = [];
   const caller = async (first: number) => {
     for (let at = first % 2; !signal.aborted; at = 1 - at) {
-      // One connection, so that an answer that ends it ends all there is.
+      // One connection per client, so that closing it ends all of the client’s requests.
       const pool = new Pool(service.fronts[at]?.url ?? '', { connections: 1, pipelining: 1 });
       for (let closes = false; !closes && !signal.aborted; ) {
         try {
@@ -38,7 +38,7 @@ function load(signal: AbortSignal) {
         } catch (error) {
           const { code, message } = error as NodeJS.ErrnoException;
           closes = true;
-          // Nothing was sent to a front that was away.
+          // The front was down, and no request was sent to it.
           if (code !== 'ECONNREFUSED') failures.push(`${code}: ${message}`);
           else await sleep(20);
         }

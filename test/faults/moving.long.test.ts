@@ -20,12 +20,12 @@ const keys = makeKeys(partitions);
 const folder = mkdtempSync(join(tmpdir(), 'petrel-moving-'));
 
 let server: PostgresServer;
-/** Of the shards by number; 0 is the control database, on another server. */
+/** URLs of the shards by number. 0 is the control database, on another server. */
 let urls: readonly [string, string, string];
 let service: Service;
 let owner: TestUser;
 let bots: TestBot[];
-/** Texts that were acknowledged, by bot. */
+/** Acknowledged texts, by bot. */
 const ledger = new Map<number, Set<string>>();
 
 async function rows<T extends object>(url: string, sql: string, ...values: unknown[]): Promise<T[]> {
@@ -42,7 +42,7 @@ async function rows<T extends object>(url: string, sql: string, ...values: unkno
 const partitionOf = (bot: TestBot) => keys.partitions.of(bot.id);
 const inPartition = (partition: number) => bots.filter((bot) => partitionOf(bot) === partition);
 
-/** Rows of a partition in a database, by table; tables without any are left out. */
+/** Rows of a partition in a database, by table, without empty tables. */
 async function content(url: string, partition: number): Promise<Map<string, string[]>> {
   const found = new Map<string, string[]>();
   for (const [table, column] of Object.entries(shardedTables)) {
@@ -68,7 +68,7 @@ async function send(bot: TestBot, text: string): Promise<number> {
   return status;
 }
 
-/** Every bot sends, over and over, until it is told to stop. Resolves with what was not answered 200. */
+/** Every bot sends repeatedly until told to stop. Resolves with the statuses other than 200. */
 function load(name: string): () => Promise<number[]> {
   const failed: number[] = [];
   let going = true;
@@ -90,7 +90,7 @@ function load(name: string): () => Promise<number[]> {
 
 const move = (...args: Array<string | number>) => petrel(service.env, 'shards', 'move', ...args.map(String));
 
-/** Until the databases have every message that was acknowledged, and each is in one of them alone. */
+/** Waits until the databases have every acknowledged message, and each is in only one of them. */
 async function drained(): Promise<void> {
   const map = new Map(
     (await rows<{ partition: number; shard: number }>(urls[0], 'select * from shard_map')).map((row) => [
@@ -122,7 +122,7 @@ async function drained(): Promise<void> {
       );
 }
 
-/** Every text that was acknowledged, once, as people read them. */
+/** Checks that people read every acknowledged text exactly once. */
 async function readAll(): Promise<void> {
   for (const bot of bots) {
     const found: string[] = [];
@@ -140,7 +140,7 @@ async function readAll(): Promise<void> {
   }
 }
 
-/** Nothing of a move is left in any database. */
+/** Checks that no database contains leftovers of a move. */
 async function nothingLeft(): Promise<void> {
   for (const url of urls) {
     const left = await rows(
@@ -178,7 +178,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a move that cannot be made says why, and changes nothing', async () => {
+test('a move that cannot be made reports why, and changes nothing', async () => {
   expect((await move(0, 2)).log).toMatch(
     /DATABASE_SHARDS 1 has wal_level = replica: run ..?alter system set wal_level = 'logical'/,
   );
@@ -189,19 +189,19 @@ test('a move that cannot be made says why, and changes nothing', async () => {
   expect((await move(1, 2)).out).toMatch(/^there {8}partition 1 in DATABASE_SHARDS 2/);
   await nothingLeft();
   expect(await rows(urls[0], 'select max(shard) as shard from shard_map')).toEqual([{ shard: 2 }]);
-  // As the message says.
+  // Follows the advice of the message.
   await rows(urls[1], "alter system set wal_level = 'logical'");
   await server.stop();
   await server.start();
 }, 60_000);
 
-test('a partition moves under load: no call fails, and each message is in one database', async () => {
+test('while a partition moves under load, no call fails, and each message is in one database', async () => {
   const [from, to] = [urls[1], urls[2]];
   const bot = inPartition(0)[0] as TestBot;
   expect(await rows(urls[0], 'select shard from shard_map where partition = 0')).toEqual([{ shard: 1 }]);
   for (let i = 0; i < 30; i++) expect(await send(bot, `m before ${i}`)).toBe(200);
   await drained();
-  // What deliveries leave behind.
+  // Rows written by deliveries.
   await rows(
     from,
     `insert into dead_updates (bot_id, update_id, version, record) values (${bot.id}, 1, 1, 'x');
@@ -239,7 +239,7 @@ const shardNow = async (partition: number): Promise<number> =>
   (await rows<{ shard: number }>(urls[0], 'select shard from shard_map where partition = $1', partition))[0]
     ?.shard ?? 0;
 
-/** Starts a move and kills the command once it has come to a step. */
+/** Starts a move and kills the command once it has reached a step. */
 async function killedAt(step: string, partition: number, target: number): Promise<void> {
   const child = startPetrel(service.env, 'shards', 'move', String(partition), String(target));
   const client = new pg.Client(urls[0]);
@@ -260,7 +260,7 @@ async function killedAt(step: string, partition: number, target: number): Promis
 }
 
 test.each(moveSteps)(
-  'a move that is killed at "%s" goes on when it is run again',
+  'a move that is killed at "%s" continues when it is run again',
   async (step) => {
     const source = await shardNow(0);
     const target = source === 1 ? 2 : 1;
@@ -280,7 +280,7 @@ test.each(moveSteps)(
 );
 
 test.each(['copy', 'fence'])(
-  'undo ends a move that was killed at "%s", and nothing has changed',
+  'undo ends a move that was killed at "%s" without any change',
   async (step) => {
     const source = await shardNow(0);
     const target = source === 1 ? 2 : 1;
@@ -305,7 +305,7 @@ test.each(['copy', 'fence'])(
   180_000,
 );
 
-test('a move goes on while flushers are killed', async () => {
+test('a move completes while flushers are killed', async () => {
   const target = (await shardNow(0)) === 1 ? 2 : 1;
   const stop = load('flushers');
   let moving = true;
@@ -324,14 +324,14 @@ test('a move goes on while flushers are killed', async () => {
   await readAll();
 }, 180_000);
 
-test('partitions move to the control database, on another server, and its former map leads nowhere', async () => {
+test('partitions move to the control database on another server, and the former map is not used again', async () => {
   const source = await shardNow(1);
   const stop = load('control');
   const ran = await move(1, 0);
   expect(await stop()).toEqual([]);
   expect(ran, ran.log).toMatchObject({ code: 0 });
   await drained();
-  // As if the control database had gone back to before the switch.
+  // As if the control database had been restored to before the switch.
   await rows(urls[0], `update shard_map set shard = ${source} where partition = 1`);
   await rows(urls[0], "update installation set value = (value::int + 1)::text where name = 'shard_epoch'");
   await sleep(1_500);

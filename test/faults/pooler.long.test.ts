@@ -1,4 +1,4 @@
-/** PgBouncer in transaction mode between the roles and Postgres: everything works, also while Postgres restarts. */
+/** PgBouncer in transaction mode between the roles and Postgres: all functions work, also while Postgres restarts. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,14 +29,14 @@ beforeAll(async () => {
   service = await startService({
     fronts: 2,
     database: { url: pooler.url, drop },
-    // More connections than a transaction is tried again.
+    // More connections than a transaction has retries.
     extraEnv: { PARTITIONS: '16', POSTGRES_POOL: '12' },
   });
 });
 afterAll(() => service?.stop());
 
 test.runIf(pgbouncer)(
-  'messages, lists, an export and a backup go through PgBouncer, and a restart of Postgres loses nothing',
+  'messages, lists, an export and a backup work through PgBouncer, and a restart of Postgres loses no data',
   async () => {
     const owner = await service.newUser('pooled');
     const bot = await service.newBot(owner, 'pooled');
@@ -89,7 +89,7 @@ test.runIf(pgbouncer)(
   patienceMs,
 );
 
-test.runIf(pgbouncer)('a statement is bounded though no session can be', async () => {
+test.runIf(pgbouncer)('statements have a time limit though session settings are not available', async () => {
   const pool = createPool({ url: pooler.url, max: 1, name: 'bounds' });
   const show = (name: string) => statement(name, `select current_setting('${name}') as value`);
   for (const name of ['statement_timeout', 'idle_in_transaction_session_timeout']) {
@@ -99,13 +99,16 @@ test.runIf(pgbouncer)('a statement is bounded though no session can be', async (
   await pool.close();
 });
 
-test.runIf(pgbouncer)('a start tells how DATABASE_URL names a pooler, unless it does', async () => {
-  expect(await databaseProblem(pooler.url)).toBeNull();
-  expect(await databaseProblem(postgres.url)).toBeNull();
-  expect(await databaseProblem(pooler.bareUrl)).toMatch(
-    /^DATABASE_URL leads to a pooler: add \?pooler=unnamed/,
-  );
-  const { code, log } = await petrel({ ...service.env, DATABASE_URL: pooler.bareUrl }, 'flush');
-  expect(code).not.toBe(0);
-  expect(log).toContain('DATABASE_URL leads to a pooler');
-});
+test.runIf(pgbouncer)(
+  'a start refuses a DATABASE_URL that leads to a pooler without naming its kind',
+  async () => {
+    expect(await databaseProblem(pooler.url)).toBeNull();
+    expect(await databaseProblem(postgres.url)).toBeNull();
+    expect(await databaseProblem(pooler.bareUrl)).toMatch(
+      /^DATABASE_URL leads to a pooler: add \?pooler=unnamed/,
+    );
+    const { code, log } = await petrel({ ...service.env, DATABASE_URL: pooler.bareUrl }, 'flush');
+    expect(code).not.toBe(0);
+    expect(log).toContain('DATABASE_URL leads to a pooler');
+  },
+);

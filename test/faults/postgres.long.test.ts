@@ -1,4 +1,4 @@
-/** While Postgres is away, hot data is served and journaled; control operations say so; then everything is written. */
+/** While Postgres is unavailable, hot calls succeed and are journaled, and control operations answer 503. Then the journal drains. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong, type Verdict } from '../support/ledger.js';
@@ -72,7 +72,7 @@ const goals = (refusals: readonly unknown[], verdict: Verdict, rows: Comparison)
 ];
 
 test(
-  'R6: Postgres stopped: hot calls go on, control operations answer 503, and the journal drains',
+  'R6: while Postgres is stopped, hot calls succeed and control operations answer 503, and then the journal drains',
   async () => {
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       () => postgres.halt(),
@@ -95,7 +95,7 @@ test(
 );
 
 test(
-  'R6: Postgres frozen: hot calls go on, and a control operation succeeds late or answers 503',
+  'R6: while Postgres is frozen, hot calls succeed, and a control operation succeeds late or answers 503',
   async () => {
     const { answers, refusals, verdict, rows, ...figures } = await outage(
       async () => postgres.pause(),

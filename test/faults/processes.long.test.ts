@@ -1,4 +1,4 @@
-/** Fronts, flushers and sweepers that die or freeze in the middle of a load lose nothing and do nothing twice. */
+/** Fronts, flushers and sweepers that die or freeze under load lose no data and apply nothing twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -18,7 +18,7 @@ const sorted = (history: ReadonlyMap<string, ReadonlyArray<{ readonly messageId:
   [...history].map(([chat, list]) => [chat, [...list].sort((a, b) => a.messageId - b.messageId)]).sort();
 
 test(
-  'R1: a front that is killed in the middle of a load loses nothing that was acknowledged',
+  'R1: a front that is killed under load loses no acknowledged message',
   async () => {
     const world = await createWorld(service);
     const count = amount(2_000, 20_000);
@@ -36,7 +36,7 @@ test(
       nextAt = world.ledger.acknowledged.length + apart;
       killing = undefined;
     };
-    // However fast the machine is beside the start of a front, the load lasts until each kill has been.
+    // The load lasts until each kill has happened, however fast the machine is.
     await world.load({
       count: Number.POSITIVE_INFINITY,
       signal: ended.signal,
@@ -53,7 +53,7 @@ test(
     expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
     expect(killed).toBe(kills);
     await drained(service);
-    // The table holds the chats of earlier tests too.
+    // The table contains the chats of earlier tests too.
     const own = await world.history();
     const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
     expect(sorted(new Map(stored))).toEqual(sorted(own));
@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  'R1: what a killed front had yet to forward, the sweep forwards',
+  'R1: the sweep forwards the updates that a killed front had not forwarded',
   async () => {
     const world = await createWorld(service);
     world.poll(() => 1);
@@ -74,7 +74,7 @@ test(
       const count = Number.POSITIVE_INFINITY;
       const loading = world.load({ count, groupsOnly: true, front: () => 0, signal: ended.signal });
       await sleep(200 + Math.random() * 200);
-      // Nobody else sends and nobody sweeps: what this front leaves behind stays until the sweep goes on.
+      // No other process sends or sweeps, so the updates that this front leaves behind stay until the sweep resumes.
       service.deliver.pause();
       await sleep(50 + Math.random() * 100);
       await front.kill();
@@ -95,7 +95,7 @@ test(
 );
 
 test(
-  'R1, R7: a flusher that is killed again and again leaves Postgres equal to Redis, row for row',
+  'R1, R7: a flusher that is killed repeatedly leaves Postgres equal to Redis, row for row',
   async () => {
     const world = await createWorld(service);
     const count = amount(2_000, 20_000);
@@ -155,7 +155,7 @@ async function changing(
 }
 
 test(
-  'R2: a sweeper and a flusher that freeze for seconds lose and double nothing',
+  'R2: a sweeper and a flusher that freeze for seconds lose and duplicate nothing',
   async () => {
     const world = await createWorld(service);
     const count = amount(1_500, 20_000);
@@ -166,7 +166,7 @@ test(
       await sleep(200);
       service.deliver.pause();
       service.flush.pause();
-      // Longer than a flusher's lease: what it was doing when it froze, another could do meanwhile.
+      // Longer than a flusher’s lease: another flusher may do meanwhile what this one was doing when it froze.
       await sleep(long ? 5_000 + 5_000 * round : 3_500);
       service.deliver.resume();
       service.flush.resume();

@@ -9,12 +9,12 @@ import { compareStores, drained } from './compare.js';
 import { atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld, eventually, type World } from './world.js';
 
-/** Two servers, of which the second takes over. */
+/** Two servers, of which the second one takes over. */
 interface Cluster {
-  /** A URL of both. */
+  /** A URL with both servers. */
   readonly both: string;
   readonly firstPort: number;
-  /** Ends the first; returns once the second is the primary. */
+  /** Kills the first server; returns once the second one is the primary. */
   failOver(): Promise<number>;
   close(): Promise<void>;
 }
@@ -70,7 +70,7 @@ afterEach(async () => {
 
 async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> {
   const { both, firstPort } = cluster;
-  // What tests themselves ask.
+  // For the queries of the tests themselves.
   address = await openAddress();
   address.point(firstPort);
   const drop = async () => {
@@ -108,7 +108,7 @@ async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> 
       if (renewal?.status !== 200) continue;
       revoked.push(bot.token);
       made[made.length - 1] = { ...bot, token: renewal.body.result.token };
-      // An owner has so many bots at most.
+      // The maximum number of bots per owner.
       if (made.length === 60) return;
     }
   })();
@@ -151,13 +151,13 @@ async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> 
 }
 
 test(
-  'a synchronous standby is promoted under load: nothing acknowledged is lost, and nodes find it by themselves',
+  'when a synchronous standby is promoted under load, no acknowledged message is lost, and nodes find it without help',
   async () => failOverUnderLoad('a synchronous standby is promoted under load', await promoted()),
   patienceMs,
 );
 
 test.runIf(patroniRuns)(
-  'Patroni replaces a primary that was killed under load: nothing acknowledged is lost',
+  'when Patroni replaces a primary that was killed under load, no acknowledged message is lost',
   async () => failOverUnderLoad('Patroni replaces a primary that was killed', await patroni()),
   2 * patienceMs,
 );

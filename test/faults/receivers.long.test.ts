@@ -1,4 +1,4 @@
-/** Receivers that misbehave, a wake queue that loses all its keys, and very many updates: what others are pushed comes all the same. */
+/** Receivers that misbehave, a wake queue that loses all its keys, and very many updates: deliveries to other bots continue. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +24,7 @@ import { eventually } from './world.js';
 
 let service: Service;
 beforeAll(async () => {
-  // What was pushed is not read again: Redis need not hold all that was ever said.
+  // Delivered messages are not read again, so Redis need not keep them all.
   const extraEnv = {
     PARTITIONS: '16',
     WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
@@ -44,7 +44,7 @@ async function pushTo(tally: Tally, lanes: readonly Lane[]): Promise<void> {
   );
 }
 
-/** Has these lanes talk for so long. */
+/** Sends messages from these lanes for a time. */
 async function talkFor(
   lanes: readonly Lane[],
   everyMs: number,
@@ -62,7 +62,7 @@ const median = (values: readonly number[]) =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
 const round2 = (value: number) => Math.round(value * 100) / 100;
 
-/** Kinds of `hostile.mjs`. */
+/** Kinds of receivers in `hostile.mjs`. */
 const kinds = ['hang', 'drip', 'flood', 'bomb', 'redirect'] as const;
 type HostileCounts = Partial<Record<string, { requests: number; longestMs: number; bytes: number }>>;
 
@@ -79,7 +79,7 @@ async function startHostile(): Promise<{ port: number; counts(): Promise<Hostile
 }
 
 test(
-  'R9: beside receivers that hang, drip, flood, bomb and redirect, other bots are pushed as before',
+  'R9: receivers that hang, drip, flood, bomb and redirect do not delay deliveries to other bots',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     const hostile = await startHostile();
@@ -97,7 +97,7 @@ test(
     await talkFor(lanes, 500, amount(500, 5_000));
     await arrived(tally, lanes);
     tally.latencies();
-    // In turn, so that what else the machine does meets both. The long form outlasts an attempt that hangs.
+    // Measured in turn, so that other load on the machine affects both. The long form outlasts an attempt that hangs.
     const rounds = amount(1, 7);
     const p99s: Array<{ readonly calm: number; readonly beside: number }> = [];
     const calls = { calm: newHistogram(), beside: newHistogram() };
@@ -128,7 +128,7 @@ test(
       'receivers that hang, drip, send 1 GB or a gzip bomb, redirect',
       {
         ...{ p99CalmMs: p99s.map(({ calm }) => calm), p99BesideMs: p99s.map(({ beside }) => beside) },
-        // Of the calls that made the updates: what the front takes of these times.
+        // Latency of the calls that made the updates, to compare with: the front’s share of these times.
         ...{ callP99CalmMs: p99(calls.calm), callP99BesideMs: p99(calls.beside) },
         ...{ pushed: tally.counts.taken, hostile: counts },
       },
@@ -137,7 +137,7 @@ test(
         atMost("other bots' p99, times that without: median of rounds", ratio, 1.2),
         atMost('longest attempt, ms', longestMs, limits.webhook_deadline_ms + 1_000),
         atMost('redirects followed', counts.target?.requests ?? 0, 0),
-        // What the kernels of both ends held is counted here; what is read of it, in the tests of the sender.
+        // Counts bytes in the buffers of both kernels. The bytes that the sender reads are checked in its own tests.
         atMost('bytes of 1 GB that left the receiver', counts.flood?.bytes ?? 0, 32 * 2 ** 20),
       ],
     );
@@ -150,7 +150,7 @@ test(
 );
 
 test(
-  'R10: beside a chat whose updates are always refused, the other chats go on; healed, it comes in order',
+  'R10: a chat whose updates are always refused does not delay other chats, and gets its updates in order once accepted again',
   async ({ onTestFinished }) => {
     let sick: number | undefined;
     const tally = await startTally((_, user) => (user === sick ? 500 : 200));
@@ -167,7 +167,7 @@ test(
     const beside = tally.latencies();
     const [missed, waiting] = [missing(tally, others), missing(tally, [one])];
     sick = undefined;
-    // The next try may be a minute away.
+    // The next retry may be a minute away.
     await arrived(tally, lanes, 150_000);
     const ratio = round2(beside.getValueAtPercentile(99) / calm.getValueAtPercentile(99));
     report(
@@ -200,7 +200,7 @@ test(
       await tally.close();
     });
     const busy = await openLanes(service, 3, 5);
-    // No worker has these when they say something: they are to be rung for.
+    // No worker is serving these bots when their users write, so they need a wake-up.
     const seldom = await openLanes(service, 6, 1);
     await pushTo(tally, [...busy, ...seldom]);
     const ended = new AbortController();
@@ -211,7 +211,7 @@ test(
     let deleted = 0;
     const wipe = async () => {
       for (const master of masters) {
-        // A command takes keys of one slot: all of a queue go at once.
+        // A command takes keys of one slot: all keys of a queue are deleted together.
         const queues = new Map<string, string[]>();
         for (const key of await master.keys('*:doorbell:*')) {
           const tag = key.slice(0, key.indexOf('}'));
@@ -221,11 +221,11 @@ test(
       }
     };
     for (let n = 0; n < wipes; n++) {
-      // Longer than a worker stays with a bot that has nothing.
+      // Longer than a worker stays with an idle bot.
       await sleep(2_000);
       await wipe();
       await Promise.all(seldom.map((lane) => say(service, lane)));
-      // Their rings are among what is lost.
+      // The wake-ups of these messages are deleted too.
       await wipe();
     }
     ended.abort();
@@ -259,7 +259,7 @@ test(
     await Promise.all(
       lanes.map(async (lane) => {
         while (left-- > 0) {
-          // A queue keeps 100,000: what is said faster than it is pushed would become dead letters.
+          // A queue keeps 100,000 updates. Sending faster than delivery would turn updates into dead letters.
           while (said - tally.counts.taken > 20_000) await sleep(50);
           await say(service, lane);
           said++;
@@ -268,7 +268,7 @@ test(
     );
     await arrived(tally, lanes, amount(30_000, 600_000));
     const seconds = (performance.now() - began) / 1_000;
-    // What comes twice comes soon.
+    // A duplicate would arrive soon.
     await sleep(amount(1_000, 10_000));
     const { taken, doubled } = tally.counts;
     report(

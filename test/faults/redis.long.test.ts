@@ -1,4 +1,4 @@
-/** A Redis that dies and comes back, and answers of Redis that never arrive, lose nothing and apply nothing twice. */
+/** A Redis that dies and restarts, and replies of Redis that are lost: no data is lost and no call applied twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -17,11 +17,11 @@ afterEach(async () => {
   proxy = undefined;
 });
 
-/** Within this time of Redis having loaded its data, calls succeed again. */
+/** Calls succeed again within this time after Redis has loaded its data. */
 const resume_ms_max = 5_000;
 
 test(
-  'R4: a Redis that is killed under load loses nothing acknowledged and gives no id twice',
+  'R4: a Redis killed under load loses no acknowledged message and gives out no id twice',
   async () => {
     const redis = await durableRedis();
     service = await startService({ fronts: 2, redis, extraEnv: { PARTITIONS: '16' } });
@@ -67,14 +67,14 @@ test(
     expect(rows.differences).toEqual([]);
     expect(verdict.acknowledged).toBeGreaterThan(300);
     for (const ms of resumedMs) expect(ms).toBeLessThan(resume_ms_max);
-    // Whoever meets a Redis that is away is told so, and when to come back.
+    // A call while Redis is unavailable answers 503 with a retry_after.
     expect(Object.keys(refusals).filter((status) => status !== '503')).toEqual([]);
   },
   patienceMs,
 );
 
 test(
-  'R5: a connection that is cut before the answer came leaves one message per acknowledged call',
+  'R5: connections cut before the reply leave exactly one message per acknowledged call',
   async () => {
     const redis = await durableRedis();
     const made = await losingProxy(redis.url);
@@ -113,7 +113,7 @@ test(
     expect(verdict).toMatchObject(nothingWrong);
     expect(verdict.acknowledged).toBe(count);
     expect(made.cuts).toBeGreaterThan(count / 200);
-    // A new connection takes some 50 ms: a front must not stand still for longer.
+    // A new connection takes some 50 ms. A front must not be blocked for longer.
     expect(silenceMs).toBeLessThan(2_500);
   },
   patienceMs,

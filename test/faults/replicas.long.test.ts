@@ -1,4 +1,4 @@
-/** Cold messages are read from a standby that follows by streaming replication, and never as they were before. */
+/** Cold messages are read from a standby that follows by streaming replication, and are never stale. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openMasters } from '../support/cluster.js';
 import { ask, type Pair, startPair } from '../support/postgres_pair.js';
@@ -35,7 +35,7 @@ const texts = async () =>
     ({ text }: { text: string }) => text,
   );
 
-/** Everything that is in Postgres leaves Redis, as at the end of the hot time. */
+/** Evicts from Redis everything that is in Postgres, as at the end of the hot time. */
 async function endHotTime(): Promise<void> {
   await drained(service);
   for (const master of openMasters(service.redis)) {
@@ -47,7 +47,7 @@ async function endHotTime(): Promise<void> {
   }
 }
 
-/** Reads that the standby answered, and those that fell back to the primary. */
+/** The number of reads answered by the standby, and of reads that fell back to the primary. */
 async function counted(): Promise<{ standby: number; primary: number }> {
   const figures = await (await fetch(`${service.fronts[0].url}/metrics`)).text();
   const of = (name: string) =>
@@ -66,7 +66,7 @@ async function readsOf(work: () => Promise<unknown>) {
 }
 
 test(
-  'a standby answers what it has replayed, the primary what it has not, and nothing is stale',
+  'the standby answers reads that it has replayed, the primary answers the others, and no read is stale',
   async () => {
     const first = await send('first');
     await send('second');
@@ -99,7 +99,7 @@ test(
 );
 
 test(
-  'with a delayed standby under load every read has what was written before it',
+  'with a delayed standby under load, every read includes all earlier writes',
   async () => {
     await ask(pair.standbyUrl, "alter system set recovery_min_apply_delay = '300ms'");
     await ask(pair.standbyUrl, 'select pg_reload_conf()');
@@ -111,7 +111,7 @@ test(
       await endHotTime();
       if (round % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 500));
       expect((await texts())[0]).toBe(`edit ${round}`);
-      // Postgres takes one edit a second.
+      // Postgres gets at most one edit per second.
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
     const { standby, primary } = await counted();
@@ -124,7 +124,7 @@ test(
 );
 
 test(
-  'a standby that is promoted, or away, is not read from, and nobody waits for it',
+  'a standby that is promoted or unavailable is not read from, and no call waits for it',
   async () => {
     await pair.caughtUp();
     await pair.promote();

@@ -1,6 +1,6 @@
 /**
- * How much a fault test does, and what it found. `npm run test:all` runs the short form; `npm run faults` the long one, whose amounts
- * are those of the goals times PETREL_FAULTS_SCALE, and shows each figure beside its goal.
+ * The amount of work of a fault test, and its results. `npm run test:all` runs the short form. `npm run faults` runs the long one: its
+ * amounts are those of the goals times PETREL_FAULTS_SCALE, and it shows each figure beside its goal.
  */
 import { appendFileSync } from 'node:fs';
 import type { Verdict } from '../support/ledger.js';
@@ -9,14 +9,14 @@ const given = Number(process.env.PETREL_FAULTS_SCALE);
 /** True in the long form. */
 export const long = given > 0;
 
-/** An amount in the short form, and at scale 1 of the long one. */
+/** The amount in the short form, or in the long one at its scale. */
 export const amount = (short: number, whole: number): number =>
   long ? Math.max(1, Math.round(whole * given)) : short;
 
-/** A fault test ends by then, in ms; what it waits for has bounds of its own. */
+/** The time limit of a fault test in ms. Waits inside it have their own limits. */
 export const patienceMs = long ? 6 * 3_600_000 : 120_000;
 
-/** A figure that must be at most or at least so much. */
+/** A figure with a maximum or a minimum. */
 export interface Goal {
   readonly what: string;
   readonly figure: number;
@@ -27,7 +27,7 @@ export interface Goal {
 export const atMost = (what: string, figure: number, most: number): Goal => ({ what, figure, most });
 export const atLeast = (what: string, figure: number, least: number): Goal => ({ what, figure, least });
 
-/** What no fault may do, as one goal. */
+/** The faults that must never happen, as one goal. */
 export const nothingLost = ({ lost, doubled, reordered, invented, reused }: Verdict): Goal =>
   atMost(
     'lost, doubled, reordered, invented or under a used id',
@@ -38,7 +38,7 @@ export const nothingLost = ({ lost, doubled, reordered, invented, reused }: Verd
 export const isMet = ({ figure, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY }: Goal) =>
   figure <= most && figure >= least;
 
-/** Keeps a line of figures for whoever runs the long form: the row of the table of faults, what was tried, what came out. */
+/** Appends a line of figures for the report of the long form: the row of the table of faults, what was tried, and the results. */
 export function report(
   row: string,
   what: string,

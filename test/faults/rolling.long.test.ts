@@ -1,4 +1,4 @@
-/** Every front, worker and flusher is restarted in order behind a balancer under load: no request fails, long polls and streams included. */
+/** Every front, worker and flusher is restarted cleanly behind a balancer under load. No request fails, not even long polls and streams. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -27,7 +27,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** The calls of a service, over a balancer, with count of all that is no success. */
+/** The calls of a service through a balancer, with a count of all failures. */
 function through(balancer: Balancer) {
   const agent = new Agent({
     connect: { ca: balancer.ca },
@@ -73,7 +73,7 @@ function through(balancer: Balancer) {
         counts.polls++;
         return call(method, path, 'POST', { ...params, timeout: 20 });
       }
-      // Some libraries send all by the query of a GET, which balancers take for what may be repeated.
+      // Some libraries send all parameters in the query of a GET, which balancers may repeat.
       if (counts.requests % 2 === 0) return call(method, path, 'POST', params);
       counts.byQuery++;
       const query = new URLSearchParams(
@@ -85,7 +85,7 @@ function through(balancer: Balancer) {
   return { calls, counts, failures, fail, close: () => agent.destroy() };
 }
 
-/** A person's stream that comes back whenever a node ends it. */
+/** A person’s stream that reconnects whenever a node ends it. */
 async function keepOpen(balancer: Balancer, user: TestUser, fail: (what: string) => void) {
   const state = { ends: 0, over: false };
   let source: EventSource | undefined;
@@ -108,7 +108,7 @@ async function keepOpen(balancer: Balancer, user: TestUser, fail: (what: string)
 
 describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19: behind %s', (kind) => {
   test(
-    'all nodes are restarted, one after the other',
+    'no request fails while all nodes are restarted one after the other',
     async () => {
       const balancer = await startProxy(
         kind,
@@ -164,7 +164,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       const texts = books.taken.map(({ text }) => text).filter((text) => text?.startsWith('pushed'));
       const missed = pushed - new Set(texts).size;
 
-      // Each message of a person's chat with a bot was told by the stream, once.
+      // The stream reported each message of a person’s chat with a bot once.
       const history = await world.history();
       let untold = 0;
       for (const [i, each] of world.users.entries()) {
@@ -191,7 +191,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       expect([untold, missed]).toEqual([0, 0]);
       expect(ends).toBeGreaterThan(0);
     },
-    // Seven ordered ends, five seconds each, on whatever machine.
+    // Seven clean shutdowns, five seconds each, on any machine.
     Math.max(patienceMs, 600_000),
   );
 });

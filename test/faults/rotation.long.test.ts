@@ -1,4 +1,4 @@
-/** Keys and peppers are rotated while two fronts serve: no call fails, and then nothing needs the former ones. */
+/** Keys and peppers are rotated while two fronts serve. No call fails, and afterwards the former ones are no longer needed. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,13 +14,13 @@ import { atMost, patienceMs, report } from './report.js';
 import { findSecrets } from './secrets.js';
 import { eventually } from './world.js';
 
-/** As long as ids of keys may be, so that it is found in a box and by accident nowhere else. */
+/** As long as key ids may be, so that a search finds it only in encrypted values. */
 const formerId = 'aFormerKeysIdent';
 const makeKey = (id: string, key: Buffer) => ({ id, key, text: `${id}:${key.toString('base64')}` });
 const key = (id: string) => makeKey(id, randomBytes(32));
 const [former, next] = [key(formerId), key('k2')];
 const [formerPepper, nextPepper] = [randomBytes(24).toString('hex'), randomBytes(24).toString('hex')];
-/** How a box under the former key begins. */
+/** The first bytes of a value encrypted under the former key. */
 const formerBox = `\u0010${formerId}`;
 
 let service: Service;
@@ -34,7 +34,7 @@ const live = new Set([0, 1]);
 beforeAll(async () => {
   const extraEnv = {
     PARTITIONS: '4',
-    // The next ones are known to every node before any makes something with them.
+    // Every node knows the next keys before any node encrypts with them.
     TOKEN_KEYS: `${former.text},${next.text}`,
     TOKEN_PEPPER: `${formerPepper},${nextPepper}`,
     WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
@@ -54,7 +54,7 @@ afterAll(() => service?.stop());
 const tokenOf = (bot: TestBot, front = 0) =>
   service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`, undefined, front);
 
-/** Calls of every kind that needs a token or a box, to the fronts that are live, each after the other. */
+/** Calls of every kind that need a token or an encrypted value, to the live fronts in turn. */
 function load() {
   const failed: string[] = [];
   const ended = new AbortController();
@@ -89,7 +89,7 @@ function load() {
   return {
     failed,
     calls: () => calls,
-    /** Takes a front out of the load, as a balancer does, and waits for its calls. */
+    /** Removes a front from the load, as a balancer does, and waits for its calls. */
     async drain(front: number) {
       live.delete(front);
       while ((open.get(front) as number) > 0) await sleep(2);
@@ -101,7 +101,7 @@ function load() {
   };
 }
 
-/** Bots beyond one batch of a rotation, as the first nodes made them; returns their tokens. */
+/** More bots than one batch of a rotation, as the first nodes made them; returns their tokens. */
 async function crowd(client: pg.Client, count: number): Promise<string[]> {
   const secrets = createSecrets([formerPepper], [{ id: formerId, key: former.key }]);
   const { rows } = await client.query<{ id: string }>(
@@ -123,7 +123,7 @@ async function crowd(client: pg.Client, count: number): Promise<string[]> {
   return made.map(({ token }) => token);
 }
 
-/** Ends a rotation in the middle of its work: it waits for a bot that is locked, and is killed. */
+/** Interrupts a rotation: it waits for a locked bot, and is killed. */
 async function rotateInPart(): Promise<string[]> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -150,7 +150,7 @@ async function restart(role: Service['deliver']): Promise<void> {
   await role.start();
 }
 
-/** Restarts fronts, one after the other. */
+/** Restarts fronts one after the other. */
 async function roll(running: ReturnType<typeof load>, fronts: readonly number[]): Promise<void> {
   for (const front of fronts) {
     await running.drain(front);
@@ -159,7 +159,7 @@ async function roll(running: ReturnType<typeof load>, fronts: readonly number[])
   }
 }
 
-/** What was logged, but for the warning that a Redis with Sentinels rightly gets here. */
+/** The logged lines, without the warning that a Redis with Sentinels causes here. */
 const troublesIn = (log: string) =>
   log.split('\n').filter((line) => line !== '' && !line.includes('min-replicas-to-write'));
 
@@ -177,7 +177,7 @@ test(
     await Promise.all([restart(service.deliver), restart(service.flush), roll(running, [0, 1])]);
     const before = await findSecrets(service, [formerBox], []);
     const calls = running.calls();
-    // One that was killed has done a part; two at a time do nothing twice.
+    // The killed run has done a part. Two concurrent runs must not process anything twice.
     const crowded = await rotateInPart();
     const [one, two] = await Promise.all([
       petrel(service.env, 'tokens', 'rotate-keys'),
@@ -192,7 +192,7 @@ test(
     const during = running.calls() - calls;
     const { found } = await findSecrets(service, [formerBox], []);
     expect(found).toEqual([]);
-    // What is kept at all under the former key is found before: tokens, webhooks and their copies, kept answers, the root.
+    // The search first finds all values under the former key: tokens, webhooks and their copies, kept answers, the root.
     for (const place of [
       /table bots/,
       /table webhooks/,
@@ -203,7 +203,7 @@ test(
     expect(await keyed('before')).toEqual(first);
     for (const token of [crowded[0], crowded.at(-1)] as [string, string])
       expect((await service.bot(token, 'getMe')).status).toBe(200);
-    // Used since, the owner's token has moved; that of who sleeps has not.
+    // The owner’s token was used and so has the next pepper. Unused tokens of people still have the former one.
     await resultOf(service.app(owner, 'GET', '/api/me', undefined, 1));
     expect(last.out).toMatch(/up to [12] tokens? of people may still need a former pepper/);
     service.env.TOKEN_KEYS = next.text;
@@ -220,7 +220,7 @@ test(
   patienceMs,
 );
 
-test('a node that lacks the key says so before it serves', async () => {
+test('a node that lacks a key reports it before it serves', async () => {
   const [key, pepper] = await Promise.all([
     petrel({ ...service.env, TOKEN_KEYS: former.text }, 'webhooks', 'list'),
     petrel({ ...service.env, TOKEN_PEPPER: formerPepper }, 'webhooks', 'list'),
@@ -230,7 +230,7 @@ test('a node that lacks the key says so before it serves', async () => {
   expect(pepper.log).toContain('TOKEN_PEPPER does not contain');
 });
 
-test('nodes run side by side only if each can open what the other seals', () => {
+test('two nodes can run together only if each can decrypt what the other encrypts', () => {
   const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, key: randomBytes(32) })) as [Ring, Ring, Ring];
   const checks = (peppers: string[], ...ring: Ring[]) => createSecrets(peppers, ring).checks;
   const p = ['p'.repeat(32), 'q'.repeat(32)] as [string, string];
@@ -246,7 +246,7 @@ test('nodes run side by side only if each can open what the other seals', () => 
 });
 type Ring = { readonly id: string; readonly key: Buffer };
 
-test('every column that holds a box is sealed anew', async () => {
+test('a rotation re-encrypts every column with encrypted values', async () => {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   const { rows } = await client.query<{ name: string }>(
@@ -257,7 +257,7 @@ test('every column that holds a box is sealed anew', async () => {
   const known = Object.entries(boxColumns).flatMap(([table, columns]) =>
     columns.map((column) => `${table}.${column}`),
   );
-  // The outbox holds no boxes, but copies to be made.
+  // The outbox contains no encrypted values, only copies still to be made.
   const boxes = rows.map(({ name }) => name).filter((name) => !/outbox/.test(name));
   expect(boxes).toEqual(known.sort());
 });

@@ -1,4 +1,4 @@
-/** `petrel redis seal` before an operator's SHUTDOWN: the next start skips no ids and warns of no loss; anything else stays cautious. */
+/** After `petrel redis seal` and SHUTDOWN, the next start skips no ids and warns of no loss. In all other cases it does both. */
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { petrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { durableRedis } from './backends.js';
 
-/** Of a possible loss, or of a proven one. */
+/** The warning of a possible or a proven loss. */
 const warning = /Redis (was restarted, replaced or moved|lost acknowledged changes)/;
 let redis: Awaited<ReturnType<typeof durableRedis>>;
 let service: Service;
@@ -33,7 +33,7 @@ async function startRoles(): Promise<void> {
   for (const role of roles()) await role.start();
 }
 const warned = () => roles().some((role) => warning.test(role.log()));
-/** Ids that may have been given were skipped, and the log says so. */
+/** Ids that may have been given out were skipped, and the log reports it. */
 async function isCautious(first: number): Promise<void> {
   expect(await send('later')).toBeGreaterThanOrEqual(first + 10_000);
   await expect.poll(warned).toBe(true);
@@ -45,7 +45,7 @@ function cutTail(bytes: number): void {
   truncateSync(join(folder, file), statSync(join(folder, file)).size - bytes);
 }
 
-test('skips no ids after seal and SHUTDOWN, and does after SHUTDOWN alone', async () => {
+test('a start skips no ids after a seal and SHUTDOWN, but skips ids after SHUTDOWN alone', async () => {
   const refused = await seal();
   expect([refused.code, refused.log]).toEqual([1, expect.stringContaining('stop all roles first')]);
   const first = await send('one');
@@ -66,7 +66,7 @@ test('skips no ids after seal and SHUTDOWN, and does after SHUTDOWN alone', asyn
   await isCautious(first);
 }, 120_000);
 
-test('stays cautious when something was written after the seal', async () => {
+test('a start skips ids if something was written after the seal', async () => {
   const first = await send('one');
   await stopRoles();
   expect((await seal()).code).toBe(0);
@@ -79,12 +79,12 @@ test('stays cautious when something was written after the seal', async () => {
   await isCautious(first);
 }, 120_000);
 
-test('stays cautious when Redis was killed after the seal and lost its tail', async () => {
+test('a start skips ids if Redis was killed after the seal and lost its tail', async () => {
   const first = await send('one');
   await stopRoles();
   expect((await seal()).code).toBe(0);
   await redis.kill();
-  // More than the seals of all partitions, and the last change before them.
+  // More bytes than the seals of all partitions and the last change before them.
   cutTail(6_000);
   await redis.start();
   await startRoles();

@@ -1,4 +1,4 @@
-/** Looks for secrets where none may lie: Redis' memory and append-only file, every column of Postgres, logs of roles. */
+/** Searches for secrets where none may be stored: memory and append-only file of Redis, every column of Postgres, logs of roles. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
@@ -6,7 +6,7 @@ import pg from 'pg';
 import { openMasters } from '../support/cluster.js';
 import type { Service } from '../support/service.js';
 
-/** What holds each secret: none of it, names the place with the secret's first characters otherwise. */
+/** Where each secret was found; empty if nowhere. Names each place with the first characters of the secret. */
 export async function findSecrets(
   service: Service,
   secrets: readonly string[],
@@ -60,7 +60,7 @@ export async function findSecrets(
   return { found, searched };
 }
 
-/** A dump may hold a value compressed, so that each type is read as it is. */
+/** A dump may contain compressed values, so each type is read with its own command. */
 async function contents(redis: Redis, key: string): Promise<Buffer[]> {
   const flat = (value: unknown): Buffer[] =>
     Array.isArray(value)

@@ -1,4 +1,4 @@
-/** Several databases: flushers that are killed, a shard that is away, and a backup that is restored beside the original. */
+/** Several databases: killed flushers, an unavailable shard, and a backup restored beside the original. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ let urls: readonly [string, string];
 let service: Service;
 let owner: TestUser;
 let bots: TestBot[];
-/** Texts that were acknowledged, by bot. */
+/** Acknowledged texts, by bot. */
 const ledger = new Map<number, Set<string>>();
 
 const shardOf = (bot: TestBot) => 1 + (keys.partitions.of(bot.id) % 2);
@@ -53,7 +53,7 @@ const stored = (bot: TestBot) =>
     bot.id,
   );
 
-/** Until Postgres has every message that was acknowledged; there is one more in each chat, which opened it. */
+/** Waits until Postgres has every acknowledged message, plus the one that opened each chat. */
 async function drained(): Promise<void> {
   for (const bot of bots)
     await expect
@@ -61,7 +61,7 @@ async function drained(): Promise<void> {
       .toBe((ledger.get(bot.id)?.size ?? 0) + 1);
 }
 
-/** Every text that was acknowledged, once, as people read them. */
+/** Checks that people read every acknowledged text exactly once. */
 async function readAll(of: Service): Promise<void> {
   for (const bot of bots) {
     const found: string[] = [];
@@ -99,7 +99,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a new installation is divided, and control databases hold no message', async () => {
+test('a new installation is divided over its databases, and the control database contains no message', async () => {
   for (const bot of bots) for (let i = 0; i < 5; i++) expect(await send(bot, `m ${i}`)).toBe(200);
   await drained();
   expect(botIn(1)).toBeDefined();
@@ -111,14 +111,14 @@ test('a new installation is divided, and control databases hold no message', asy
   expect(code, out).toBe(0);
 });
 
-test('swapped addresses end a start', async () => {
+test('a start is refused if the addresses of two shards are swapped', async () => {
   const env = { ...service.env, DATABASE_SHARDS: `1=${urls[1]},2=${urls[0]}` };
   expect(await petrel(env, 'doctor')).toMatchObject({ code: 1, log: expect.stringMatching(/1 is shard 2/) });
   const lacking = { ...service.env, DATABASE_SHARDS: `1=${urls[0]}` };
   expect((await petrel(lacking, 'doctor')).log).toMatch(/is in shard 2, which is missing in DATABASE_SHARDS/);
 });
 
-test('flushers that are killed lose nothing and double nothing', async () => {
+test('killed flushers lose and duplicate no message', async () => {
   for (let round = 0; round < 5; round++) {
     await Promise.all(
       bots.map(async (bot) => {
@@ -132,7 +132,7 @@ test('flushers that are killed lose nothing and double nothing', async () => {
   await readAll(service);
 }, 120_000);
 
-test('a shard that is away holds up no other one, nor calls on chats that are hot', async () => {
+test('an unavailable shard delays no other shard, nor calls on hot chats', async () => {
   const [here, away] = [botIn(1), botIn(2)];
   await Promise.all([send(here, 'm before'), send(away, 'm before')]);
   await server.halt();
@@ -144,14 +144,14 @@ test('a shard that is away holds up no other one, nor calls on chats that are ho
     await sleep(50);
   }
   expect(failed).toEqual([]);
-  // Behind the ones that come next, all of the other shard is written while this one is away.
+  // All messages of the other shard are written although this one is unavailable.
   await expect.poll(() => stored(here), { timeout: 20_000 }).toBe((ledger.get(here.id)?.size ?? 0) + 1);
   await server.start();
   await drained();
   await readAll(service);
 }, 180_000);
 
-test('a shard that goes back in time has its own partitions written again, and no others', async () => {
+test('a shard restored to an earlier time has only its own partitions written again', async () => {
   const incarnations = async (url: string) => {
     const client = new pg.Client(url);
     await client.connect();
@@ -172,7 +172,7 @@ test('a shard that goes back in time has its own partitions written again, and n
   rmSync(data, { recursive: true });
   renameSync(former, data);
   await server.start();
-  // What it had of these messages is gone: they are written again from Redis.
+  // The shard has lost these messages. They are written again from Redis.
   await drained();
   const [here, back] = (await Promise.all(urls.map(incarnations))) as [number[], number[]];
   expect(here).toEqual(before[0]);
@@ -217,7 +217,7 @@ test('a backup restored beside the original has every row of every database', as
   }
 }, 120_000);
 
-test('an emptied Redis is opened again from every database', async () => {
+test('after Redis was emptied, it is opened again from every database', async () => {
   await drained();
   const client = new Redis(service.redis.url);
   await client.flushall();

@@ -1,4 +1,4 @@
-/** The short form of the fault tests, which are in the `*.long.test.ts` files beside it: each process is killed once under load. */
+/** The short form of the fault tests in the `*.long.test.ts` files of this folder: each process is killed once under load. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -10,7 +10,7 @@ import { createWorld } from './world.js';
 let service: Service | undefined;
 afterEach(() => service?.stop());
 
-test('a kill -9 of each role, of Redis and of Postgres under load loses and doubles nothing', async () => {
+test('a kill -9 of each role, of Redis and of Postgres under load loses and duplicates no message', async () => {
   const [redis, postgres] = await Promise.all([durableRedis(), ownPostgres()]);
   const database = { url: postgres.url, drop: () => postgres.stop() };
   service = await startService({ fronts: 2, redis, database, extraEnv: { PARTITIONS: '8' } });
@@ -39,6 +39,6 @@ test('a kill -9 of each role, of Redis and of Postgres under load loses and doub
   expect(await world.settled()).toMatchObject(nothingWrong);
   await drained(service);
   expect((await compareStores(service)).differences).toEqual([]);
-  // 0 is a connection that the killed front had.
+  // 0 is a connection that the killed front had open.
   expect([...refusals].filter((status) => status !== 0 && status !== 503)).toEqual([]);
 }, 120_000);

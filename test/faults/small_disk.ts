@@ -1,4 +1,4 @@
-/** File systems of a few megabytes that a test may fill, and servers on them that are started again whenever they end. */
+/** File systems of a few megabytes that a test may fill, and servers on them that are restarted whenever they exit. */
 import { spawnSync } from 'node:child_process';
 import { closeSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,9 +51,9 @@ export function smallDisk(megabytes: number): SmallDisk | null {
 }
 
 export interface Supervised {
-  /** How often the server was started again. */
+  /** The number of restarts. */
   readonly restarts: number;
-  /** Starts it no more. */
+  /** Stops restarting the server. */
   stop(): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Starts a server again whenever it has ended, as a supervisor does. A start that fails is tried again. */
+/** Restarts a server whenever it has exited, as a supervisor does. A start that fails is tried again. */
 export function supervise(server: Restartable): Supervised {
   let stopped = false;
   let restarts = 0;

@@ -1,6 +1,6 @@
 /**
- * A receiver for many bots, and people who write to them, that keep counts alone, however many updates there are: the number that
- * each chat comes to next, and how long updates took. What a person says is `<number> <when it was said>`.
+ * A receiver for many bots, and people who write to them. It keeps only counters, however many updates arrive: the next number
+ * expected in each chat, and latencies. A message’s text is `<number> <time when it was sent>`.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,30 +9,30 @@ import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 
-/** Who writes to which bot. */
+/** A person and the bot they write to. */
 export interface Lane {
   readonly user: TestUser;
   readonly bot: TestBot;
-  /** What was said and acknowledged so far. */
+  /** Messages sent and acknowledged so far. */
   said: number;
 }
 
 export interface Counts {
-  /** taken for the first time, each in its turn */
+  /** accepted for the first time, in order */
   readonly taken: number;
-  /** taken again */
+  /** accepted again */
   readonly doubled: number;
-  /** taken before one that had been said earlier, or without it */
+  /** accepted before an earlier one, or without it */
   readonly early: number;
 }
 
 export interface Tally {
-  /** What `setWebhook` is to be given for a bot. */
+  /** Parameters of `setWebhook` for a bot. */
   settings(bot: TestBot): { readonly url: string; readonly certificate: string };
   readonly counts: Counts;
-  /** ms from being said to arriving, since `latencies` was last called */
+  /** ms from sending to arrival, since `latencies` was last called */
   latencies(): Histogram;
-  /** How many of a lane came in order. */
+  /** The number of a lane’s messages that arrived in order. */
   takenOf(lane: Lane): number;
   close(): Promise<void>;
 }
@@ -42,7 +42,7 @@ const nameOf = (bot: number, user: number) => `${bot}.${user}`;
 export const newHistogram = () =>
   build({ lowestDiscernibleValue: 1, highestTrackableValue: 600_000, numberOfSignificantValueDigits: 3 });
 
-/** `answer` gives the status for an update of a person to a bot. */
+/** `answer` returns the status for an update of a person to a bot. */
 export async function startTally(
   answer: (bot: number, user: number) => number | Promise<number> = () => 200,
 ): Promise<Tally> {
@@ -54,7 +54,7 @@ export async function startTally(
     const [number, saidAt] = message.text.split(' ').map(Number);
     const bot = Number(url?.slice(1));
     const status = await answer(bot, message.chat.id);
-    // A person who starts a bot says nothing else than that.
+    // The text of a start has no time, so it is not counted.
     if (status === 200 && saidAt !== undefined) {
       const name = nameOf(bot, message.chat.id);
       const due = next.get(name) ?? 0;
@@ -83,20 +83,20 @@ export async function startTally(
   };
 }
 
-/** So many bots, each with as many people who have started it. */
+/** Makes a number of bots, each with a number of people who have started it. */
 export async function openLanes(service: Service, bots: number, people: number): Promise<Lane[]> {
   const users = await Promise.all(Array.from({ length: people }, () => service.newUser('person')));
   const made = await Promise.all(
     Array.from({ length: bots }, () => service.newBot(users[0] as TestUser, 'counted')),
   );
   const lanes = made.flatMap((bot) => users.map((user) => ({ user, bot, said: 0 })));
-  // All at once would wait longer for connections to Postgres than a call may take.
+  // All at once would wait for connections to Postgres for longer than a call may take.
   for (let i = 0; i < lanes.length; i += 10)
     await Promise.all(lanes.slice(i, i + 10).map(({ user, bot }) => service.openChat(user, bot)));
   return lanes;
 }
 
-/** Says one thing, again until it is acknowledged: no load here meets a fault of a front, so that a call is applied or refused. */
+/** Sends the next message. No load here causes unknown outcomes, so a call is either applied or refused. */
 export async function say(service: Service, lane: Lane): Promise<void> {
   const path = `/api/chats/${lane.bot.id}/messages`;
   const text = `${lane.said} ${Math.round(performance.now())}`;
@@ -105,7 +105,7 @@ export async function say(service: Service, lane: Lane): Promise<void> {
   lane.said++;
 }
 
-/** Has each lane say something each `everyMs`, spread evenly, until `signal`; `calls` hears how long each call took, in ms. */
+/** Each lane sends a message every `everyMs`, spread evenly, until `signal`. `calls` records the duration of each call in ms. */
 export async function talk(
   service: Service,
   lanes: readonly Lane[],
@@ -113,7 +113,7 @@ export async function talk(
   signal: AbortSignal,
   calls?: Histogram,
 ): Promise<void> {
-  // Each lane that rests listens to it.
+  // Each sleeping lane listens to the signal.
   setMaxListeners(0, signal);
   await Promise.all(
     lanes.map(async (lane, i) => {
@@ -128,7 +128,7 @@ export async function talk(
   );
 }
 
-/** What of these lanes was said and has not arrived, or not in order. */
+/** The number of messages of these lanes that have not arrived, or not in order. */
 export const missing = (tally: Tally, lanes: readonly Lane[]): number =>
   lanes.reduce((sum, lane) => sum + lane.said - Math.min(lane.said, tally.takenOf(lane)), 0) +
   tally.counts.early;

@@ -1,4 +1,4 @@
-/** A token that was replaced is accepted nowhere once the call that replaced it has answered, even by a frozen front. */
+/** Once the call that replaced a token has answered, no front accepts the old token, not even one that was frozen. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -12,7 +12,7 @@ let redis: Restartable;
 let postgres: Restartable;
 let service: Service;
 let owner: TestUser;
-/** Every token that was ever given out. */
+/** Every token that was ever issued. */
 const tokens: string[] = [];
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
     database,
     extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
   });
-  // A front that has known this Redis for less than a lease waits a whole one: other nodes may not be listed yet.
+  // A front that has known this Redis for less than a lease waits for one whole lease: other nodes may not be listed yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
   tokens.push(service.adminToken, owner.token);
@@ -38,7 +38,7 @@ interface Call {
   readonly status: number;
 }
 
-/** About 330 calls a second to each front, for as long as told, whether they are answered or not, up to 20 open. */
+/** About 330 calls per second to each front, until told to stop, answered or not, with at most 20 open. */
 function hammer(
   bot: TestBot,
   signal: AbortSignal,
@@ -78,14 +78,14 @@ function hammer(
   };
 }
 
-/** One replacement under load, with the front `frozen` (an index, or none) stopped before it and let go after it. */
+/** Replaces a token under load. The front with the index `frozen` (or none) is frozen before and resumed after it. */
 async function replaceUnderLoad(frozen: number | null) {
   const bot = await service.newBot(owner, 'token');
   const ended = new AbortController();
   const load = hammer(bot, ended.signal);
   await sleep(800);
   if (frozen !== null) {
-    // Connections that are open already: their requests are read at once when it goes on, new ones only later.
+    // Opens connections in advance: their requests are read first when the front resumes, before those on new connections.
     await Promise.all(Array.from({ length: 60 }, () => load.call(frozen)));
     service.fronts[frozen]?.pause();
   }
@@ -101,9 +101,9 @@ async function replaceUnderLoad(frozen: number | null) {
       .filter((i) => i !== frozen)
       .map(async (i) => (await service.bot(fresh, 'getMe', {}, i)).status),
   );
-  // Requests with the old token gather on the frozen front's sockets: it finds them before it hears of anything else.
+  // Requests with the old token collect on the frozen front’s sockets. It reads them before it learns of the replacement.
   const gathered = frozen === null ? [] : Array.from({ length: 40 }, () => load.call(frozen));
-  // In the long form the front stands still for 5 s in all.
+  // In the long form the front is frozen for 5 s in all.
   await sleep(long && frozen !== null ? Math.max(300, 5_000 - (performance.now() - began)) : 300);
   if (frozen !== null) service.fronts[frozen]?.resume();
   await sleep(700);
@@ -122,7 +122,7 @@ async function replaceUnderLoad(frozen: number | null) {
     calls: load.calls.length,
     callsPerSecond: Math.round((1_000 * sent.length) / (Math.max(...sent) - Math.min(...sent))),
     successes: load.calls.filter((c) => c.status === 200).length,
-    /** Sent before the answer and answered after it: these may see either. */
+    /** Sent before the answer and answered after it: these may have either result. */
     crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
     crossingSuccesses: load.calls.filter(
       (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,
@@ -136,11 +136,11 @@ async function replaceUnderLoad(frozen: number | null) {
 }
 
 const rounds = amount(1, 5);
-/** A machine that is busy with something else may be slow once. */
+/** A busy machine may be slow once. */
 const triesMax = 5;
 
 test(
-  'R16: with every front at work, a token is replaced in a moment',
+  'R16: with all fronts running, a token is replaced within a moment',
   async () => {
     const took: number[] = [];
     while (took.length < rounds || (Math.min(...took) >= limits.auth_lease_ms && took.length < triesMax)) {
@@ -155,14 +155,14 @@ test(
       expect(seen.late).toBeGreaterThan(30);
       expect(seen.newAtOnce).toEqual([200]);
     }
-    // Nobody waits for a lease that was given back.
+    // No call waits for a lease that was given back.
     expect(Math.min(...took)).toBeLessThan(limits.auth_lease_ms);
   },
   patienceMs,
 );
 
 test(
-  'R16: with a frozen front, it is replaced when that front can no longer trust its memory',
+  'R16: with a frozen front, a token is replaced once that front can no longer trust its memory',
   async () => {
     for (let round = 0; round < rounds; round++) {
       const seen = await replaceUnderLoad(1 + (round % 2));
@@ -175,18 +175,18 @@ test(
       expect(seen.lateStatuses).toEqual([401]);
       expect(seen.lateOnFrozen).toBeGreaterThan(30);
       expect(seen.newAtOnce).toEqual([200]);
-      // The lease counts from its last renewal, so that the wait may be shorter.
+      // The lease counts from its last renewal, so the wait may be shorter.
       expect(seen.tookMs).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
     }
   },
   patienceMs,
 );
 
-test('R17: no token lies in plain text in Redis, in Postgres or in a log', async () => {
+test('R17: no token is stored in plain text in Redis, in Postgres or in a log', async () => {
   const bot = await service.newBot(owner, 'secret');
   tokens.push(bot.token);
   await service.openChat(owner, bot);
-  // Requests that fail and requests with a wrong method are where a log would name a path.
+  // Failed requests and requests with a wrong method are those for which a log might contain the path.
   await service.bot(bot, 'noSuchMethod');
   await service.bot(bot, 'sendMessage', { chat_id: 'x' });
   await service.bot(`${bot.token}x`, 'getMe');
@@ -198,7 +198,7 @@ test('R17: no token lies in plain text in Redis, in Postgres or in a log', async
   await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
   await postgres.start();
   await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`));
-  // Wherever a client may put a token by mistake.
+  // All places where a client may put a token by mistake.
   const url = service.fronts[0].url;
   const wrong = [
     [`${url}/file/bot${bot.token}/photos/1`, {}],
@@ -218,7 +218,7 @@ test('R17: no token lies in plain text in Redis, in Postgres or in a log', async
   const lines = service.fronts[0]
     .log()
     .split('\n')
-    // Of a long log only the end is kept, so the first line may be a part of one.
+    // Only the end of a long log is kept, so its first line may be incomplete.
     .filter((line) => line.startsWith('{"level"') && line.includes('"msg":"request"'))
     .map((line) => JSON.parse(line));
   const own = lines.filter((line) => line.bot === bot.id && line.call === 'getMe').at(-1);
@@ -235,7 +235,7 @@ test('R17: no token lies in plain text in Redis, in Postgres or in a log', async
     atMost('places with a token in plain text', found.length, 0),
   ]);
   expect(found).toEqual([]);
-  // What does lie there is found. A copy in Redis may have gone since: reading the profile brings it back.
+  // Checks that the search finds values that are stored. A copy in Redis may have expired: reading the profile restores it.
   await resultOf(service.app(owner, 'GET', `/api/bots/${bot.username}`));
   const { found: known } = await findSecrets(service, [bot.username], [redis.dir, postgres.dir]);
   for (const place of [/^key /, /^table bots/, /^file appendonly/, /^file \d+/]) {

@@ -12,28 +12,28 @@ export async function eventually(what: string, holds: () => Promise<boolean> | b
   }
 }
 
-/** A chat, who sends into it, and which bots hear it. */
+/** A chat, its sender, and the bots that receive its updates. */
 interface Lane {
   readonly chat: string;
   readonly sender: string;
-  /** Sends over the front with this index. */
+  /** Sends through the front with this index. */
   send(text: string, front: number): Promise<Answer>;
 }
 
 export interface LoadOptions {
-  /** Calls that must be acknowledged, over all senders. */
+  /** The number of calls that must be acknowledged, over all senders. */
   readonly count: number;
-  /** Index of the front for a try; tries count up from 0 for each call. */
+  /** Index of the front for a try. Tries count up from 0 for each call. */
   readonly front: (lane: number, tries: number) => number;
-  /** Only those who send into groups. */
+  /** Only lanes that send into groups. */
   readonly groupsOnly?: boolean;
-  /** Gives up a call that was not acknowledged for so long. Default 40,000. */
+  /** Fails if a call was not acknowledged within this time. Default 40,000. */
   readonly patienceMs?: number;
-  /** Each sender rests for so long between two calls. Default 0. */
+  /** Pause of each sender between two calls. Default 0. */
   readonly restMs?: number;
   /** Ends the load early. */
   readonly signal?: AbortSignal;
-  /** Told of each answer that is no success, and of lost connections as status 0. */
+  /** Called for each unsuccessful answer, and for lost connections with status 0. */
   readonly onRefusal?: (status: number, body: unknown) => void;
   readonly onAcknowledged?: (total: number, ms: number, chat: string) => void;
 }
@@ -43,24 +43,24 @@ export interface World {
   readonly users: readonly TestUser[];
   readonly bots: readonly TestBot[];
   readonly groups: readonly number[];
-  /** Every sender sends one call after the other, and tries again until it is acknowledged. */
+  /** Every sender makes its calls one after the other, and repeats each until it is acknowledged. */
   load(options: LoadOptions): Promise<void>;
-  /** Lets every bot poll, until `settled` has been called. */
+  /** Makes every bot poll until `settled` has been called. */
   poll(frontOf: (round: number) => number): void;
-  /** Has every bot's updates pushed as these parameters of setWebhook say; the receivers tell `hear` of each. */
+  /** Pushes every bot’s updates with these parameters of setWebhook. The receivers call `hear` for each update. */
   push(settings: (bot: TestBot) => object): Promise<void>;
   hear(bot: number, update: Answer['body']): void;
-  /** Waits until bots have received all that the history holds, listens on for a while, and compares. */
+  /** Waits until bots have received all messages of the history, listens a while longer, and compares. */
   settled(msMax?: number): Promise<Verdict>;
   history(): Promise<Map<string, Seen[]>>;
   /** Ends polling without a comparison. */
   stop(): Promise<void>;
 }
 
-/** How long a bot listens on for what should not come: the sweep of outboxes runs each second. */
+/** How long a bot listens for unexpected updates afterwards: the sweep of outboxes runs each second. */
 const lingerMs = 1_500;
 
-/** Three bots, six people, each in a direct chat with one bot, and two groups of all people with two bots each. */
+/** Three bots, six people with a direct chat with one bot each, and two groups of all people with two bots each. */
 export async function createWorld(service: Service): Promise<World> {
   const owner = await service.newUser('owner');
   const users = await Promise.all(Array.from({ length: 6 }, () => service.newUser('person')));
@@ -105,7 +105,7 @@ export async function createWorld(service: Service): Promise<World> {
 
   const hears = (bot: number, chat: string, text: string): boolean => {
     const group = groups.indexOf(Number(chat));
-    // Bots do not receive each other's messages in groups.
+    // Bots do not receive each other’s messages in groups.
     if (!text.startsWith('person')) return false;
     return group < 0 ? chat.startsWith(`${bot}.`) : inGroupOf(group, bot);
   };
@@ -163,7 +163,7 @@ export async function createWorld(service: Service): Promise<World> {
   }
 
   function hear(bot: number, { update_id: updateId, message }: Answer['body']): void {
-    // Joining and starting also tell a bot of its membership; the ledger counts messages.
+    // Joining and starting also cause membership updates. The ledger counts only messages.
     if (!message || message.text === '/start') return;
     const { id, type } = message.chat;
     const chat = type === 'private' ? `${bot}.${id}` : `${id}`;
@@ -220,7 +220,7 @@ export async function createWorld(service: Service): Promise<World> {
             list.every(({ text }) => !hears(id, chat, text) || heard.has(text)),
           );
         });
-      // What does not come in time is the verdict's to count.
+      // The verdict counts updates that did not arrive in time.
       if (polling || pushing) await eventually('all updates arrived', heardAll, msMax).catch(() => undefined);
       await sleep(lingerMs);
       await stop();
