@@ -25,7 +25,7 @@ test('the clock takes the middle of a short round trip', () => {
 test.each([
   ['at once', 10_001],
   ['in the middle', 11_500],
-  ['in the end', 12_999],
+  ['at the end', 12_999],
 ])('an answer that took 3 s and was made %s does not change the clock', (_, made) => {
   ask(1_000, 1_001, 1_002);
   expect(ask(10_000, made, 13_000)).toBe(false);

@@ -87,10 +87,10 @@ describe('settings of the identity provider', () => {
   });
 
   test.each<[string, Record<string, string>, string]>([
-    ['keys from two places', { ...said, JWT_JWKS_URL: url, JWT_JWKS_FILE: 'x' }, 'exclude each other'],
+    ['two sources of keys', { ...said, JWT_JWKS_URL: url, JWT_JWKS_FILE: 'x' }, 'exclude each other'],
     ['no issuer', { JWT_AUDIENCE: 'x', JWT_JWKS_URL: url }, 'JWT_ISSUER is required'],
     ['no audience', { JWT_ISSUER: 'x', JWT_JWKS_URL: url }, 'JWT_AUDIENCE is required'],
-    ['keys in the clear', { ...said, JWT_JWKS_URL: 'http://id.example/keys' }, 'begins with https://'],
+    ['a key URL without TLS', { ...said, JWT_JWKS_URL: 'http://id.example/keys' }, 'begins with https://'],
   ])('the identity provider is refused with %s', (_, env, text) => {
     expect(() => providerOf(readConfig(env))).toThrow(text);
   });

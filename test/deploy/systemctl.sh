@@ -1,9 +1,9 @@
 #!/bin/bash
-# Stands for systemd on the machines of operating.test.ts: starts, ends and reloads services as their unit files say.
+# Stands in for systemd on the machines of operating.long.test.ts: starts, stops and reloads services by their unit files.
 set -eu
 verb=$1; shift
 if [ "${1:-}" = --now ]; then shift; fi
-# Values of a name in the file of $unit, with its instance for %i.
+# Prints the values of a setting in the file of $unit, with %i replaced by its instance.
 of() {
   local place file=${unit%%@*}
   case $unit in *@*) file=$file@ ;; esac

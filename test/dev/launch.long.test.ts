@@ -145,7 +145,7 @@ test('the launcher installs packages without running their scripts', async () =>
   for (const call of calls) expect(call.split(' ')).toContain('--ignore-scripts');
 });
 
-test('the launcher installs again only when a package of the lock file is missing or has another version', async () => {
+test('the launcher installs again only when the installed packages differ from the lock file, apart from optional ones', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const npm = join(root, 'npm-cli.js');

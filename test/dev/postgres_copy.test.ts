@@ -74,7 +74,7 @@ describe.runIf(user)('a copy of the PostgreSQL programs for another user', () =>
     expect(statSync(postgres).size).toBe(statSync(hidden.postgres).size);
   });
 
-  test('a folder that another user owns, can write to, or has linked elsewhere is never used for the copy', () => {
+  test('a place that another user owns or can write to, or that is a symbolic link, is never used for the copy', () => {
     const owned = join(top, 'owned');
     const open = join(top, 'open');
     const linked = join(top, 'linked');

@@ -250,7 +250,7 @@ test('a person creates a bot, edits its texts, renews its token and transfers it
   await Promise.all([page.context().close(), his.context().close()]);
 });
 
-test('pictures are cropped in view of the person and sent as cropped', async () => {
+test('an avatar and a start picture are cropped in a dialog and stored at their fixed sizes', async () => {
   const { service } = world;
   const page = await world.open(alice, `#/bots/${bot.id}/pictures`);
   const bytes = await page.screenshot({ type: 'jpeg' });

@@ -1,4 +1,4 @@
-/** Example programs that answer as this bot, for copying. */
+/** An example program that answers as this bot, for copying. */
 
 import { copyText } from '../clipboard.js';
 import { reasonOf } from '../failures.js';

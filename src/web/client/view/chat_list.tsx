@@ -142,7 +142,7 @@ function Invitations() {
 interface SearchProps {
   text: string;
   set: (text: string) => void;
-  /** Number of chats that match the search. */
+  /** The first chat that matches the search. */
   first: ChatSummary | undefined;
 }
 
