@@ -72,7 +72,7 @@ export interface Store {
   readonly bots: Bots;
   readonly users: Users;
   readonly identities: Identities;
-  /** Undefined if no rate limits are set. */
+  /** Rate limits; undefined if none are set. */
   readonly fairUse: FairUse | undefined;
   readonly uploads: Uploads;
   readonly lookUps: LookUps;
@@ -112,7 +112,7 @@ export interface Store {
   readonly exports: Exports;
   readonly leaks: Leaks;
   readonly guesses: Guesses;
-  /** Re-encrypts everything, on the given Redis servers. */
+  /** Creates the key rotation for the given Redis servers. */
   rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
   readonly notices: Notices;
   readonly management: Management;

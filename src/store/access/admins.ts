@@ -23,7 +23,7 @@ import type { StoreContext } from '../core/context.js';
 export type { AdminCall, AdminCallRow, AdminTokenRow };
 
 export interface Admins {
-  /** Null if the token is not valid. Error: `unavailable`. */
+  /** Finds the owner of a token; null if the token is not valid. Error: `unavailable`. */
   find(token: string): Promise<{ readonly id: number; readonly name: string } | null>;
   /**
    * Issues a token that is valid for `days`, or forever if null. Returns `taken` if the name is in use, `full` if there
@@ -37,7 +37,7 @@ export interface Admins {
   begin(call: AdminCall): Promise<(status: number) => Promise<void>>;
   /** Logs a call that changed nothing, in the background. Identical calls within an hour share one entry. */
   note(call: AdminCall, status: number): void;
-  /** The log, newest first, limited to entries before `before`. */
+  /** Log entries with ids below `before`, newest first. */
   calls(before: number, limit: number): Promise<readonly AdminCallRow[]>;
 }
 

@@ -11,7 +11,7 @@ export {
 } from '../../postgres/bots/audit.js';
 
 export interface Audit {
-  /** Events since the bot has its current owner, newest first, limited to events before `before`. */
+  /** Events since the bot got its current owner, with ids below `before`, newest first. */
   list(bot: number, before: number, limit: number): Promise<readonly AuditRow[]>;
 }
 

@@ -60,15 +60,18 @@ export interface Auth {
   /** Acquires the lease. Nothing is cached before. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** `leased`: the lease is valid, or was allowed to expire because there was no request for limits.auth_idle_ms. */
+  /**
+   * State of the cache. `leased`: the lease is valid, or was allowed to expire because there was no request for
+   * limits.auth_idle_ms.
+   */
   readonly stats: { readonly remembered: number; readonly epoch: number; readonly leased: boolean };
-  /** For tests that force an interleaving: runs between a lookup and caching its result. */
+  /** Runs between a lookup and caching its result; tests use it to force an interleaving. */
   beforeRemember?: () => Promise<void>;
 }
 
 interface Memory<T> {
   readonly value: T;
-  /** expiry by the monotonic clock, in whole ms; as a small integer it is stored inside the object */
+  /** expiry by the monotonic clock, in whole ms: V8 stores a small integer inside the object */
   readonly until: number;
 }
 
@@ -105,7 +108,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let renewing: Promise<void> | undefined;
   /** Time of the last cache access, by the monotonic clock. */
   let usedAt = 0;
-  /** There are no requests, so the lease may expire and revokers need not wait for this node. */
+  /** True while there are no requests: the lease may expire and revokers need not wait for this node. */
   let resting = false;
   let unlisten: (() => void) | undefined;
 
@@ -211,7 +214,10 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     tokens.add(token);
   }
 
-  /** Runs in the background. If it fails, the token stays valid and is rehashed at its next use. */
+  /**
+   * Rehashes a token under the first pepper, in the background. If it fails, the token stays valid and is rehashed at
+   * its next use.
+   */
   function moveToFirstPepper(user: number, was: string, token: string): void {
     const [present = ''] = secrets.checks.peppers;
     moveUserToken(db, user, Buffer.from(was, 'base64'), secrets.lookup(token), present)
@@ -269,7 +275,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   /** How long a node that cannot renew its lease may still trust its cache. */
   const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 
-  /** Error: `unavailable` while Redis cannot accept revocations of this subject. */
+  /** Throws `unavailable` while Redis cannot accept revocations of this subject. */
   async function assertRevocable(subject: Subject): Promise<void> {
     const [kind, id] = subject.split(':') as ['bot' | 'user', string];
     await Promise.all([

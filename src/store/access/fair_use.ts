@@ -11,13 +11,13 @@ import type { StoreContext } from '../core/context.js';
 import type { Bot } from '../core/control.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 
-/** `calls` at once, refilled evenly within `seconds`. */
+/** A bucket of `calls`, which refills evenly within `seconds`. */
 export interface Rate {
   readonly calls: number;
   readonly seconds: number;
 }
 
-/** A rate that is absent or has 0 calls is unlimited. */
+/** Rates by kind of bucket. A rate that is absent or has 0 calls is unlimited. */
 export interface Rates {
   readonly bot?: Rate | undefined;
   readonly person?: Rate | undefined;
@@ -59,24 +59,27 @@ interface Bucket {
 interface Grant {
   left: number;
   readonly until: number;
-  /** The pending request to Redis; undefined once it was granted. */
+  /** The pending request to Redis; undefined once it was answered. */
   answer: Promise<number> | undefined;
 }
 
-/** The share of a fast rate that a node admits without asking Redis, as a divisor. Moderate callers cost no round trip. */
+/**
+ * Divisor for the share of a fast rate that a node admits without asking Redis, so that moderate callers cost no
+ * round trip.
+ */
 const ownShare = 10;
 /** Rates below this many calls a second are counted only in Redis, and therefore exactly. */
 const ownRateMin = 10;
-/** A bot with a slow rate must still be able to fetch its updates. */
+/** Minimum rate of polls: a bot with a slow rate must still be able to fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };
-/** The share of a bucket that is requested from Redis at once, as a divisor. */
+/** Divisor for the share of a bucket that is requested from Redis at once. */
 const chunkShare = 100;
 /** How long a node keeps unused calls that it obtained, in ms. */
 const spareMs = 1_000;
 
 const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
 
-/** Returns undefined if all rates are unlimited, so that calls cost nothing. */
+/** Creates the rate limits. Returns undefined if all rates are unlimited, so that calls cost nothing. */
 export function createFairUse(
   { scripts, keys }: StoreContext,
   given: Rates,
@@ -91,7 +94,7 @@ export function createFairUse(
   const refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
   /** Until when each bucket's caller must wait, by the monotonic clock. */
   const waits = new Map<string, number>();
-  /** When the share that this node admits on its own is full again, by the monotonic clock. */
+  /** Time at which the share that this node admits on its own is full again, by the monotonic clock. */
   const own = new Map<string, number>();
   const grants = new Map<string, Grant>();
 
@@ -175,7 +178,7 @@ export function createFairUse(
     if (longest > 0) refuse((asked[taken.indexOf(longest)] as (typeof asked)[number]).kind, longest);
   }
 
-  /** A call counts against all its buckets, even if one of them rejects it. */
+  /** Takes a call from all its buckets; it counts even if one of them rejects it. */
   function takeAll(buckets: readonly Bucket[], weight: number): Promise<void> | undefined {
     const now = performance.now();
     const named = buckets.map((bucket) => [bucket, nameOf(bucket)] as const);
@@ -199,7 +202,10 @@ export function createFairUse(
     return takeAll([{ kind: 'address', id: address, partition: clusterSlot(address) % partitions.count }], 1);
   }
 
-  /** A bot that is not in the chat gets a separate bucket there. Otherwise any bot could use up the calls of any chat. */
+  /**
+   * Counts a bot's call against a chat. A bot that is not in the chat gets a separate bucket there; otherwise any bot
+   * could use up the calls of any chat.
+   */
   function takeInChat(bot: Bot, chat: ChatRef, weight: number): Promise<void> | undefined {
     const bucket = bucketOf('chat', chatText(chat), chat.id);
     if (isDirect(chat)) return takeAll([bucket], weight);

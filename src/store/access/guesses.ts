@@ -23,9 +23,9 @@ export interface Guesses {
 }
 
 interface Slowed {
-  /** When the wait ends, by the monotonic clock. */
+  /** end of the wait, by the monotonic clock */
   readonly until: number;
-  /** Lookups used, and when they were counted. */
+  /** number of lookups used, and the time of counting */
   readonly lookUps: number;
   readonly countedAt: number;
 }
@@ -46,7 +46,7 @@ export function createGuesses({ db, scripts, keys, secrets }: StoreContext, gues
 
   const left = (address: string) => Math.max(0, (waiting.get(address)?.until ?? 0) - performance.now());
 
-  /** An address that was slowed before keeps its count of used lookups. */
+  /** Slows an address. One that was slowed before keeps its count of used lookups. */
   function slow(address: string, wait: number): void {
     const now = performance.now();
     const known = waiting.get(address) ?? { lookUps: 0, countedAt: now };

@@ -8,7 +8,7 @@ import type { Auth, Subject } from './auth.js';
 
 export interface FoundToken {
   readonly token: string;
-  /** a URL or a path */
+  /** the URL or path where the token was found */
   readonly place: string;
 }
 
@@ -19,7 +19,7 @@ export interface Leaks {
    * Accepts at most limits.leak_reports_max.
    */
   report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]>;
-  /** Leaks before an id, newest first. */
+  /** Leaks with ids below `before`, newest first. */
   list(before: number, limit: number): Promise<readonly rows.LeakRow[]>;
 }
 

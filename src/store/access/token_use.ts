@@ -10,13 +10,13 @@ import type { Sql } from '../../postgres/sql.js';
 export interface TokenUse {
   /** Records a use; called where a token is looked up anyway. `lookup` is the token's digest. */
   note(lookup: Buffer): void;
-  /** Writes the pending records. */
+  /** Writes the pending records to Postgres. */
   flush(): Promise<void>;
 }
 
 const day_ms = 86_400_000;
 
-/** If Postgres is unreachable or too many tokens are pending, a later lookup records the use. */
+/** Creates the recorder. If Postgres is unreachable or too many tokens are pending, a later lookup records the use. */
 export function createTokenUse(db: Sql): TokenUse {
   const noted = new Set<string>();
   let today = 0;

@@ -20,7 +20,7 @@ export interface Uploads {
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
   /** Removes files that are no longer stored from the count. */
   forgetStored(keys: readonly string[]): Promise<void>;
-  /** Bytes of stored files, and the limit; 0 means unlimited. */
+  /** Bytes of an owner's stored files, and their limit; 0 means unlimited. */
   stored(owner: number): Promise<{ readonly bytes: number; readonly max: number }>;
 }
 

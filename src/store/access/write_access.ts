@@ -27,7 +27,7 @@ export interface WriteAccessCopies {
   fill(chat: ChatRef, incarnation: number): Promise<boolean>;
 }
 
-/** No person has this id. */
+/** Id that no person has. */
 const nobody = 0;
 
 export function createWriteAccessCopies({ db, scripts, keys }: StoreContext): WriteAccessCopies {

@@ -32,7 +32,7 @@ export interface Accounts {
    * limits.account_removal_ms_max, or later by `goOn`. Error: `user_not_found`.
    */
   end(user: number): Promise<void>;
-  /** Does the steps that follow the commit. All of them may be repeated. */
+  /** Runs the steps that follow the commit. All of them may be repeated. */
   follow(user: number): Promise<void>;
   /** Continues the removal that has waited longest, for up to limits.retention_piece_ms. Returns null if none is pending. */
   goOn(): Promise<Removed | null>;
@@ -44,7 +44,7 @@ interface Place {
   readonly phase: Phase;
   /** The last version of each partition when the account ended. */
   readonly marks: readonly number[];
-  /** Continue after this post (partition and number), or this chat. */
+  /** Position of the last step: a post (partition and number), or a chat. The next step continues after it. */
   readonly at: readonly [number, number];
 }
 
@@ -77,7 +77,7 @@ export function createAccounts(
       await Promise.all(all.slice(i, i + side_by_side).map(work));
   }
 
-  /** Removes the copies, so that reads find no such person. */
+  /** Removes the person's copies from Redis, so that reads find no such person. */
   const forget = (user: number) =>
     Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);
 

@@ -22,10 +22,10 @@ export interface Exports {
    */
   begin(user: number): Promise<void>;
   facts(user: number): Promise<rows.PersonFacts>;
-  /** How far the person has read a chat, identified as the person sees it. */
+  /** The last message that the person has read in a chat, given by the chat id that the person sees. */
   readMark(user: number, chat: number): Promise<number | undefined>;
   notices(user: number): AsyncIterable<rows.NoticeFact>;
-  /** The reactions that are already in Postgres. */
+  /** The person's reactions that are already in Postgres. */
   reactions(user: number): AsyncIterable<ExportedReaction>;
   /** Groups and channels that the person is or was a member of. */
   memberships(user: number): AsyncIterable<rows.MembershipFact>;

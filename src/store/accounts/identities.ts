@@ -10,7 +10,7 @@ import type { ControlCopies } from '../core/control.js';
 import { createTextCopies } from '../core/text_copies.js';
 
 export interface Identities {
-  /** The person of a subject, or null. Fast, because calls wait for it. */
+  /** Finds the person of a subject; null if there is none. Must be fast, because calls wait for it. */
   find(subject: string): Promise<number | null>;
   /** Creates a person for a new subject. */
   create(subject: string, user: NewUser): Promise<number>;
@@ -33,7 +33,7 @@ export interface Identities {
 
 export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth): Identities {
   const { db, keys, issuer } = context;
-  /** Subjects come from outside, so keys use digests of a fixed length. */
+  /** Digest of a subject: subjects come from outside, so keys use digests of a fixed length. */
   const digestOf = (of: string, subject: string) =>
     createHash('sha256')
       .update(JSON.stringify([of, subject]))

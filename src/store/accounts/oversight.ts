@@ -18,9 +18,9 @@ export interface Oversight {
   suspendUser(id: number, suspended: boolean): Promise<void>;
   /** Reserves a username (without `@`), so that nobody can take it. Error: `username_taken`. */
   reserve(username: string): Promise<void>;
-  /** Error: `username_not_reserved`. */
+  /** Ends the reservation of a username. Error: `username_not_reserved`. */
   release(username: string): Promise<void>;
-  /** Reserved usernames in lower case, after `after`. */
+  /** Reserved usernames in lower case that follow `after`. */
   reserved(after: string, limit: number): Promise<readonly string[]>;
 }
 

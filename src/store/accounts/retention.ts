@@ -27,12 +27,12 @@ import type { Erase } from './erasure.js';
 
 /** The part of the blob store that retention needs; implemented in `files/`. */
 export interface AgedFiles {
-  /** Files after a key ('' for the first), sorted by key; fewer than `limit` at the end. */
+  /** Files whose keys follow the given one ('' for the first), sorted by key; fewer than `limit` at the end. */
   list(
     after: string,
     limit: number,
   ): Promise<ReadonlyArray<{ readonly key: string /** time of the upload, ms */; readonly at: number }>>;
-  /** Returns false if the removal failed. */
+  /** Removes a file. Returns false if that failed. */
   remove(key: string): Promise<boolean>;
 }
 
@@ -53,13 +53,13 @@ export interface Retention {
   files(ageMs: number, files: AgedFiles): Promise<Removed | null>;
 }
 
-/** In a partition of messages: continue after `message` of the chat if it is above 0, else after the whole chat. */
+/** Position in a partition of messages: after `message` of the chat if that is above 0, else after the whole chat. */
 interface Place {
   readonly table: string;
   readonly chat: number;
   readonly user: number;
   readonly message: number;
-  /** For a partition that will be dropped: its posts are erased, and pinned messages are next. */
+  /** True once the posts of a partition to be dropped are erased; its pinned messages follow. */
   readonly pins: boolean;
 }
 const beginOf = (table: string): Place => ({
@@ -71,7 +71,7 @@ const beginOf = (table: string): Place => ({
 interface Walk {
   readonly shard: StoreShard;
   readonly ageMs: number;
-  /** by performance.now() */
+  /** end of the step, by performance.now() */
   readonly until: number;
   removed: number;
 }

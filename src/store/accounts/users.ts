@@ -12,9 +12,9 @@ import type { Identities } from './identities.js';
 export type { NewUser } from '../../postgres/accounts/users.js';
 
 export interface Users {
-  /** Returns null if there is no such person. */
+  /** Finds a person. Returns null if there is none. */
   find(id: number): Promise<User | null>;
-  /** The person with this username, given without `@`. */
+  /** Finds the person with this username, given without `@`. */
   findByUsername(username: string): Promise<User | null>;
   /**
    * Creates a person, optionally linked to a subject of the identity provider. Errors: `username_taken`,
@@ -28,7 +28,7 @@ export interface Users {
   change(id: number, change: rows.UserChange): Promise<User>;
   /** Issues another token; an empty name means none. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
   addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
-  /** Tokens with ids after `after`, without their secrets, of which only digests are stored. */
+  /** A person's tokens with ids greater than `after`, without their secrets, of which only digests are stored. */
   tokens(id: number, after: number, limit: number): Promise<readonly rows.UserTokenRow[]>;
   /** Removes one token. Once this returns, no node accepts it. Error: `token_not_found`. */
   removeToken(id: number, which: { readonly id: number } | { readonly name: string }): Promise<void>;

@@ -19,7 +19,7 @@ import { createRemoval, type Removal, type RemovalFollowing } from './removal.js
 import { createTransfers, type Transfers } from './transfers.js';
 
 export interface Bots extends Transfers, Removal {
-  /** Returns null if there is no such bot or it was deleted. */
+  /** Finds a bot. Returns null if there is none or it was deleted. */
   find(id: number): Promise<Bot | null>;
   /**
    * A bot's profile localised to `language`, cached under the node's lease. Null if there is no such bot; a deleted one
@@ -32,7 +32,7 @@ export interface Bots extends Transfers, Removal {
   /** Bots of a person with ids after `after`, sorted by id, without the first `skip`. */
   listOf(owner: number, after: number, limit: number, skip?: number): Promise<Bot[]>;
   countOf(owner: number): Promise<number>;
-  /** Errors: `username_taken`, `too_many_bots`. */
+  /** Creates a bot. Errors: `username_taken`, `too_many_bots`. */
   create(
     owner: number,
     username: string,
@@ -47,7 +47,7 @@ export interface Bots extends Transfers, Removal {
   tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
   /** Replaces the token. Once this returns, no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`. */
   regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }>;
-  /** The bot, if `owner` owns it. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Returns the bot if `owner` owns it. Errors: `bot_not_found`, `not_bot_owner`. */
   owned(owner: number, id: number): Promise<Bot>;
   /** A bot's descriptions and pictures. */
   descriptions(id: number): Promise<Descriptions>;

@@ -14,7 +14,7 @@ import { sealedFor, type Webhooks } from '../webhooks/webhooks.js';
 import type { Bots } from './bots.js';
 
 export interface SigningSecret {
-  /** `whsec_` and base64 */
+  /** the secret as text: `whsec_` and base64 */
   readonly secret: string;
   /** until when the former secret signs too, in ms; null if there is none */
   readonly formerUntil: number | null;

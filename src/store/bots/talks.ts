@@ -7,9 +7,9 @@ import { loadTalk, saveTalk } from '../../postgres/chats/talks.js';
 import type { StoreContext } from '../core/context.js';
 
 export interface Talks {
-  /** The state before this update; null if there is none, or after limits.talk_age_ms_max. */
+  /** The conversation's state before this update; null if there is none, or after limits.talk_age_ms_max. */
   begin<T>(user: number, update: number): Promise<T | null>;
-  /** Stores the state after this update. */
+  /** Stores the conversation's state after this update. */
   end(user: number, update: number, before: unknown, state: unknown): Promise<void>;
 }
 

@@ -53,9 +53,9 @@ export interface Chats extends Members {
     creator: number,
     more?: { readonly username?: string | undefined; readonly private?: boolean | undefined },
   ): Promise<ChatRef>;
-  /** The public group or channel with this username, given without `@`. */
+  /** Finds the public group or channel with this username, given without `@`. */
   findByUsername(username: string): Promise<ChatRef | null>;
-  /** Members sorted by id, with ids above `after`. */
+  /** Members of a chat with ids above `after`, sorted by id. */
   members(chat: ChatRef, after: number, limit: number): Promise<rows.MemberRow[]>;
   /**
    * Shows a bot's chat action to current viewers. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`,
@@ -77,7 +77,7 @@ export interface Chats extends Members {
 /** Prefix of hints that show a chat action rather than announce a change. */
 export const actionHint = 'action ';
 
-/** Whether a person with this status is a member of the chat. */
+/** Whether this status makes a person a member of the chat. */
 export const isPresent = (status: string): boolean =>
   status === 'creator' || status === 'administrator' || status === 'member';
 

@@ -21,11 +21,14 @@ export interface HistoryPage {
 }
 
 export interface History {
-  /** Messages below `before` (0: from the newest), newest first, at most `limit`. Null if there is no such chat. */
+  /**
+   * Messages of a chat below `before` (0: from the newest), newest first, at most `limit`. Null if there is no such
+   * chat.
+   */
   list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null>;
-  /** A page with a limit in bytes as well. Reads no more than may fit. */
+  /** A page of messages with a limit in bytes as well. Reads no more messages than may fit. */
   page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null>;
-  /** The pinned message, from Redis or Postgres; null if none. */
+  /** The pinned message, from Redis or Postgres; null if no message is pinned. */
   pinned(state: ChatState): Promise<StoredMessage | null>;
 }
 

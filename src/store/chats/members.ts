@@ -45,13 +45,13 @@ export interface Members {
   ): Promise<MemberRow | null>;
   /** A person's open invitations with ids below `before`, newest first. */
   invitations(user: number, before: number, limit: number): Promise<invited.InvitationRow[]>;
-  /** Errors: `invitation_not_found`, `too_many_chats`. */
+  /** Accepts an invitation to a chat. Errors: `invitation_not_found`, `too_many_chats`. */
   acceptInvitation(chat: ChatRef, user: number): Promise<void>;
-  /** Error: `invitation_not_found`. */
+  /** Declines an invitation to a chat. Error: `invitation_not_found`. */
   declineInvitation(chat: ChatRef, user: number): Promise<void>;
   /** Adds a person to a public chat at their own request. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
   join(chat: ChatRef, user: number): Promise<void>;
-  /** The creator and the administrators, sorted by id. */
+  /** The creator and the administrators of a chat, sorted by id. */
   administrators(chat: ChatRef): Promise<readonly Administrator[]>;
   /**
    * Blocks or unblocks a bot for a person. While it is blocked, neither can write to the other. Does nothing if the
@@ -136,7 +136,7 @@ export function createMembers(
     await tellEvents(chat);
   }
 
-  /** The change is already committed. If Redis is full, the sweep posts its events later. */
+  /** Posts the events of a committed change. If Redis is full, the sweep posts them later. */
   async function tellEvents(chat: ChatRef): Promise<void> {
     await postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;

@@ -1,4 +1,4 @@
-/** Muted chats. Stored only in Postgres and read together with the chat list. */
+/** Muted chats, which are stored only in Postgres and read together with the chat list. */
 import { ApiError, fail } from '../../errors.js';
 import { loadMutes, putMute, removeMute } from '../../postgres/chats/mutes.js';
 import type { StoreContext } from '../core/context.js';
@@ -9,11 +9,14 @@ import type { Chats } from './chats.js';
 export type MutedChats = ReadonlyMap<number, number | null>;
 
 export interface Mutes {
-  /** The muted ones among these chats. Empty while Postgres is unreachable: the chat list is then shown without them. */
+  /**
+   * The chats among these that are muted. Empty while Postgres is unreachable: the chat list is then shown without
+   * mutes.
+   */
   of(user: number, chats: readonly number[]): Promise<MutedChats>;
   /** Mutes a chat until a time (Unix seconds), or forever if null. Errors: `chat_not_found`, `unavailable`. */
   set(user: number, chat: ChatRef, until: number | null): Promise<void>;
-  /** Error: `unavailable`. */
+  /** Ends the mute of a chat. Error: `unavailable`. */
   clear(user: number, chat: ChatRef): Promise<void>;
 }
 

@@ -10,13 +10,13 @@ import type { StoreContext } from '../core/context.js';
 export interface Presence {
   /** Reports that a person's first window opened on this node, or that the last one closed. */
   changed(user: number, here: boolean): void;
-  /** Those of these people who have a window open on any node. */
+  /** The people among these who have a window open on any node. */
   among(users: readonly number[]): Promise<ReadonlySet<number>>;
   close(): void;
 }
 
 export interface PresenceOptions {
-  /** Whether to record this node's windows. If not, it only reads. */
+  /** Whether to record this node's windows. Without it, the node only reads the records of others. */
   readonly noting: boolean;
   readonly onError: (error: unknown) => void;
 }

@@ -1,4 +1,4 @@
-/** Push subscriptions of browsers, and pending notifications. Stored only in Postgres. */
+/** Push subscriptions of browsers and pending notifications, both stored only in Postgres. */
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
@@ -20,7 +20,7 @@ export interface Push {
   unsubscribe(user: number, endpoint: string): Promise<void>;
   /** A person's subscriptions, oldest first. */
   subscriptions(user: number): Promise<readonly rows.SubscriptionFact[]>;
-  /** Whether anyone has a subscription at all. */
+  /** Whether anybody has a subscription. */
   anybody(): Promise<boolean>;
   /** Schedules notifications of messages, `delayMs` from now. */
   note(messages: readonly rows.NotedMessage[], delayMs: number, recipientsMax?: number): Promise<void>;

@@ -1,4 +1,7 @@
-/** Read marks: how far people have read their chats. Stored only in Postgres, one row per mark, which only moves forward. */
+/**
+ * Read marks: the last message that a person has read in each chat. They are stored only in Postgres and only move
+ * forward.
+ */
 import { ApiError, fail } from '../../errors.js';
 import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
 import type { StoreContext } from '../core/context.js';

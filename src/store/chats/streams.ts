@@ -36,11 +36,14 @@ export interface Change {
 
 export interface StreamListener {
   change(change: Change): void;
-  /** Later changes will be reported; a stream that ends now resumes at `cursor`. */
+  /**
+   * Reports that the stream has started: later changes will be reported, and a stream that ends now resumes at
+   * `cursor`.
+   */
   start(cursor: string): void;
-  /** A transient chat action. */
+  /** Reports a chat action, such as typing, which is not stored. */
   action(chat: ChatRef, text: string): void;
-  /** This node is shutting down: no more changes follow. */
+  /** Reports that this node is shutting down, after which no more changes follow. */
   leave(): void;
 }
 
@@ -167,8 +170,8 @@ export function createStreams(
   }
 
   /**
-   * Of the changed chats, those that the person may read now. The stream's own list may be outdated, because only hints
-   * update it.
+   * Filters the changed chats: keeps those that the person may read now. The stream's own list may be outdated,
+   * because only hints update it.
    */
   async function readable(user: number, list: readonly ChatRef[]): Promise<ReadonlySet<string>> {
     const named = new Map(list.map((chat) => [chatText(chat), chat]));
@@ -195,7 +198,7 @@ export function createStreams(
     const dirty = new Set<number>();
     /** Partitions being read. Each is read independently, because on a cluster one master may be down. */
     const showing = new Set<number>();
-    /** Until when the logs of a partition's chats need no renewal, ms. */
+    /** Time in ms until which the logs of a partition's chats need no renewal. */
     const keptUntil = new Map<number, number>();
     let stale = true;
     let reloading = false;
@@ -303,7 +306,7 @@ export function createStreams(
       if (reloadList) stale = true;
       for (const partition of partitions) dirty.add(partition);
       if (!begun) return;
-      // Failures are retried within a second. A slow chat list does not delay changes.
+      // A failure is retried within a second. A slow chat list does not delay changes.
       work().catch(() => undefined);
       for (const partition of partitions) catchUp(partition).catch(() => undefined);
     }
@@ -338,7 +341,7 @@ export function createStreams(
     open.add(handle);
     listener.start(cursorText(cursors));
     if (closing) handle.leave();
-    // Handle hints that arrived meanwhile.
+    // Handles hints that arrived meanwhile.
     else check([]);
     return handle.stop;
   };

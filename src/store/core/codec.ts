@@ -56,31 +56,31 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** File ids contain the index in this list, so only append to it. */
+/** Types of media by index. File ids contain the index, so new types must be appended. */
 export const mediaTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
 /** A file in a message. Unknown properties of media stored by reference are omitted. */
 export interface Media {
   readonly type: MediaType;
-  /** `file_id`: sends the same file again */
+  /** `file_id`, with which the same file can be sent again */
   readonly id: string;
-  /** `file_unique_id`: equal for equal files; cannot be used to send or download */
+  /** `file_unique_id`: the same for equal files; cannot be used to send or download */
   readonly unique: string;
-  /** only for media stored by reference */
+  /** URL of media stored by reference; absent for uploads */
   readonly url?: string;
-  /** bytes */
+  /** size in bytes */
   readonly size?: number;
   readonly mime?: string;
   readonly name?: string;
-  /** pixels */
+  /** width in pixels */
   readonly width?: number;
   readonly height?: number;
-  /** seconds */
+  /** duration in seconds */
   readonly duration?: number;
   readonly title?: string;
   readonly performer?: string;
-  /** the sender asked to hide it behind a spoiler */
+  /** set if the sender asked to hide the file behind a spoiler */
   readonly spoiler?: true;
 }
 
@@ -91,7 +91,7 @@ export interface ContentObject {
 
 /** What an edit replaces: a text, or media with their caption. An object has neither. */
 export interface Content {
-  /** the caption in a message with media */
+  /** the text of a message, or the caption of its media */
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly media?: Media;
@@ -100,9 +100,9 @@ export interface Content {
 
 /** The origin of a forwarded message. */
 export interface ForwardOrigin {
-  /** the person or bot who wrote it; absent for a channel */
+  /** the person or bot who wrote the original message; absent for a channel */
   readonly from?: Profile;
-  /** the channel and the message id there */
+  /** the channel of the original message */
   readonly chat?: Profile;
   readonly message?: number;
   /** Unix time in seconds of the original message */
@@ -120,10 +120,10 @@ export interface Service {
 export interface Origin {
   /** the sender, in groups and channels; direct chats derive it from the sender's id */
   readonly from?: Profile;
-  /** id of the message that this one replies to */
+  /** id of the message that this message replies to */
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
-  /** the album it belongs to */
+  /** the album that the message belongs to */
   readonly group?: string;
   readonly service?: Service;
 }
@@ -139,7 +139,7 @@ export interface MessageHeader {
   readonly version: number;
   /** Unix time in seconds */
   readonly date: number;
-  /** Unix time in milliseconds of the last edit, 0 if none */
+  /** Unix time in milliseconds of the last edit; 0 if the message was never edited */
   readonly editedAt: number;
   readonly sender: number;
   readonly kind: number;
@@ -200,7 +200,7 @@ export function packMessageTail(
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
 
-/** An absent keyboard takes no bytes. Error: `keyboard_too_large`. */
+/** Packs a keyboard; an absent one takes no bytes. Error: `keyboard_too_large`. */
 export function packMarkup(markup: InlineKeyboard | null): Buffer {
   if (markup === null) return noBytes;
   const bytes = pack(markup);

@@ -14,12 +14,15 @@ export type StoreShard = Pick<Shard, 'id' | 'db' | 'pool'>;
 /** The databases of the tables written behind. */
 export interface StoreShards {
   readonly all: readonly StoreShard[];
-  /** Error: `unavailable`. */
+  /** The shard of a partition. Error: `unavailable`. */
   of(partition: number): StoreShard;
   owned(shard: StoreShard): readonly number[];
 }
 
-/** Wraps the shards for a call that may be rerun. Each is wrapped on first use, because most such calls use none. */
+/**
+ * Wraps the shards for a call that may be rerun. Each shard is wrapped on first use, because most such calls use
+ * none.
+ */
 export function shardsOnce(shards: StoreShards, once: (db: Database) => Database): StoreShards {
   const made = new Map<number, StoreShard>();
   return {
@@ -37,7 +40,7 @@ export function shardsOnce(shards: StoreShards, once: (db: Database) => Database
 export interface StoreContext {
   /** Database of the control records. */
   readonly db: Database;
-  /** Standbys for reading messages that are not in Redis. */
+  /** Standbys that serve reads of messages which are not in Redis. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
@@ -47,7 +50,7 @@ export interface StoreContext {
   readonly hotTtlMs: number;
   /** Setting TRANSFER_CONSENT. */
   readonly transferConsent: boolean;
-  /** How many people are listed per emoji, at most limits.reactors_listed_max. */
+  /** How many reactors are listed per emoji, at most limits.reactors_listed_max. */
   readonly reactorsListed: number;
   /** Setting BOTS_PER_OWNER; limits.bots_per_owner_max if absent. */
   readonly botsPerOwner?: number | undefined;

@@ -32,12 +32,12 @@ interface Kind<T> {
 
 export interface Bot {
   readonly id: number;
-  /** 0 for a deleted bot and for the management bot */
+  /** the owner's id; 0 for a deleted bot and for the management bot */
   readonly owner: number;
   readonly username: string;
   /** the default name; if none was set, the name at creation */
   readonly name: string;
-  /** lookup value of the valid token, base64; '' while the token is blocked */
+  /** lookup value of the bot's valid token, base64; '' while the token is blocked */
   readonly token: string;
   /** names by language */
   readonly names: Texts;
@@ -64,7 +64,7 @@ export interface User {
   readonly lastName: string | null;
   readonly username: string | null;
   readonly languageCode: string | null;
-  /** lookup values of valid tokens, base64 */
+  /** lookup values of the person's valid tokens, base64 */
   readonly tokens: readonly string[];
   /** who may add the person to groups and channels without an invitation */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
@@ -90,16 +90,16 @@ export interface UserChats {
 /** A webhook with its secrets still encrypted; they are decrypted where needed. */
 export interface SealedWebhook {
   readonly version: number;
-  /** null while the bot polls */
+  /** encrypted URL of the webhook; null while the bot polls */
   readonly url: Buffer | null;
   readonly secret: Buffer | null;
-  /** PEM */
+  /** the webhook's certificate, in PEM */
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
   readonly signing: Buffer;
   readonly former: Buffer | null;
-  /** ms */
+  /** until when the former signing secret signs too, Unix time in ms */
   readonly formerUntil: number | null;
 }
 
@@ -170,7 +170,7 @@ const user: Kind<User> = {
     }) as User,
 };
 
-/** Non-members get a record too, so that repeated checks do not query Postgres. */
+/** A member of a group or channel. Non-members get a record too, so that repeated checks do not query Postgres. */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
   async load(sql, chat, who) {
@@ -312,7 +312,10 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     return row;
   }
 
-  /** An empty token never creates a missing copy, and the refresh invalidates pending fill tickets. */
+  /**
+   * Refreshes copies that exist. An empty token never creates a missing copy, and the refresh invalidates pending
+   * fill tickets.
+   */
   async function rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
     const known = await kind.loadMany?.(db, ids);

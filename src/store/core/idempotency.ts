@@ -11,7 +11,7 @@ export interface IdempotentCall {
   readonly key: string;
   /** The parameters in canonical form. Only a keyed fingerprint is stored. */
   readonly parameters: string;
-  /** The call adds data, so it is rejected while Redis is full. */
+  /** Whether the call adds data; such a call is rejected while Redis is full. */
   readonly grows: boolean;
 }
 
@@ -36,8 +36,8 @@ export type Claim =
 
 export interface Idempotency {
   /**
-   * Returns `run` for a key that is new, released, or held for longer than limits.idempotency_lease_ms; `pending` while
-   * another run holds it. One round trip.
+   * Claims a key, in one round trip. Returns `run` for a key that is new, released, or held for longer than
+   * limits.idempotency_lease_ms; `pending` while another run holds it.
    */
   claim(call: IdempotentCall): Promise<Claim>;
 }

@@ -13,7 +13,7 @@ export const directChat = (bot: number, user: number): ChatRef => ({ id: bot, us
 export const sharedChat = (id: number): ChatRef => ({ id, user: 0 });
 export const isDirect = (chat: ChatRef): boolean => chat.user !== 0;
 
-/** `12.5` for the direct chat of bot 12 and user 5, `-7` for the group or channel -7. */
+/** Text of a chat in keys: `12.5` for the direct chat of bot 12 and user 5, `-7` for the group or channel -7. */
 export const chatText = (chat: ChatRef): string =>
   chat.user === 0 ? `${chat.id}` : `${chat.id}.${chat.user}`;
 

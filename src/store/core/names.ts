@@ -8,7 +8,10 @@ import { type ChatRef, sharedChat } from './keys.js';
 import { createTextCopies, type TextRow } from './text_copies.js';
 
 export interface Names {
-  /** The public group or channel with this username, given without `@`. Fast, because bots' calls wait for it. */
+  /**
+   * Finds the public group or channel with this username, given without `@`. Must be fast, because bots' calls wait
+   * for it.
+   */
   find(username: string): Promise<ChatRef | null>;
   /** Copies the username of a chat to Redis. */
   refresh(chat: number): Promise<void>;
@@ -17,7 +20,7 @@ export interface Names {
 export function createNames(context: StoreContext): Names {
   const { db, keys } = context;
 
-  /** Unused names, and names of people or bots, resolve to nothing. */
+  /** Loads the chat of a name. Unused names, and names of people or bots, resolve to nothing. */
   async function load(name: string): Promise<TextRow> {
     const id = await findName(db, name);
     const chat = id !== null && id < 0 ? await loadChat(db, id) : null;

@@ -17,7 +17,7 @@ export interface Partitions {
   readonly count: number;
   /** The partition of a user, bot, group or channel by its id. */
   of(id: number): number;
-  /** The hash tag with its braces. */
+  /** The hash tag of a partition, with its braces. */
   tag(partition: number): string;
   /** The Redis Cluster slot of each partition. */
   readonly slots: readonly number[];

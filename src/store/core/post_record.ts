@@ -7,11 +7,11 @@ import { type ChatRef, sharedChat } from './keys.js';
 export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
-  /** version of the first use */
+  /** version of the change that first used the emoji */
   readonly first: number;
 }
 
-/** Sorts by count, then by first use (behaviour §8). */
+/** Compares emoji by count, then by first use (behaviour §8). */
 export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
 
 export interface PostReaction extends EmojiCount {

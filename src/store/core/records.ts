@@ -6,7 +6,7 @@ import type { ChatRef } from './keys.js';
 import { relatedId, type StoredMessage } from './stored_message.js';
 
 export interface Records {
-  /** Records by id. Ids without a message are omitted; deleted messages may appear as tombstones. */
+  /** Reads records by message id. Ids without a message are omitted; deleted messages may appear as tombstones. */
   read(chat: ChatRef, ids: readonly number[]): Promise<ReadonlyMap<number, Buffer>>;
   /**
    * Adds to messages of one chat the messages that they reply to or pin. `known` contains records already read. Reads

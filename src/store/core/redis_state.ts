@@ -5,15 +5,15 @@
 
 /** How a field is restored after a loss. */
 export type Origin =
-  /** Read from these Postgres tables on demand. */
+  /** the field is read from these Postgres tables on demand */
   | { readonly rows: string }
-  /** Restored by the nodes, or starts empty without harm. */
+  /** the nodes restore the field, or it starts empty without harm */
   | { readonly again: string }
-  /** Cannot be restored; the text says what is lost. */
+  /** the field cannot be restored; the text says what is lost */
   | { readonly lost: string };
 
 export interface RedisRecord {
-  /** The part of the key after its hash tag. */
+  /** kind of the record: the part of its key after the hash tag */
   readonly kind: string;
   readonly what: string;
   /** Origin by field. A name ending in * matches all fields with that prefix; '' is used for records without fields. */
@@ -24,11 +24,11 @@ const rows = (table: string): Origin => ({ rows: table });
 const again = (how: string): Origin => ({ again: how });
 const lost = (what: string): Origin => ({ lost: what });
 
-/** The same origin for several fields. */
+/** Gives several fields the same origin. */
 const all = (names: string, origin: Origin): Record<string, Origin> =>
   Object.fromEntries(names.split(' ').map((name) => [name, origin]));
 
-/** A record without fields. */
+/** Describes a record without fields. */
 const single = (kind: string, what: string, origin: Origin): RedisRecord => ({
   kind,
   what,
@@ -182,7 +182,7 @@ const describeOrigin = (origin: Origin): string =>
       ? `restored: ${origin.again}`
       : `LOST: ${origin.lost}`;
 
-/** The list as lines of text. Fields of one record with the same origin share a line. */
+/** Formats the list as lines of text. Fields of one record with the same origin share a line. */
 export function describeRecords(): string[] {
   return redisRecords.flatMap(({ kind, what, fields }) => {
     const byOrigin = new Map<string, string[]>();

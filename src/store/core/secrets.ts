@@ -12,11 +12,11 @@ export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
 
 export interface Secrets {
-  /** 32 bytes that identify a token and do not reveal it, computed with the first pepper. */
+  /** Computes 32 bytes with the first pepper that identify a token and do not reveal it. */
   lookup(token: string): Buffer;
-  /** The lookup value for each pepper, in order. A token is valid if any of them matches. */
+  /** Computes the lookup value for each pepper, in order. A token is valid if any of them matches. */
   lookups(token: string): readonly Buffer[];
-  /** 32 bytes that identify a text and do not change with the peppers. Not for tokens. */
+  /** Computes 32 bytes that identify a text and do not change with the peppers. Not for tokens. */
   fingerprint(text: string): Buffer;
   /** Encrypts a text with the first key: key id, nonce, tag and ciphertext, bound to the owner. */
   seal(text: string, belongsTo: BoxOwner): Buffer;
@@ -24,7 +24,7 @@ export interface Secrets {
   open(box: Buffer, belongsTo: BoxOwner): string;
   /** Re-encrypts a box with the first key; returns the same box if it already uses that key. Throws like `open`. */
   reseal(box: Buffer, belongsTo: BoxOwner): Buffer;
-  /** 32 bytes derived from the root for one purpose. They never change. */
+  /** Derives 32 bytes from the root for one purpose. They never change. */
   derive(purpose: string): Buffer;
   /** The root of everything that must survive pepper rotation: the installation's first pepper. */
   readonly root: string;
@@ -49,7 +49,7 @@ export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString
 /** The id of the key that encrypted a box. */
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
 
-/** The first of `peppers` and `keys` is used for new data. `root` defaults to the first pepper. */
+/** Creates the secrets. The first of `peppers` and `keys` is used for new data. `root` defaults to the first pepper. */
 export function createSecrets(
   peppers: readonly string[],
   keys: readonly KeyRingEntry[],

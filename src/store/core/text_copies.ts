@@ -13,13 +13,13 @@ export interface TextRow {
 }
 
 export interface TextCopies {
-  /** Returns 0 for a text that resolves to nothing. */
+  /** Reads the id that a text resolves to; 0 if it resolves to nothing. */
   read(text: string): Promise<number>;
   /** Replaces an older copy by the current row. */
   refresh(text: string): Promise<void>;
 }
 
-/** Array elements: version, incarnation and id. */
+/** Number of elements in the stored array: version, incarnation and id. */
 const elements = 3;
 
 export function createTextCopies(
@@ -39,7 +39,7 @@ export function createTextCopies(
     await scripts.call(
       'control/write',
       place.partition,
-      // No one subscribes to this channel.
+      // The channel key is required, although nobody subscribes to this channel.
       { ...place.keys, channel: `${place.keys.record}:changed` },
       { token: ticket, refresh, version, fields: pack(id), count: elements, ttl_ms: hotTtlMs },
     );

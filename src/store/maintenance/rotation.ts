@@ -13,11 +13,11 @@ import { sealedFor } from '../webhooks/webhooks.js';
 
 /** The result of a rotation, and what still needs former keys. */
 export interface Rotated {
-  /** re-encrypted boxes by kind */
+  /** number of re-encrypted boxes by kind */
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** boxes and copies of boxes that still use another key */
+  /** number of boxes, and of copies with boxes, that still use another key */
   readonly left: number;
-  /** tokens of people that may still be hashed with a former pepper */
+  /** number of tokens of people that may still be hashed with a former pepper */
   readonly onFormerPepper: number;
 }
 
@@ -28,7 +28,7 @@ export interface Rotation {
 
 const batchMax = 200;
 const scanKeys = 1_000;
-/** Repeats passes until nothing is left. More than two are needed only while old calls are still running. */
+/** Maximum number of passes. More than two are needed only while old calls are still running. */
 const passesMax = 5;
 
 export function createRotation(
@@ -101,7 +101,7 @@ export function createRotation(
     }
   }
 
-  /** Stored answers are only in Redis, for a day. */
+  /** Re-encrypts stored answers, which are only in Redis and for a day. */
   async function sealAnswers(): Promise<number> {
     let sealed = 0;
     for (const node of connection.nodes()) {
@@ -135,7 +135,7 @@ export function createRotation(
     return (await rows.replaceInstallation(db, 'TOKEN_ROOT', was, next.toString('base64'))) ? 1 : 0;
   }
 
-  /** How boxes of each kind are re-encrypted. A missing kind does not compile. */
+  /** The function that re-encrypts boxes of each kind. A missing kind does not compile. */
   const passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: sealBots,
     webhook: sealWebhooks,

@@ -79,7 +79,7 @@ export function createSweep(
     }
   }
 
-  /** Returns how many copies were refreshed. */
+  /** Refreshes stale copies. Returns how many. */
   async function sweepCopies(): Promise<number> {
     for (let sum = 0; ; ) {
       // The transaction that takes a row commits after the refresh, so a failed refresh keeps its row.
@@ -110,7 +110,7 @@ export function createSweep(
     const late = replays.finishOld(intervalMs).catch(onError);
     const [found] = await Promise.all([sweepCopies().catch(onError), late]);
     copiesIntervalMs = found === 0 ? Math.min(copiesIntervalMsMax, copiesIntervalMs * 2) : intervalMs;
-    // Half an interval early, because timers are not exact.
+    // The next check is planned half an interval early, because timers are not exact.
     copiesAt = performance.now() + copiesIntervalMs - intervalMs / 2;
   }
 

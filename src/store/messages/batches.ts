@@ -49,7 +49,7 @@ export function createBatches(
 ): Batches {
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
-  /** One attempt with one reply target. `request` makes a repeated attempt harmless. */
+  /** Makes one attempt to send, with one reply target. `request` makes a repeated attempt harmless. */
   async function trySend(
     chat: ChatRef,
     sender: Sender,

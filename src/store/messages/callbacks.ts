@@ -10,9 +10,12 @@ import { notMember } from './messages.js';
 import type { ReadBack } from './read_back.js';
 
 export interface Callbacks {
-  /** Returns the id of the query. Errors: `chat_not_found`, `message_not_found`, `button_not_found`, `not_chat_member`. */
+  /**
+   * Creates a query for a pressed button and returns its id. Errors: `chat_not_found`, `message_not_found`,
+   * `button_not_found`, `not_chat_member`.
+   */
   press(chat: ChatRef, user: Profile, messageId: number, data: string): Promise<string>;
-  /** Error: `query_too_old`. */
+  /** Answers a query for a bot. Error: `query_too_old`. */
   answer(bot: number, queryId: string, answer: Readonly<Record<string, unknown>>): Promise<void>;
 }
 

@@ -31,9 +31,9 @@ export interface NewMessage {
   readonly flags: number;
   /** id of the message that this one replies to; 0 for none */
   readonly replyTo: number;
-  /** further fields that never change */
+  /** further fields of the message that never change */
   readonly origin?: Pick<Origin, 'forward' | 'group'>;
-  /** send without the reply if its target is gone */
+  /** whether to send without the reply if its target no longer exists */
   readonly allowMissingReply: boolean;
 }
 
@@ -52,7 +52,7 @@ export interface Messages {
    * `posting_not_allowed`, `reply_not_found`, `cant_write_to_bot`, `bot_not_found`.
    */
   send(chat: ChatRef, sender: Sender, message: Given<NewMessage>): Promise<StoredMessage>;
-  /** Errors are checked in the order of behaviour §7. */
+  /** Edits a message. Errors are checked in the order of behaviour §7. */
   edit(chat: ChatRef, editor: Sender, messageId: number, edit: Given<Edit>): Promise<StoredMessage>;
   /** Edits a message of a partition that `find` looks up. `find` is not called if this edit was already made. */
   editFound(
@@ -60,7 +60,7 @@ export interface Messages {
     editor: Sender,
     find: () => Promise<{ readonly chat: ChatRef; readonly messageId: number; readonly edit: Edit }>,
   ): Promise<StoredMessage>;
-  /** Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
+  /** Deletes a message. Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
   remove(chat: ChatRef, who: Sender, messageId: number): Promise<void>;
 }
 
@@ -144,7 +144,7 @@ export function createMessages(
 ): Messages {
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
-  /** One attempt with one reply target. `request` makes a repeated attempt harmless. */
+  /** Makes one attempt to send, with one reply target. `request` makes a repeated attempt harmless. */
   async function trySend(
     chat: ChatRef,
     sender: Sender,

@@ -81,7 +81,7 @@ export function createReadBack(
   const fillMessage = async (chat: ChatRef, messageId: number, ticket: string): Promise<boolean> =>
     (await fillMessages(chat, [messageId], [ticket])).has(messageId);
 
-  /** Loads what a script reported as missing. Returns false if its status reports nothing missing. */
+  /** Loads the records that a script reported as missing. Returns false if its status reports nothing missing. */
   async function fill(
     place: Place,
     { status, ticket = '', incarnation = 0 }: { status: string; ticket?: string; incarnation?: number },
@@ -95,7 +95,7 @@ export function createReadBack(
         await control.fill('member', chat.id, who.id);
         return true;
       case 'queue_missing':
-        // Do not reopen the queue of a deleted bot.
+        // The queue of a deleted bot must not be opened again.
         if ((await control.read('bot', chat.id))?.state === 'deleted') fail('bot_not_found');
         await queues.open(chat.id);
         return true;

@@ -15,7 +15,10 @@ export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
 
-/** Each returns null if no earlier run applied the request. Only repeated calls cost a round trip. */
+/**
+ * Results of an earlier run. Each function returns null if no earlier run applied the request. Only repeated calls
+ * cost a round trip.
+ */
 export interface Repeats {
   /** The message that the request sent, as it was created. */
   sent(chat: ChatRef, request: string): Promise<StoredMessage | null>;

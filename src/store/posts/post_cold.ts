@@ -15,7 +15,7 @@ type TallyRecord = [emoji: string, count: number, first: number, users: number];
 /** Maximum pages to read, because a page may contain only reactions that were removed since. */
 const refillPagesMax = 5;
 
-/** What a script found missing for a post. */
+/** Records of a post that a script found missing. */
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;
@@ -26,7 +26,7 @@ export interface MissingOfPost {
 export interface PostReadBack {
   /** Loads a record that a script found missing for a post and `who`. Error: `post_not_found`. */
   bring(post: number, who: number, missing: MissingOfPost): Promise<void>;
-  /** A user's reactions in Postgres, as emoji separated by spaces. */
+  /** Loads a user's reactions from Postgres, as emoji separated by spaces. */
   loadOwn(post: number, user: number): Promise<string>;
   /**
    * Extends lists of reactors that removals left shorter than the number to show. Returns false at once if none is

@@ -14,7 +14,7 @@ export interface PostCounts {
   tellCounts(partition: number): Promise<void>;
 }
 
-/** Neither a bot nor a person: no permission check is needed for the bots that receive the counts. */
+/** Id of neither a bot nor a person, because the bots that receive the counts need no permission check. */
 const nobody = 0;
 
 export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack): PostCounts {

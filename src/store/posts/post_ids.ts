@@ -3,13 +3,16 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secrets } from '../core/secrets.js';
 
 export interface PostIds {
-  /** A version 8 UUID. */
+  /** The public name of a post, a version 8 UUID. */
   nameOf(post: number): string;
   /** Parses a post id from a path: digits, or a name. Null if it is neither. */
   parse(text: string): number | null;
 }
 
-/** Cache size: verifying a name takes two digests, more than everything else a reaction costs in this process. */
+/**
+ * Number of names in the cache. Verifying a name takes two digests, more than everything else a reaction costs in
+ * this process.
+ */
 const named_max = 10_000;
 
 const idBytes = 6;

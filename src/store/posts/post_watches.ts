@@ -38,7 +38,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
 
   function add(post: number, listener: PostListener): void {
     watched.set(post, (watched.get(post) ?? new Set()).add(listener));
-    // Ignore failures: the next check is a second later.
+    // Failures are ignored: the next check is a second later.
     timer ??= setInterval(() => check().catch(() => undefined), limits.poll_tick_ms).unref();
   }
 

@@ -21,9 +21,9 @@ export interface PostState {
   readonly post: number;
   readonly chat: ChatRef;
   readonly messageId: number;
-  /** increases with every change of the reactions */
+  /** number that increases with every change of the reactions */
   readonly version: number;
-  /** by count, then by first use */
+  /** reactions sorted by count, then by first use */
   readonly reactions: readonly PostReaction[];
   /** the caller's own reactions */
   readonly own: readonly string[];
@@ -33,12 +33,12 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
-/** `erase` is for deleted users and skips the permission check. */
+/** Any change of reactions. `erase` is for deleted users and skips the permission check. */
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
   readonly id: number;
-  /** external id */
+  /** external id of the user */
   readonly user: string;
   readonly emoji: string;
   /** Unix time in seconds */
@@ -57,7 +57,7 @@ export interface Posts extends PostIds, PostCounts, PostWatches {
   react(post: number, user: User, change: ReactionChange): Promise<PostState>;
   /** Removes all reactions of a deleted person from a post, whether or not they could still see it. */
   eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void>;
-  /** All reactors that are already in Postgres, by emoji, newest first, after `cursor`; '' starts at the first. */
+  /** Lists the reactors that are in Postgres, by emoji, newest first, after `cursor`; '' starts at the first. */
   reactors(post: number, emoji: string | undefined, cursor: string, limit: number): Promise<Reactor[]>;
 }
 

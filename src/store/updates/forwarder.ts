@@ -81,10 +81,10 @@ export function createForwarder(
 
   interface Batch {
     readonly last: string;
-    /** the source partition's incarnation when the batch was read */
+    /** incarnation of the source partition when the batch was read */
     readonly incarnation: number;
     readonly full: boolean;
-    /** Ten values per update, in the order of the script's arguments. */
+    /** Values of each bot's updates, ten per update, in the order of the script's arguments. */
     readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
   }
 
@@ -133,7 +133,7 @@ export function createForwarder(
   interface Detour {
     readonly owed: Set<number>;
     passed: string;
-    /** monotonic time of the last retry from the start */
+    /** monotonic time of the last retry from the start of the outbox */
     tried: number;
   }
   const detours = new Map<number, Detour>();
@@ -195,7 +195,7 @@ export function createForwarder(
     return retried;
   }
 
-  /** Per partition: the running forwarder, and whether to run again for new entries. */
+  /** The running forwarder of each partition, and whether it must run again for new entries. */
   const running = new Map<number, { again: boolean; done: Promise<void> }>();
 
   function run(partition: number): Promise<void> {
@@ -211,7 +211,7 @@ export function createForwarder(
         do {
           state.again = false;
           while (await forwardBatch(partition, failures)) {
-            // The loop body is in the condition.
+            // The loop body is empty, because its condition does the work.
           }
         } while (state.again);
       } finally {

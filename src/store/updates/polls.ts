@@ -7,10 +7,10 @@ import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
-  /** Confirms all updates below this id; -N keeps the last N; 0 confirms nothing. */
+  /** Id below which all updates are confirmed; -N keeps the last N; 0 confirms nothing. */
   readonly offset: number;
   readonly limit: number;
-  /** in seconds; 0 answers immediately */
+  /** time to wait in seconds; 0 answers immediately */
   readonly timeout: number;
   /** new mask of update kinds; null keeps the current one */
   readonly mask: number | null;
@@ -28,7 +28,7 @@ export interface Polls {
   poll(bot: number, request: PollRequest): Promise<UpdateEntry[]>;
   /** Number of polls waiting on this node. */
   waiting(): number;
-  /** Answers all waiting polls with an empty result. */
+  /** Ends all waiting polls with an empty result. */
   close(): void;
 }
 
@@ -125,7 +125,7 @@ export function createPolls(
   }
 
   const timer = setInterval(() => {
-    // Ignore failures: the next check is a second later.
+    // Failures are ignored: the next check is a second later.
     if (waiters.size > 0) tick().catch(() => undefined);
   }, limits.poll_tick_ms);
   timer.unref();

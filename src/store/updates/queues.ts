@@ -11,20 +11,20 @@ import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 
 /** A queued update. */
 export interface UpdateEntry {
-  /** Its id in the queue. */
+  /** Id of the update in the queue. */
   readonly updateId: number;
-  /** The id that receivers see. It differs if the update is replayed. */
+  /** Id of the update that receivers see. It differs if the update is replayed. */
   readonly shownId: number;
   readonly kind: UpdateKind;
   /** message id, or the id of a callback query */
   readonly id: string;
-  /** for reaction counts, only its date is set */
+  /** the message; for reaction counts, only its date is set */
   readonly message: StoredMessage;
-  /** who sent, edited or pressed */
+  /** the person or bot that sent, edited or pressed */
   readonly from: Profile;
-  /** only for callback queries */
+  /** the pressed button; only for callback queries */
   readonly press: PressExtra | null;
-  /** only for reaction counts, sorted by use */
+  /** the reaction counts, sorted by use; only for updates of counts */
   readonly counts: readonly EmojiCount[] | null;
 }
 
@@ -39,7 +39,7 @@ export interface QueueInfo {
   readonly mask: number;
   /** The last failed delivery, if a webhook is set; time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
-  /** When a worker serving this bot was last found dead; null after a day. */
+  /** Time in seconds when a worker serving this bot was last found dead; null after a day. */
   readonly strayed: number | null;
 }
 
@@ -51,7 +51,7 @@ export interface Queues {
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Almost all field names are a single letter. */
+/** Returns a field name without decoding it, because almost all names are a single letter. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 

@@ -1,4 +1,4 @@
-/** Webhook delivery attempts, shown to owners. Diagnostics only: deliveries never wait for them. */
+/** Webhook delivery attempts, shown to owners. They are only diagnostics: deliveries never wait for them. */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
 import { byShard } from '../../postgres/shards.js';
@@ -18,7 +18,7 @@ import type { StoreContext } from '../core/context.js';
 
 export type { AttemptCounts, AttemptRow, NewAttempt, RefusedAttempt };
 
-/** Only the attempts of these bots were not stored, because their shard failed. */
+/** Error of `append` when a shard failed: only the attempts of these bots were not stored. */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
   /** Attempts of the other bots that Postgres refused. */
@@ -39,9 +39,9 @@ export interface Attempts {
     attempts: readonly NewAttempt[],
     counts: ReadonlyMap<number, AttemptCounts>,
   ): Promise<readonly RefusedAttempt[]>;
-  /** A bot's attempts, newest first, limited to attempts before `before`. */
+  /** Attempts of a bot with ids below `before`, newest first. */
   list(bot: number, filter: AttemptFilter, before: number, limit: number): Promise<readonly AttemptRow[]>;
-  /** Totals over all attempts ever made. */
+  /** Totals over all delivery attempts ever made for a bot. */
   counts(bot: number): Promise<AttemptCounts>;
 }
 

@@ -8,14 +8,14 @@ import { readUpdate, type UpdateEntry } from '../updates/queues.js';
 /** An update to be delivered. */
 export interface Delivery {
   readonly id: string;
-  /** The update is delivered in the order of this chat. */
+  /** Chat whose updates are delivered in order, this one included. */
   readonly chat: string;
-  /** creation time, ms, Redis time */
+  /** creation time in ms by the clock of Redis */
   readonly made: number;
-  /** Size counted towards the queue's limit. */
+  /** Size of the update, as counted towards the queue's limit. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
-  /** Names and values as stored in the queue. */
+  /** Names and values of the update's fields, as stored in the queue. */
   readonly fields: readonly Buffer[];
 }
 
@@ -29,14 +29,14 @@ export interface Again {
 interface Taken {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
-  /** Last queue id read. */
+  /** Id of the last queue entry read. */
   readonly after: string;
   readonly more: boolean;
-  /** ms until the next parked chat is due; null for none */
+  /** time in ms until the next parked chat is due; null for none */
   readonly wait: number | null;
-  /** ms, Redis time */
+  /** time of the reply, in ms by the clock of Redis */
   readonly now: number;
-  /** ms, since when the receiver has answered only 410; null otherwise */
+  /** time in ms since when the receiver has answered only 410; null otherwise */
   readonly gone: number | null;
   /** Settings version that last dropped the queue: updates read before are gone. */
   readonly dropped: string;
@@ -45,7 +45,7 @@ interface Taken {
 export interface Lease extends Taken {
   readonly fence: string;
   readonly since: string;
-  /** Version of the settings. */
+  /** Version of the webhook settings. */
   readonly hook: number;
   readonly safe: string;
   readonly probes: number;
@@ -55,13 +55,13 @@ export interface Lease extends Taken {
 export interface Step {
   readonly fence: string;
   readonly since: string;
-  /** Version of the settings in use. */
+  /** Version of the webhook settings that the worker uses. */
   readonly hook: number;
   readonly after: string;
-  /** Every update up to this id is parked or removed. */
+  /** Queue id up to which every update is parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
-  /** `parked`: the chat was parked. */
+  /** Delivered updates. `parked`: the chat was parked. */
   readonly acked: ReadonlyArray<{ readonly delivery: Delivery; readonly parked: boolean }>;
   /** Chats to park, with their ids in order; 0 tries keep the stored count. */
   readonly failed: ReadonlyArray<{
@@ -72,19 +72,19 @@ export interface Step {
   }>;
   readonly chats: number;
   readonly updates: number;
-  /** The last failure, '' for none. */
+  /** Text of the last failure, '' for none. */
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** With `leave` now: no worker may check the bot for this many ms, unless 0. */
+  /** Time in ms for which no worker may check the bot, if `leave` is now; 0 for none. */
   readonly holdMs: number;
   readonly probes: number;
 }
 
 export interface Advanced extends Taken {
-  /** 0 when the webhook was deleted: only acknowledgements were processed. */
+  /** Version of the webhook settings; 0 when the webhook was deleted and only acknowledgements were processed. */
   readonly hook: number;
   readonly left: boolean;
-  /** The lease was released, but there is more to deliver. */
+  /** True if the lease was released although there is more to deliver. */
   readonly wake: boolean;
 }
 
@@ -92,7 +92,7 @@ export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
 export interface Deliveries {
   lease(bot: number, limit: number): Promise<Lease | LeaseRefusal>;
-  /** Returns null when another worker has the lease. */
+  /** Runs one step of a delivery. Returns null when another worker has the lease. */
   advance(bot: number, step: Step): Promise<Advanced | null>;
   /** Moves updates to the dead letters. Returns false when another worker has the lease. */
   deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;

@@ -17,9 +17,9 @@ import { unpackUpdate } from '../updates/update_record.js';
 
 export interface DeadLetter {
   readonly update: UpdateEntry;
-  /** `DeadReason`; other values are possible in the future */
+  /** why it was not delivered: a `DeadReason`; other values are possible in the future */
   readonly reason: string;
-  /** ms, when it was given up */
+  /** Unix time in ms when delivery was given up */
   readonly date: number;
 }
 
@@ -27,9 +27,9 @@ export interface ReplayAsk {
   /** update ids, both inclusive */
   readonly from: number;
   readonly to: number;
-  /** Include delivered updates, if still stored. */
+  /** Whether to include delivered updates, if still stored. */
   readonly delivered: boolean;
-  /** Limit delivered updates to those since the current owner got the bot. */
+  /** Whether to limit delivered updates to those since the current owner got the bot. */
   readonly ofOwner: boolean;
 }
 
@@ -56,11 +56,11 @@ export interface Replays {
    * `too_many_requests` if the queue is too long, because pending updates would be pushed out.
    */
   replay(bot: number, ask: ReplayAsk, actor?: AuditActor): Promise<Replayed>;
-  /** Completes a committed replay. */
+  /** Completes a committed replay by adding its updates to the queue. */
   finish(bot: number, id: number): Promise<void>;
   /** Completes replays that started more than `ageMs` ago, at most a hundred per shard. */
   finishOld(ageMs: number): Promise<void>;
-  /** Deletes all dead letters; returns how many. */
+  /** Deletes all dead letters of a bot; returns how many. */
   discard(bot: number): Promise<number>;
 }
 

@@ -21,10 +21,10 @@ import type { Queues } from '../updates/queues.js';
 export interface WebhookSettings {
   readonly url: string;
   readonly secretToken: string | null;
-  /** PEM, the only trust anchor; null for the public authorities */
+  /** certificate in PEM, the only trust anchor; null for the public authorities */
   readonly certificate: string | null;
   readonly maxConnections: number;
-  /** The address of the host when the webhook was set. */
+  /** Address of the host at the time when the webhook was set. */
   readonly address: string | null;
 }
 
@@ -42,18 +42,18 @@ export interface Webhooks {
   remove(bot: number, drop: boolean): Promise<boolean>;
   /** Deletes the webhook if its settings still have this version. */
   removeVersion(bot: number, version: number): Promise<void>;
-  /** Returns null while the bot polls. */
+  /** Finds the webhook of a bot. Returns null while the bot polls. */
   find(bot: number): Promise<Webhook | null>;
-  /** Switches a bot to polling whose webhook is no longer in Postgres. */
+  /** Switches a bot to polling after its webhook was lost in Postgres. */
   lost(bot: number): Promise<void>;
   /** Completes a committed change; `dropped` is the version that requested to drop the queue, 0 for none. */
   refresh(bot: number, dropped: number): Promise<void>;
 }
 
 export interface WebhookAsk {
-  /** Drop pending updates. */
+  /** Whether to drop pending updates. */
   readonly drop: boolean;
-  /** New mask of update kinds; null keeps the current one. */
+  /** New mask of update kinds to receive; null keeps the current one. */
   readonly mask: number | null;
 }
 
@@ -120,7 +120,10 @@ export function createWebhooks(
     fail('unavailable', { retry_after: 1 });
   }
 
-  /** Commits, refreshes the copy, then switches, so that a worker that takes the lease reads settings at least as new. */
+  /**
+   * Commits, refreshes the copy, then switches the queue. With this order, a worker that takes the lease reads
+   * settings at least as new.
+   */
   async function change(
     bot: number,
     next: WebhookColumns,
