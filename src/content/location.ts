@@ -5,7 +5,7 @@ import type { ObjectKind } from './kind.js';
 
 export interface Location extends ContentObject {
   readonly type: 'location';
-  /** degrees */
+  /** latitude and longitude in degrees */
   readonly latitude: number;
   readonly longitude: number;
   /** radius of uncertainty in metres */

@@ -1,4 +1,4 @@
-/** A photo, in one size. */
+/** A photo, stored in one size. */
 import { z } from 'zod';
 import { fileFields, pixelFields, viewFile, viewPixels } from './file_fields.js';
 import type { FileKind } from './kind.js';

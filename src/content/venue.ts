@@ -14,7 +14,7 @@ export const providerIds = [
 
 export interface Venue extends ContentObject {
   readonly type: 'venue';
-  /** degrees */
+  /** latitude and longitude in degrees */
   readonly latitude: number;
   readonly longitude: number;
   readonly title: string;

@@ -4,7 +4,7 @@
  *
  * Each call is charged for the time it blocks the loop: parsing, handling up to the first wait, and writing the answer. Refused
  * calls are charged too. An account gets `limits.cpu_share` of the loop, and up to `cpu_burst_ms` of it at once; within that its
- * calls run on arrival. Two kinds of calls wait for a slice:
+ * calls run on arrival. Two kinds of calls wait for a slice, a short time in which waiting calls run:
  * - calls of an account over its share, while other accounts call;
  * - calls with a body of `large_body_bytes_min` or more, each of which takes milliseconds.
  *
@@ -48,14 +48,14 @@ const measured_bytes_min = 1_024;
 const sample_of = 8;
 /** Upper bound for one sampled call, because a garbage collection may run in it. */
 const sampled_ms_max = 1;
-/** An account is alone when no other account has called for this long. */
+/** An account counts as alone when no other account has called for this long. */
 const several_ms = 1_000;
 /** Slices pause for this long after a call that ran on arrival. */
 const yields_ms = 100;
 
 export interface ShareTimers {
   readonly now: () => number;
-  /** Calls `slice` in `ms`, and not before the loop has handled what has arrived. */
+  /** Calls `slice` after `ms`, but not before the loop has handled what has arrived. */
   readonly later: (slice: () => void, ms: number) => void;
 }
 
@@ -69,7 +69,7 @@ const loop: ShareTimers = {
 
 export function createShares({ now, later }: ShareTimers = loop): Shares {
   const spenders = new Map<Account, Spender>();
-  /** Accounts with waiting calls, in turn. */
+  /** Accounts with waiting calls, in the order of their turns. */
   const turns = new Set<Account>();
   /** The account of the latest call, the start of its run of calls, and the start of the previous run of another account. */
   let latest: Account | undefined;

@@ -131,7 +131,7 @@ test('the image serves a bot and shuts down cleanly on SIGTERM', async () => {
     expect([avatar.statusCode, await avatar.body.text()]).toMatchObject([200, expect.any(String)]);
     await bot.stop();
     await polling;
-    // A long poll is answered, not cut, when the role ends.
+    // When the role ends, it answers an open long poll instead of cutting it.
     const poll = calls.bot(made, 'getUpdates', { timeout: 30 });
     await sleep(500);
     process.kill(pidOf(child), image.config.StopSignal as 'SIGTERM');

@@ -200,7 +200,7 @@ test('the Dockerfile is valid, and its image runs as a non-root user on a glibc 
   const text = read(folder, 'Dockerfile');
   expect(lintDockerfile(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
   const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of the Dockerfile
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the string contains a variable of the Dockerfile
   expect(new Set(bases)).toEqual(new Set(['${BASE}']));
   // Debian 13 has glibc 2.41; the engine's binary is linked against 2.38.
   expect(text).toMatch(/^ARG BASE=node:24-trixie-slim$/m);

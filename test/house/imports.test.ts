@@ -161,7 +161,7 @@ test('every folder has a rule for its imports', () => {
   expect(files.map(folderOf).filter((folder) => !(folder in arrows))).toEqual([]);
 });
 
-describe.each([...new Set(files.map(folderOf))])('%s', (folder) => {
+describe.each([...new Set(files.map(folderOf))])('imports of %s', (folder) => {
   test('this folder imports only what its rule allows', () => {
     const wrong = imports.filter(
       ({ from, to, ours, typeOnly }) =>

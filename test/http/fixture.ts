@@ -84,7 +84,7 @@ export class RawClient {
     return this;
   }
 
-  /** Waits for the server to close. */
+  /** Resolves when the server has closed the connection. */
   async untilClosed(msMax = 4_000): Promise<this> {
     await this.until(() => this.closed, msMax);
     expect(this.closed, `connection is still open after ${msMax} ms`).toBe(true);

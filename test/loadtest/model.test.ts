@@ -73,7 +73,7 @@ test('the resources for a traffic are the sum of the costs of its calls', () => 
   expect(need.aof_bytes).toBe(30_000 * 700 + 10_000 * 500);
   expect(need.wal_bytes).toBe(30_000 * 900 + 10_000 * 400);
   expect(need.day_bytes).toBe(86_400 * (30_000 * 400 + 10_000 * 100));
-  // 0.4 cores of Postgres fit one server.
+  // Postgres needs 0.4 cores, so one server is enough.
   expect(need.databases).toBe(1);
   expect(plan(costs, { ...demand, database_cores: 0.25 }).databases).toBe(4);
   const small = plan(costs, { ...demand, shard_bytes: 8 * 2 ** 30 });

@@ -49,7 +49,7 @@ async function person(name: string): Promise<Person> {
 }
 
 const of = ({ browser }: Pick<Person, 'browser'>) => pushes.filter(({ device }) => device === browser.device);
-// biome-ignore lint/suspicious/noExplicitAny: see Browser.read
+// biome-ignore lint/suspicious/noExplicitAny: the same type as the result of Browser.read
 const told = (to: Person): any[] => of(to).map((push) => to.browser.read(push));
 const bodies = (to: Person) => told(to).map(({ body }) => body);
 

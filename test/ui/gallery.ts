@@ -8,10 +8,10 @@ import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '..
 export interface Gallery {
   readonly alice: TestUser;
   readonly bob: TestUser;
-  /** Has no chats and no bots. */
+  /** A person without chats and bots. */
   readonly newcomer: TestUser;
   readonly guide: TestBot;
-  /** Has not been started by anyone. */
+  /** A bot that nobody has started. */
   readonly fresh: TestBot;
   readonly group: number;
   readonly channel: number;

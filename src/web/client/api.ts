@@ -3,7 +3,7 @@ import { signOut, token } from './session.js';
 
 export class ApiFailure extends Error {
   readonly status: number;
-  /** seconds */
+  /** Seconds to wait before a retry; 0 if the service gave none. */
   readonly retryAfter: number;
 
   constructor(status: number, description: string, retryAfter = 0) {

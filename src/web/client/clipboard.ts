@@ -1,7 +1,7 @@
 /** Copies text and creates random names, also on pages without HTTPS, where browsers withhold the usual functions. */
 import { t } from './words.js';
 
-/** Rejects when the browser does not allow it. */
+/** Copies text to the clipboard. Rejects if the browser does not allow it. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
@@ -18,7 +18,7 @@ export async function copyText(text: string): Promise<void> {
   if (!done) throw new Error(t('fail_clipboard'));
 }
 
-/** 128 random bits. */
+/** A random name of 128 bits. */
 export function randomName(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

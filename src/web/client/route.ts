@@ -2,7 +2,7 @@
 import { Cell } from './signal.js';
 
 export interface Route {
-  /** `chat`, `bot` (its page before it is started), `bots`, `settings`, or '' for none. */
+  /** Name of the page: `chat`, `bot` (its page before it is started), `bots`, `settings` or others; '' for none. */
   readonly page: string;
   readonly id: string;
   readonly tab: string;

@@ -28,7 +28,7 @@ function write(storage: () => Storage, token: string | null): void {
 const tab = () => sessionStorage;
 const browser = () => localStorage;
 
-/** '' when nobody is signed in. */
+/** The token of the signed-in person; '' when nobody is signed in. */
 export const token = new Cell(read(tab) ?? read(browser) ?? '');
 export const me = new Cell<User | null>(null);
 

@@ -39,7 +39,7 @@ export function wantedLanguage(): Language {
   try {
     kept = localStorage.getItem(key);
   } catch {
-    // Storage may be forbidden.
+    // Storage may be forbidden; then the browser's language is used.
   }
   const own = [me.value?.language_code, kept, ...navigator.languages.map((code) => code.slice(0, 2))];
   return own.find(isLanguage) ?? 'en';
@@ -85,7 +85,7 @@ function format(
 
 const dayOf = (date: Date) => date.toDateString();
 
-/** Hour and minute; `seconds` is Unix time. */
+/** A time as hour and minute; `seconds` is Unix time. */
 export const timeText = (seconds: number): string =>
   format('time', { hour: '2-digit', minute: '2-digit' }).format(seconds * 1_000);
 

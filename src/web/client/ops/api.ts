@@ -11,7 +11,7 @@ function kept(): string {
   }
 }
 
-/** '' when nobody is signed in. */
+/** The operator's token; '' when nobody is signed in. */
 export const token = new Cell(kept());
 /** Why the token was removed, for the sign-in page. */
 export const refusal = new Cell('');

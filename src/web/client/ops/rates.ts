@@ -15,7 +15,7 @@ export interface CallRate {
   /** ms; null if no call was timed */
   p50: number | null;
   p99: number | null;
-  /** since the processes started */
+  /** calls since the processes started */
   total: number;
 }
 

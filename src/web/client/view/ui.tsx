@@ -251,7 +251,7 @@ export function Menu({ at, label, items, close }: MenuProps) {
   };
   return (
     <>
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes the menu too */}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: catches clicks outside of the menu */}
       <div
         className="backdrop"

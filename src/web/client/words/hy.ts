@@ -1,4 +1,4 @@
-/** Armenian. */
+/** Armenian texts. */
 import type { Words } from './en.js';
 
 export const words: Words = {

@@ -1,4 +1,4 @@
-/** Kazakh. */
+/** Kazakh texts. */
 import type { Words } from './en.js';
 
 export const words: Words = {

@@ -1,4 +1,4 @@
-/** Russian. */
+/** Russian texts. */
 import type { Words } from './en.js';
 
 export const words: Words = {

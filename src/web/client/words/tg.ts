@@ -1,4 +1,4 @@
-/** Tajik. */
+/** Tajik texts. */
 import type { Words } from './en.js';
 
 export const words: Words = {

@@ -1,4 +1,4 @@
-/** Tatar. */
+/** Tatar texts. */
 import type { Words } from './en.js';
 
 export const words: Words = {

@@ -1,4 +1,4 @@
-/** Uzbek, in the Latin script. */
+/** Uzbek texts, in the Latin script. */
 import type { Words } from './en.js';
 
 export const words: Words = {
