@@ -1,10 +1,10 @@
-/** An HTTP balancer that hands each request to the next front, whatever connection it came on. */
+/** An HTTP balancer that sends each request to the next front, whichever connection it came on. */
 import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Balancer {
   readonly url: string;
-  /** Requests that each front got. */
+  /** Number of requests per front. */
   readonly counts: readonly number[];
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Steps on groups, channels, membership and what bots say of themselves. */
+/** Steps on groups, channels, membership, and the names and descriptions of bots. */
 import { expect } from 'vitest';
 import { eventually } from './event_source.js';
 import { badRequest, type Json, type Place, type Step } from './step.js';
@@ -10,7 +10,7 @@ const forbidden = (method: string, text: string) => ({
   retry_after: undefined,
 });
 
-/** A group with the bot in it that no other step touches. */
+/** Creates a group with the bot that no other step uses. */
 async function newGroup({ service, user, made, heard }: Place, title: string): Promise<number> {
   const chat = await service.newGroup(user, title, [made]);
   const joined = await heard('my_chat_member', (change) => change.chat.id === chat);
@@ -39,7 +39,7 @@ async function administration(place: Place) {
     old_chat_member: { status: 'member' },
     new_chat_member: { can_pin_messages: true, can_delete_messages: true, can_edit_messages: false },
   });
-  // An administrator hears of others.
+  // An administrator gets updates about other members.
   await app('PUT', member(friend.id), {});
   expect(
     await heard(
@@ -70,7 +70,7 @@ async function administration(place: Place) {
     member_count: 3,
   });
 
-  // The rights hold: another's message is pinned and deleted, and is not edited.
+  // With its rights the bot can pin and delete another's message, but not edit it.
   const { message_id } = await app('POST', `/api/chats/${chat}/messages`, { text: 'of fred' }, friend);
   expect(await calls.pinChatMessage(chat, message_id)).toBe(true);
   expect((await calls.getChat(chat)).pinned_message).toMatchObject({ message_id, text: 'of fred' });
@@ -155,7 +155,7 @@ async function posts({ channel, bot, app, heard, shown }: Place) {
   expect(await calls.editMessageCaption(channel, own.message_id, 'seen again')).toMatchObject({
     caption: 'seen again',
   });
-  // The right to edit holds for the posts of others, and in channels for pins.
+  // In a channel can_edit_messages also allows to edit posts of others and to pin.
   const { message_id: other } = await app('POST', `/api/chats/${channel}/messages`, { text: 'mistaken' });
   expect(await calls.editMessageText(channel, other, 'right')).toMatchObject({ text: 'right' });
   expect(await calls.pinChatMessage(channel, other)).toBe(true);
@@ -188,7 +188,7 @@ async function identity({ made, bot, app }: Place) {
     expect(await get()).toEqual({ [key]: `a ${key}` });
     expect(await get('ru')).toEqual({ [key]: `имя ${key}` });
     expect(await get('kk')).toEqual({ [key]: `a ${key}` });
-    // Lengths count characters, not code units.
+    // Lengths count code points, not UTF-16 units.
     expect(await set('👍'.repeat(max), 'tt')).toBe(true);
     expect((await refusal(set('👍'.repeat(max + 1), 'tt'))).description).toBe(
       `Bad Request: ${key.replace('_', ' ')} is too long`,
@@ -197,7 +197,7 @@ async function identity({ made, bot, app }: Place) {
     expect(await set('', 'ru')).toBe(true);
     expect(await get('ru')).toEqual({ [key]: `a ${key}` });
   }
-  // Every node answers with the name that was set.
+  // Every node answers with the new name.
   for (let i = 0; i < 4; i++)
     expect(await calls.getMe()).toMatchObject({
       id: made.id,
@@ -214,10 +214,10 @@ async function identity({ made, bot, app }: Place) {
 }
 
 export const chatSteps: readonly Step[] = [
-  { name: 'an administrator of a group: rights, members, and what is heard of them', run: administration },
-  { name: 'a bot that was kicked hears it and is refused', run: kicked },
-  { name: 'a bot that leaves', run: leaving },
-  { name: 'people that never started the bot, or blocked it', run: blocked },
-  { name: 'posts of a channel', run: posts },
-  { name: 'name and descriptions by language', run: identity },
+  { name: 'an administrator of a group uses its rights and gets updates about members', run: administration },
+  { name: 'a kicked bot gets an update and is refused afterwards', run: kicked },
+  { name: 'a bot leaves a group', run: leaving },
+  { name: 'messages to people who never started or who blocked the bot are refused', run: blocked },
+  { name: 'a bot posts in a channel, edits and pins', run: posts },
+  { name: 'a bot sets its name and descriptions by language', run: identity },
 ];

@@ -1,4 +1,4 @@
-/** A reader of `GET /api/stream` that keeps what it heard, and can be cut and opened again where it was. */
+/** A reader of `GET /api/stream` that stores its events, and can be cut and resumed. */
 import { Agent, request } from 'undici';
 import { expect, vi } from 'vitest';
 
@@ -10,13 +10,13 @@ export interface ServerEvent {
 }
 
 export interface EventSource {
-  /** All events since it was opened, those before a cut included; without `ready`. */
+  /** All events since the first open, also those before a cut, without `ready`. */
   readonly events: ServerEvent[];
-  /** Resumes by the last id, at `url` if given, and waits until the service says that it is up to date. */
+  /** Resumes after the last id, at `url` if given, and waits until the service sends `ready`. */
   open(url?: string): Promise<void>;
-  /** Drops the connection, as a network does. */
+  /** Closes the connection without notice, like a network failure. */
   cut(): void;
-  /** The first event from index `after` on that matches; fails after 5 s. */
+  /** The first event from index `after` on that matches; fails after 15 s. */
   heard(matches: (event: ServerEvent) => boolean, after?: number): Promise<ServerEvent>;
 }
 
@@ -30,15 +30,15 @@ function parseEvent(block: string): ServerEvent | null {
   return { id: fields.id ?? '', event: fields.event, data: JSON.parse(fields.data ?? 'null') };
 }
 
-/** Waits until the check holds, for 5 s. */
+/** Repeats the check until it succeeds; fails after 15 s. */
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: 15_000, interval: 10 });
 
-/** Opens the stream of the person who has this token. */
+/** Opens the event stream of the person with this token. */
 export async function openEvents(
   url: string,
   token: string,
-  /** The authority of the server's certificate, who hears that the stream ended without a cut, and another stream than that of chats. */
+  /** `ca` vouches for the server's certificate, `onEnd` is called when a stream ends without a cut, `path` is another stream's path. */
   more: {
     readonly ca?: string;
     readonly onEnd?: (why: 'end' | 'error') => void;
@@ -84,7 +84,7 @@ export async function openEvents(
       if (mine.live) more.onEnd?.('end');
     });
     answer.body.on('data', (chunk: Buffer) => {
-      // What still arrives on a connection that was cut has not been read.
+      // Data that arrives after a cut is ignored.
       if (!mine.live) return;
       text += chunk.toString();
       const blocks = text.split('\n\n');

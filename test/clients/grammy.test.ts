@@ -1,4 +1,4 @@
-/** Unmodified grammY bots: only `apiRoot` is changed. */
+/** Tests with unmodified grammY bots: only `apiRoot` is set. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Bot, GrammyError, InlineKeyboard } from 'grammy';
 import { afterAll, afterEach, expect, test } from 'vitest';
@@ -27,7 +27,7 @@ afterAll(async () => {
   await balancer?.close();
 });
 
-/** `a front` is the first, while people write over both; `a balancer` alternates. */
+/** `a front` is the first front, while people write over both; `a balancer` alternates between the fronts. */
 const rootOf = (name: string) => (name === 'a front' ? service.fronts[0].url : balancer.url);
 
 async function run(bot: Bot): Promise<void> {
@@ -39,24 +39,27 @@ async function run(bot: Bot): Promise<void> {
   });
 }
 
-test.each(['a front', 'a balancer'])('echo with long polling, the bot behind %s', async (name) => {
-  const made = await service.newBot(user, 'echo');
-  await service.openChat(user, made);
-  const bot = new Bot(made.token, { client: { apiRoot: rootOf(name) } });
-  bot.command('start', () => undefined);
-  bot.on('message:text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
-  await run(bot);
-  expect(bot.botInfo).toMatchObject({
-    id: made.id,
-    username: made.username,
-    is_bot: true,
-    can_join_groups: true,
-  });
-  await expectEcho(service, user, made, 12);
-  if (name === 'a balancer') expect(Math.min(...balancer.counts)).toBeGreaterThan(20);
-});
+test.each(['a front', 'a balancer'])(
+  'an echo bot behind %s answers each message by long polling',
+  async (name) => {
+    const made = await service.newBot(user, 'echo');
+    await service.openChat(user, made);
+    const bot = new Bot(made.token, { client: { apiRoot: rootOf(name) } });
+    bot.command('start', () => undefined);
+    bot.on('message:text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+    await run(bot);
+    expect(bot.botInfo).toMatchObject({
+      id: made.id,
+      username: made.username,
+      is_bot: true,
+      can_join_groups: true,
+    });
+    await expectEcho(service, user, made, 12);
+    if (name === 'a balancer') expect(Math.min(...balancer.counts)).toBeGreaterThan(20);
+  },
+);
 
-test.each(['a front', 'a balancer'])('a menu of inline buttons, the bot behind %s', async (name) => {
+test.each(['a front', 'a balancer'])('a bot behind %s serves a menu of inline buttons', async (name) => {
   const made = await service.newBot(user, 'menu');
   await service.openChat(user, made);
   const bot = new Bot(made.token, { client: { apiRoot: rootOf(name) } });
@@ -91,7 +94,7 @@ test.each(['a front', 'a balancer'])('a menu of inline buttons, the bot behind %
   expect(waits).toEqual([1, 1]);
 });
 
-test('commands, a start payload, and the list of commands', async () => {
+test('a bot gets commands and the start payload, and sets its list of commands', async () => {
   const [made, other] = [await service.newBot(user, 'cmd'), await service.newBot(user, 'other')];
   const bot = new Bot(made.token, { client: { apiRoot: balancer.url } });
   bot.command('start', (ctx) => ctx.reply(`payload ${ctx.match}`));
@@ -109,7 +112,7 @@ test('commands, a start payload, and the list of commands', async () => {
   expect(await bot.api.setMyCommands(commands)).toBe(true);
   expect(await bot.api.setMyCommands([{ command: 'ping', description: 'Hallo' }], german)).toBe(true);
   expect(await bot.api.setMyCommands(commands.slice(1), groups)).toBe(true);
-  // Asked twice, since the balancer alternates: both fronts know.
+  // The balancer alternates, so two rounds ask both fronts.
   for (let i = 0; i < 2; i++) {
     expect(await bot.api.getMyCommands()).toEqual(commands);
     expect(await bot.api.getMyCommands(german)).toEqual([{ command: 'ping', description: 'Hallo' }]);
@@ -125,7 +128,7 @@ test('commands, a start payload, and the list of commands', async () => {
   });
 });
 
-test('stopping confirms what was handled, and another front hands over only what came after', async () => {
+test('stopping a bot confirms its updates, and another front delivers only later ones', async () => {
   const made = await service.newBot(user, 'again');
   await service.openChat(user, made);
   const heard: string[] = [];

@@ -1,4 +1,4 @@
-/** A grammY bot for the steps: its own calls, contexts, filters and errors, and its plugin that waits out 429. */
+/** A grammY bot for the steps: its calls, contexts, filters and errors, and the plugin that waits after a 429. */
 import { autoRetry } from '@grammyjs/auto-retry';
 import { Api, Bot, GrammyError, InlineKeyboard, InputFile, InputMediaBuilder } from 'grammy';
 import { expect } from 'vitest';
@@ -86,9 +86,9 @@ async function refusal(call: Promise<unknown>): Promise<Refusal> {
   return { error_code, description, method, retry_after: parameters.retry_after };
 }
 
-/** Waits as a 429 asks, and tells how long. */
+/** Waits as long as a 429 requests, and records the waits. */
 function waitOut(api: { readonly config: Api['config'] }, waits: number[]): void {
-  // The plugin stands outside, so that each try is seen.
+  // autoRetry wraps this recorder, so the recorder sees each try.
   api.config.use(async (call, method, payload, signal) => {
     const answer = await call(method, payload, signal);
     if (!answer.ok && answer.error_code === 429) waits.push(answer.parameters?.retry_after ?? 0);
@@ -97,7 +97,7 @@ function waitOut(api: { readonly config: Api['config'] }, waits: number[]): void
   api.config.use(autoRetry());
 }
 
-/** The shorthands that `LibraryBot` names. */
+/** The shorthands described at `LibraryBot`. */
 function answering(bot: Bot, picture: Buffer, lateAnswers: Refusal[], waits: number[]): void {
   bot.command('photo', (ctx) => ctx.replyWithPhoto(new InputFile(picture, 'p.png'), { caption: ctx.match }));
   bot.command('album', (ctx) =>

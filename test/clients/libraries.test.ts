@@ -1,4 +1,4 @@
-/** One table of steps, done with grammY and with Telegraf, both unmodified: only the address of the service is changed. */
+/** Runs one table of steps with grammY and with Telegraf, both unmodified except for the address of the service. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { png } from '../support/samples.js';
 import { type Service, startService } from '../support/service.js';
@@ -15,7 +15,7 @@ let balancer: Balancer;
 
 beforeAll(async () => {
   service = await startService({ fronts: 2 });
-  // Each call and each poll meets another front than the one before.
+  // Each call and poll goes to another front than the one before.
   balancer = await startBalancer(service.fronts);
 });
 afterAll(async () => {
@@ -35,7 +35,7 @@ describe.each([
 
   for (const { name, run } of [...messageSteps, ...mediaSteps, ...chatSteps]) test(name, () => run(place));
 
-  test('every kind of update was heard once, in order', () => {
+  test('the bot received all kinds of updates, each update once and in order', () => {
     const ids = place.bot.heard.map(({ update_id }) => update_id);
     expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
     const kinds = new Set(place.bot.heard.flatMap((update) => Object.keys(update)));

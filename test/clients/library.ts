@@ -1,4 +1,4 @@
-/** What both client libraries can be asked to do, so that one table of steps drives either. */
+/** What the steps need of a client library, so that one table of steps works with both. */
 import type { Readable } from 'node:stream';
 import type { Answer, TestBot } from '../support/service.js';
 
@@ -22,14 +22,14 @@ export interface Command {
   readonly description: string;
 }
 
-/** The library's own calls; what an error carries is seen by `LibraryBot.refusal`. */
+/** The library's own calls. `LibraryBot.refusal` reads their errors. */
 export interface Calls {
   getMe(): Promise<Json>;
   sendMessage(chat: Chat, text: string, extra?: object): Promise<Json>;
   sendMedia(kind: MediaKind, chat: Chat, file: GivenFile, extra?: object): Promise<Json>;
   sendMediaGroup(chat: Chat, media: readonly GivenMedia[]): Promise<Json>;
   getFile(fileId: string): Promise<Json>;
-  /** By the address that the library makes of a file. */
+  /** Downloads from the address that the library builds for a file. */
   download(fileId: string): Promise<Buffer>;
   editMessageText(chat: Chat, id: number, text: string, extra?: object): Promise<Json>;
   editMessageCaption(chat: Chat, id: number, caption: string, extra?: object): Promise<Json>;
@@ -47,7 +47,7 @@ export interface Calls {
   getChat(chat: Chat): Promise<Json>;
   getChatMember(chat: Chat, user: number): Promise<Json>;
   getChatAdministrators(chat: Chat): Promise<Json>;
-  /** Under whichever of its names the library knows it. */
+  /** Uses the name that the library has for this method. */
   getChatMemberCount(chat: Chat): Promise<Json>;
   leaveChat(chat: Chat): Promise<Json>;
   answerCallbackQuery(id: string, text: string): Promise<Json>;
@@ -62,7 +62,7 @@ export interface Calls {
   getMyShortDescription(language?: string): Promise<Json>;
 }
 
-/** What the library's own class of errors carries. */
+/** The fields of the library's own error class. */
 export interface Refusal {
   readonly error_code: number;
   readonly description: string;
@@ -71,30 +71,30 @@ export interface Refusal {
 }
 
 /**
- * A bot that polls. Besides what the steps ask of it, it answers by the shorthands of its context:
- * `/photo <caption>` with an uploaded picture, `/album` with two in one album, `/say <text>` in reply to the command,
- * `/menu` with buttons `pick:a` and `pick:b`, of which the one pressed is told in the answer and takes the place of the text,
- * `/keep` by pinning the command, `/again` by forwarding it, `/twin` by copying it, `/stream <words>` by a message that
- * grows word by word, `/go` by leaving.
+ * A bot that polls. It makes the calls of the steps, and answers these commands with the shorthands of its context:
+ * - `/photo <caption>`: sends an uploaded picture; `/album`: sends two in one album;
+ * - `/say <text>`: replies to the command; `/stream <words>`: sends a message that grows word by word;
+ * - `/menu`: sends buttons `pick:a` and `pick:b`. A press is answered with the choice, which also replaces the text;
+ * - `/keep`, `/again`, `/twin`: pins, forwards or copies the command; `/go`: leaves the chat.
  */
 export interface LibraryBot {
   readonly calls: Calls;
-  /** Every update, as the library hands it to its middleware, in the order heard. */
+  /** Every update in the order received, as the library passes it to its middleware. */
   readonly heard: readonly Json[];
-  /** Of second answers to callback queries, which the bot tries after each first. */
+  /** Refusals of second answers to callback queries. The bot tries one after each first answer. */
   readonly lateAnswers: readonly Refusal[];
-  /** Seconds for which the bot was told to wait. */
+  /** The waits, in seconds, that 429 answers told the bot. */
   readonly waits: readonly number[];
-  /** Expects that the call throws the library's own error. */
+  /** Expects that the call throws the library's own error; returns its fields. */
   refusal(call: Promise<unknown>): Promise<Refusal>;
-  /** Calls again after the seconds that a 429 names, as a bot of this library does it. */
+  /** Makes the call, and repeats it after the wait of a 429, in the way of this library. */
   patiently<T>(call: (calls: Calls) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
 
-/** A client library, unmodified: only the address of the service is given to it. */
+/** A client library, unmodified: only the address of the service is set. */
 export interface Library {
-  /** Resolves once it polls, for every type of update. */
+  /** Starts the bot; resolves once it polls for every type of update. */
   start(bot: TestBot, root: string, picture: Buffer): Promise<LibraryBot>;
 }
 

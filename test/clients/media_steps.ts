@@ -1,4 +1,4 @@
-/** Steps on media: every kind by upload, stream, URL and identifier, albums, downloads, and edits of media and captions. */
+/** Steps on media: every kind by upload, stream, URL and file_id, albums, downloads, and edits of media and captions. */
 import { Readable } from 'node:stream';
 import { expect } from 'vitest';
 import { mp4, png, wav } from '../support/samples.js';
@@ -15,10 +15,10 @@ const samples: Readonly<Record<MediaKind, { readonly bytes: Buffer; readonly fil
 };
 const kinds = Object.keys(samples) as MediaKind[];
 
-/** The file of a message; of a picture the largest. */
+/** The file of a message; the largest size of a photo. */
 const fileOf = (message: Json, kind: MediaKind): Json => [message[kind]].flat().at(-1);
 
-/** In several pieces, so that no length is known before. */
+/** A stream of several pieces, so that its length is not known in advance. */
 const streamOf = (bytes: Buffer) =>
   Readable.from([
     bytes.subarray(0, 3),
@@ -27,7 +27,7 @@ const streamOf = (bytes: Buffer) =>
   ]);
 
 const sending = (kind: MediaKind): Step => ({
-  name: `${kind}: by upload, by stream, by identifier and by URL; looked up and read back`,
+  name: `a bot sends ${kind} by upload, stream, file_id and URL, and downloads it`,
   async run({ user, made, bot, shown }) {
     const { calls } = bot;
     const { bytes, filename } = samples[kind];
@@ -173,8 +173,8 @@ async function captions({ user, bot, group, shown }: Place) {
 
 export const mediaSteps: readonly Step[] = [
   ...kinds.map(sending),
-  { name: 'a picture from a buffer, by the shorthand of a context', run: shorthand },
-  { name: 'albums of uploads, identifiers and URLs', run: albums },
-  { name: 'edits of captions and media', run: edits },
-  { name: 'captions of copies and forwards', run: captions },
+  { name: 'a bot replies with a picture by the shorthand of its context', run: shorthand },
+  { name: 'a bot sends albums of uploads, file_ids and URLs', run: albums },
+  { name: 'a bot edits captions and media', run: edits },
+  { name: 'copies and forwards have the right captions', run: captions },
 ];

@@ -19,7 +19,7 @@ async function keyboards({ service, user, made, bot, app, say, answered, heard, 
     message: { message_id: menu.message_id, text: 'pick one' },
     data: 'pick:b',
   });
-  // The bot answered, was refused a second answer, and put the choice in the place of text and buttons.
+  // The bot has answered, got a refusal for a second answer, and replaced text and buttons by the choice.
   const late = badRequest(
     'answerCallbackQuery',
     'query is too old and response timeout expired or query ID is invalid',
@@ -31,7 +31,7 @@ async function keyboards({ service, user, made, bot, app, say, answered, heard, 
   expect(bot.lateAnswers.at(-1)).toEqual(late);
   expect(await bot.refusal(bot.calls.answerCallbackQuery('12345678', 'made up'))).toEqual(late);
 
-  // A press that the bot does not react to, answered after its time.
+  // The bot does not answer this press. An answer after the time limit is refused.
   const { message_id } = await bot.calls.sendMessage(user.id, 'slow', {
     reply_markup: { inline_keyboard: [[{ text: 'x', callback_data: 'slow' }]] },
   });
@@ -68,13 +68,13 @@ async function commands({ made, other, bot, group, user, app, say, answered, hea
   expect(await deleteMyCommands(scopes[3])).toBe(true);
   expect(await getMyCommands(scopes[3])).toEqual([]);
   expect(await getMyCommands(scopes[2])).toEqual(named('say', 'only_2'));
-  // The bot's page shows those that are for this person.
+  // The bot's page shows the commands for this person.
   expect((await app('GET', `/api/bots/${made.username}`)).commands).toEqual(named('say', 'only_4'));
   expect(await bot.refusal(setMyCommands(named('Not A Command')))).toEqual(
     badRequest('setMyCommands', 'BOT_COMMAND_INVALID'),
   );
 
-  // Told apart by entities: in a group by name too.
+  // Entities mark the commands; in a group also those with the bot's username.
   const first = await say(group, `/say@${made.username} hello`);
   expect(
     (await heard('message', ({ message_id, chat }) => chat.id === group && message_id === first.message_id))
@@ -120,7 +120,7 @@ async function edits({ user, made, bot, shown }: Place) {
     ],
   });
   expect(edited.reply_markup).toBeUndefined();
-  // The same once more is no change, and does not count against the rate.
+  // The same text again is no change and does not count against the edit rate.
   const same = await refusal(
     calls.editMessageText(user.id, message_id, '*👍* ||hidden||\\.', { parse_mode: 'MarkdownV2' }),
   );
@@ -128,7 +128,7 @@ async function edits({ user, made, bot, shown }: Place) {
   expect(same.description).toMatch(/^Bad Request: message is not modified: /);
   const unclosed = calls.editMessageText(user.id, message_id, 'a *b', { parse_mode: 'MarkdownV2' });
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
-  // A second edit within a second is refused, with the seconds to wait; then keyboards come and go alone.
+  // A second edit within a second is refused with the seconds to wait. Then keyboards are set and removed alone.
   expect(await refusal(calls.editMessageText(user.id, message_id, 'too soon'))).toEqual({
     error_code: 429,
     description: 'Too Many Requests: retry after 1',
@@ -152,7 +152,7 @@ async function streaming({ made, bot, say, answered }: Place) {
   const { message_id } = await say(made.id, '/stream an answer that grows');
   const grown = await answered(made.id, message_id, ({ text }) => text === 'an answer that grows');
   expect(grown.edit_date).toBeGreaterThanOrEqual(grown.date);
-  // Three edits, of which each but the first had to wait out the second.
+  // Three edits: the second and third had to wait for the edit rate.
   expect(bot.waits.slice(before)).toEqual([1, 1]);
   expect(performance.now() - started).toBeGreaterThan(1_900);
 }
@@ -250,7 +250,7 @@ async function pins(place: Place) {
   const { user, made, group, bot, app, say, heard } = place;
   const { calls, refusal } = bot;
   const kept = await say(made.id, '/keep');
-  // The bot hears its own service message.
+  // The bot gets an update about its own pin.
   expect(
     await heard('message', ({ pinned_message }) => pinned_message?.message_id === kept.message_id),
   ).toMatchObject({ from: { id: made.id }, chat: { id: user.id }, pinned_message: { text: '/keep' } });
@@ -267,7 +267,7 @@ async function pins(place: Place) {
   expect(await calls.pinChatMessage(user.id, a)).toBe(true);
   expect(await calls.unpinAllChatMessages(user.id)).toBe(true);
   expect((await calls.getChat(user.id)).pinned_message).toBeUndefined();
-  // A pin of a person is heard too; a plain member may not pin.
+  // The bot gets an update about a pin of a person. A plain member may not pin.
   const { message_id } = await say(group, 'pin me');
   expect(await refusal(calls.pinChatMessage(group, message_id))).toEqual(
     badRequest('pinChatMessage', 'not enough rights to manage pinned messages in the chat'),
@@ -279,12 +279,15 @@ async function pins(place: Place) {
 }
 
 export const messageSteps: readonly Step[] = [
-  { name: 'inline keyboards: answered, edited by the press, late answers refused', run: keyboards },
-  { name: 'commands by scope and language, told apart in groups', run: commands },
-  { name: 'text edits in both markups, and what refuses them', run: edits },
-  { name: 'a growing answer waits as 429 asks', run: streaming },
-  { name: 'replies', run: replies },
-  { name: 'deletions, single and batch', run: deletions },
-  { name: 'forwards and copies, single and batch, and protected content', run: forwards },
-  { name: 'pins', run: pins },
+  {
+    name: 'a press of an inline button is answered and edits the message, and late answers are refused',
+    run: keyboards,
+  },
+  { name: 'a bot sets commands by scope and language, and recognises them in groups', run: commands },
+  { name: 'a bot edits text in both markups, and invalid edits are refused', run: edits },
+  { name: 'a streamed answer waits after each 429', run: streaming },
+  { name: 'a bot replies to messages', run: replies },
+  { name: 'a bot deletes single messages and batches', run: deletions },
+  { name: 'a bot forwards and copies single messages and batches, but not protected content', run: forwards },
+  { name: 'a bot pins and unpins messages', run: pins },
 ];

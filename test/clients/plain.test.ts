@@ -1,4 +1,4 @@
-/** Calls as people make them without a library: node:http, curl and undici, in every form that parameters come in. */
+/** Calls without a client library: node:http, curl and undici, with parameters in every form. */
 import { execFile } from 'node:child_process';
 import { Agent, request as nodeRequest } from 'node:http';
 import { promisify } from 'node:util';
@@ -40,7 +40,7 @@ const sent = () => ({
   date: expect.any(Number),
 });
 
-/** The newest message of the chat, as the person sees it over the other front. */
+/** The newest message of the chat, as the person sees it on the other front. */
 async function newest() {
   const list = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`, undefined, 1));
   return list[0];
@@ -58,7 +58,7 @@ async function expectSent(answer: {
   });
 }
 
-test('node:http with a kept connection: query, form, JSON and multipart over one socket', async () => {
+test('node:http sends query, form, JSON and multipart over one kept connection', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const sockets = new Set<unknown>();
   const call = (path: string, method: string, headers: Record<string, string> = {}, body = '') =>
@@ -101,7 +101,7 @@ test('node:http with a kept connection: query, form, JSON and multipart over one
       { 'content-type': `multipart/form-data; boundary=${boundary}` },
       `${parts}--${boundary}--`,
     ),
-    // Some in the query, the rest in the body.
+    // Sends some parameters in the query, the others in the body.
     await call(
       `${pathOf('sendMessage')}?chat_id=${user.id}&text=overridden`,
       'POST',
@@ -120,7 +120,7 @@ test('node:http with a kept connection: query, form, JSON and multipart over one
   agent.destroy();
 });
 
-test('curl: query, form, JSON, JSON that is labelled a form, multipart', async () => {
+test('curl sends query, form, JSON, JSON labelled as a form, and multipart', async () => {
   const curl = async (...args: string[]) => {
     const { stdout } = await run('curl', [
       '-sS',
@@ -151,7 +151,7 @@ test('curl: query, form, JSON, JSON that is labelled a form, multipart', async (
   expect(await curl(urlOf('getMe'))).toMatchObject({ ok: true, result: { id: bot.id } });
 });
 
-test('undici: calls at the same time keep their answers apart, and multipart of the platform is read', async () => {
+test('undici gets the right answer to each simultaneous call, and its multipart encoding is read', async () => {
   const pool = new Pool(service.fronts[0].url, { connections: 2, pipelining: 1 });
   try {
     const call = async (path: string, options: object) => {
@@ -160,7 +160,7 @@ test('undici: calls at the same time keep their answers apart, and multipart of 
       return (await body.json()) as { ok: boolean; result: { message_id: number; text: string } };
     };
     const form = new FormData();
-    // The platform's own encoding writes each line break as CRLF.
+    // FormData encodes each line break as CRLF.
     const line = text.replace('\n', ' ');
     for (const [name, value] of Object.entries({ ...fields(), text: line })) form.append(name, value);
     const { result } = await call(pathOf('sendMessage'), { body: form });

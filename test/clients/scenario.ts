@@ -1,10 +1,10 @@
-/** What a person does with a bot, and what the bot must have done, whichever library the bot is written with. */
+/** What people do with a bot and what the bot must answer, for bots written with any library. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { eventually, openEvents } from './event_source.js';
 
-/** Sends over alternating fronts and waits for each echo; then every message stands once and in order. */
+/** Sends messages over alternating fronts and waits for each echo. Every echo must appear once and in order. */
 export async function expectEcho(
   service: Service,
   user: TestUser,
@@ -19,11 +19,11 @@ export async function expectEcho(
     const { data } = await events.heard(({ data }) => data.text === `echo: round ${i} 👋`);
     expect(data).toMatchObject({ from: { id: bot.id, is_bot: true }, chat: { id: bot.id, type: 'private' } });
   }
-  // A poll that is woken only by its look each second would need `rounds` seconds.
+  // If polls were woken only by their check each second, this would take `rounds` seconds.
   expect(performance.now() - started).toBeLessThan(rounds * 500);
   events.cut();
 
-  // A burst: many wait when the next poll comes, and each is answered once and in order.
+  // A burst: many updates are pending at the next poll, and each is answered once and in order.
   const burst = Array.from({ length: 30 }, (_, i) => `burst ${i}`);
   for (const [i, text] of burst.entries()) await resultOf(service.app(user, 'POST', path, { text }, i % 2));
   const texts = async () =>
@@ -47,8 +47,8 @@ export const menuOf = (n: number) => ({
 });
 
 /**
- * Drives a counter menu: `/menu` shows it, `add:<n>` answers `now <n+1>` and edits it, waiting as a 429 asks, `same:<n>` edits
- * to what stands and answers with the text of the refusal.
+ * Uses a counter menu. `/menu` shows it. The button `add:<n>` answers `now <n+1>` and edits the menu, waiting after a 429.
+ * The button `same:<n>` makes an edit without a change, and answers with the text of the refusal.
  */
 export async function expectMenu(service: Service, user: TestUser, bot: TestBot): Promise<void> {
   const events = await openEvents(service.fronts[1]?.url ?? '', user.token);
@@ -77,7 +77,7 @@ export async function expectMenu(service: Service, user: TestUser, bot: TestBot)
     expect(edited.data).toMatchObject({ message_id: shown.message_id, edit_date: expect.any(Number) });
     expect(edited.data.reply_markup.inline_keyboard).toEqual(menuOf(n + 1).inline_keyboard);
   }
-  // One edit a second, whichever node: the second and third had to wait for their turn.
+  // Edits are limited to one per second over all nodes, so the second and third had to wait.
   expect((editTimes[1] ?? 0) - (editTimes[0] ?? 0)).toBeGreaterThan(700);
   expect((editTimes[2] ?? 0) - (editTimes[1] ?? 0)).toBeGreaterThan(700);
 
@@ -91,7 +91,7 @@ export async function expectMenu(service: Service, user: TestUser, bot: TestBot)
   events.cut();
 }
 
-/** Drives `/start <payload>` and `/ping`, alone and in a group where another bot is, by name too. */
+/** Sends `/start <payload>` and `/ping`, in a direct chat and in a group with another bot, also with usernames. */
 export async function expectCommands(
   service: Service,
   user: TestUser,
@@ -132,7 +132,7 @@ export async function expectCommands(
   }
   await say(`/ping@${other.username} not for us`, 1);
   await say('a word about /ping in the middle', 0);
-  // Updates come in order: once the last is answered, those before it were passed over.
+  // Updates arrive in order: when the last one is answered, the bot has ignored those before it.
   await say('/ping last', 1);
   await eventually(async () => expect(await newest(group, after)).toEqual(['pong last']));
 }

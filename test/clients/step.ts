@@ -1,4 +1,4 @@
-/** Where the steps take place: people, chats, and one bot written with a client library, which polls. */
+/** The setting of the steps: people, chats, and one bot written with a client library, which polls. */
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { eventually } from './event_source.js';
 import type { Library, LibraryBot } from './library.js';
@@ -7,32 +7,32 @@ export type Json = Answer['body'];
 
 export interface Place {
   readonly service: Service;
-  /** Opened the bot's direct chat; made the group and the channel. */
+  /** Has opened the bot's direct chat, and created the group and the channel. */
   readonly user: TestUser;
-  /** In no chat at first. */
+  /** Is in no chat at the beginning. */
   readonly friend: TestUser;
   readonly made: TestBot;
   /** Another bot of the user, a member of the group. */
   readonly other: TestBot;
   readonly bot: LibraryBot;
-  /** The bot is a member. */
+  /** A group of which the bot is a member. */
   readonly group: number;
-  /** The bot may post, edit and delete. */
+  /** A channel in which the bot may post, edit and delete. */
   readonly channel: number;
   readonly picture: Buffer;
   /** The result of a person's call. */
   app(verb: string, path: string, body?: object, who?: TestUser): Promise<Json>;
-  /** A message of the user; `chat` as people name it: a direct chat by its bot. */
+  /** Sends a message of the user. `chat` is the bot's id for a direct chat. */
   say(chat: number, text: string): Promise<Json>;
-  /** The newest message that another than the user wrote, once it comes after message `after` and matches. */
+  /** Waits for the newest message of another sender that comes after message `after` and matches. */
   answered(chat: number, after: number, matches?: (message: Json) => boolean): Promise<Json>;
-  /** As the user is shown it. */
+  /** The message as the user sees it. */
   shown(chat: number, messageId: number): Promise<Json>;
-  /** The first update of this kind that the bot's middleware gets and that matches. */
+  /** Waits for the first update of this kind that the bot's middleware gets and that matches. */
   heard(kind: string, matches: (content: Json) => boolean): Promise<Json>;
 }
 
-/** What either library must do; steps stand by themselves. */
+/** One test that runs with each library. Steps do not depend on each other. */
 export interface Step {
   readonly name: string;
   run(place: Place): Promise<void>;
@@ -82,7 +82,7 @@ export async function openPlace(
   };
 }
 
-/** The texts of refusals, as either library hands them on. */
+/** A refusal with status 400, as both libraries report it. */
 export const badRequest = (method: string, text: string) => ({
   error_code: 400,
   description: `Bad Request: ${text}`,

@@ -1,4 +1,4 @@
-/** Unmodified Telegraf bots: only `apiRoot` is changed. */
+/** Tests with unmodified Telegraf bots: only `apiRoot` is set. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Markup, Telegraf, TelegramError } from 'telegraf';
 import { message } from 'telegraf/filters';
@@ -33,7 +33,7 @@ async function run(bot: Telegraf): Promise<void> {
   });
 }
 
-test('echo with long polling', async () => {
+test('an echo bot answers each message by long polling', async () => {
   const made = await service.newBot(user, 'echo');
   await service.openChat(user, made);
   const bot = new Telegraf(made.token, { telegram: { apiRoot: service.fronts[0].url } });
@@ -44,7 +44,7 @@ test('echo with long polling', async () => {
   await expectEcho(service, user, made, 12);
 });
 
-test('a menu of inline buttons', async () => {
+test('a bot serves a menu of inline buttons', async () => {
   const made = await service.newBot(user, 'menu');
   await service.openChat(user, made);
   const bot = new Telegraf(made.token, { telegram: { apiRoot: balancer.url } });
@@ -80,7 +80,7 @@ test('a menu of inline buttons', async () => {
   expect(waits).toEqual([1, 1]);
 });
 
-test('commands, a start payload, and the list of commands', async () => {
+test('a bot gets commands and the start payload, and sets its list of commands', async () => {
   const [made, other] = [await service.newBot(user, 'cmd'), await service.newBot(user, 'other')];
   const bot = new Telegraf(made.token, { telegram: { apiRoot: balancer.url } });
   bot.start((ctx) => ctx.reply(`payload ${ctx.payload}`));

@@ -1,4 +1,4 @@
-/** A Telegraf bot for the steps: its own calls, contexts, filters and errors; it waits out 429 as its errors tell. */
+/** A Telegraf bot for the steps: its calls, contexts, filters and errors. It waits as its 429 errors request. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Input, Markup, Telegraf, TelegramError } from 'telegraf';
 import { expect } from 'vitest';
@@ -12,7 +12,7 @@ import {
   type Refusal,
 } from './library.js';
 
-/** Uploads are given to Telegraf as `{ source, filename }`, the rest as text. */
+/** Telegraf takes uploads as `{ source, filename }`, and URLs and file_ids as text. */
 const inputOf = (file: GivenFile) => file as never;
 
 function callsOf({ telegram }: Telegraf): Calls {
@@ -96,7 +96,7 @@ async function waitOut<T>(call: () => Promise<T>, waits: number[]): Promise<T> {
   }
 }
 
-/** The shorthands that `LibraryBot` names. */
+/** The shorthands described at `LibraryBot`. */
 function answering(bot: Telegraf, picture: Buffer, lateAnswers: Refusal[], waits: number[]): void {
   bot.command('photo', (ctx) =>
     ctx.replyWithPhoto(Input.fromBuffer(picture, 'p.png'), { caption: ctx.payload }),

@@ -1,4 +1,4 @@
-/** A bot written with either library, which is pushed its updates over HTTPS or polls for them; both are unmodified. */
+/** Bots written with each library, unmodified, that receive updates at an HTTPS webhook or poll for them. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import { Bot, InlineKeyboard, InputFile, webhookCallback } from 'grammy';
@@ -8,13 +8,13 @@ import type { Certificate } from '../support/certificates.js';
 import type { TestBot } from '../support/service.js';
 
 export interface Pushed {
-  /** free */
+  /** A free port. */
   readonly port: number;
   readonly certificate: Certificate;
   readonly secret: string;
 }
 
-/** A bot that is there; `heard` has the texts that it was sent, in their order, commands left out. */
+/** A running bot; `heard` has the texts it received, in order, without commands. */
 export interface Running {
   readonly heard: readonly string[];
   deleteWebhook(): Promise<unknown>;
@@ -22,21 +22,21 @@ export interface Running {
 }
 
 /**
- * What each bot does: `/ping <words>` is answered with `pong <words>`, `/menu` with a button `pick:a`, whose press is
- * answered with `picked a` and edits the message to that.
+ * Each bot answers `/ping <words>` with `pong <words>` and `/menu` with a button `pick:a`. It answers a press of the button
+ * with `picked a` and edits the message to this text.
  */
 export interface WebhookLibrary {
-  /** Serves at `https://127.0.0.1:<port>/hook`, and has the webhook set by the library's own call, with the certificate. */
+  /** Serves at `https://127.0.0.1:<port>/hook`, and sets the webhook with the library's own call and the certificate. */
   push(made: TestBot, root: string, to: Pushed): Promise<Running>;
   poll(made: TestBot, root: string): Promise<Running>;
-  /** Status with which it turns away a request that carries another secret token. */
+  /** Status with which the library refuses a request with a wrong secret token. */
   readonly turnsAway: number;
 }
 
 async function close(server: Server): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  // Connections that wait for the next update; what is under way is answered.
+  // Closes idle connections; requests in flight are still answered.
   server.closeIdleConnections();
   await closed;
 }

@@ -1,4 +1,4 @@
-/** Unmodified grammY and Telegraf bots that answer a webhook with the method call itself. */
+/** Unmodified grammY and Telegraf bots that put a method call into their webhook answer. */
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -28,7 +28,7 @@ afterAll(async () => {
   }
 });
 
-/** Serves over HTTPS with a certificate that nobody but the bot vouches for; returns where. */
+/** Serves over HTTPS with a self-signed certificate; returns the URL. */
 async function serve(handle: RequestListener): Promise<string> {
   const server = createServer(certificate, handle).listen(0, '127.0.0.1');
   servers.push(server);
@@ -44,7 +44,7 @@ async function newBot(): Promise<TestBot> {
 
 const file = () => Buffer.from(certificate.cert);
 
-/** Calls of a method that bots have made over HTTP. */
+/** Number of successful calls of a method that bots made over HTTP. */
 async function overHttp(method: string): Promise<number> {
   const { body } = await request(`${service.fronts[0].url}/metrics`);
   const line = new RegExp(`^petrel_requests_total\\{call="${method}",status="200"\\} (\\d+)$`, 'm');
@@ -52,7 +52,7 @@ async function overHttp(method: string): Promise<number> {
   return Number(found?.[1] ?? 0);
 }
 
-test('grammY: calls in the answer to the webhook', async () => {
+test('grammY sends its reply as the webhook answer', async () => {
   const made = await newBot();
   const bot = new Bot(made.token, {
     client: { apiRoot: service.fronts[0].url, canUseWebhookReply: (method) => method === 'sendMessage' },
@@ -66,7 +66,7 @@ test('grammY: calls in the answer to the webhook', async () => {
   expect(await overHttp('sendMessage')).toBe(before);
 });
 
-test('Telegraf: calls in the answer to the webhook', async () => {
+test('Telegraf sends its call as the webhook answer', async () => {
   const made = await newBot();
   const bot = new Telegraf(made.token, {
     telegram: { apiRoot: service.fronts[0].url, webhookReply: true },
@@ -74,7 +74,7 @@ test('Telegraf: calls in the answer to the webhook', async () => {
   bot.start(() => undefined);
   bot.on('text', async (ctx) => {
     await ctx.reply(`echo: ${ctx.message.text}`);
-    // Of these two the library puts this one into its answer.
+    // Telegraf puts this call into its answer, not the one above.
     await ctx.sendChatAction('typing');
   });
   const url = await serve(bot.webhookCallback('/hook'));

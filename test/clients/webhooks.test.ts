@@ -1,4 +1,4 @@
-/** grammY's and Telegraf's webhook modes over HTTPS, with an uploaded certificate and a secret token, and polling after. */
+/** Webhook modes of grammY and Telegraf over HTTPS, with an uploaded certificate and a secret token, and a switch to polling. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -50,21 +50,21 @@ describe.each([
   });
   afterAll(() => running?.stop());
 
-  test('the webhook is set, with the uploaded certificate', async () => {
+  test('the library sets the webhook with the uploaded certificate', async () => {
     expect(await resultOf(service.bot(made, 'getWebhookInfo'))).toMatchObject({
       url: `https://127.0.0.1:${to.port}/hook`,
       has_custom_certificate: true,
     });
   });
 
-  test('commands are answered', async () => {
+  test('the bot answers commands', async () => {
     await say('/ping one two');
     await answered('pong one two');
     await say(`/ping@${made.username} three`);
     await answered('pong three');
   });
 
-  test('a press of a button is answered, and the message edited', async () => {
+  test('the bot answers a press of a button and edits the message', async () => {
     await say('/menu');
     const { data: shown } = await answered('pick one');
     const path = `/api/chats/${made.id}/messages/${shown.message_id}/callback`;
@@ -79,7 +79,7 @@ describe.each([
     expect(edited.data.text).toBe('picked a');
   });
 
-  test('one that does not know the secret token is turned away by the library', async () => {
+  test('the library refuses a request without the right secret token', async () => {
     const agent = new Agent({ connect: { ca: certificate.cert } });
     const body = JSON.stringify({
       update_id: 1,
@@ -104,7 +104,7 @@ describe.each([
     await agent.destroy();
   });
 
-  test('updates under another secret are turned away, and come once it is right', async () => {
+  test('updates with a wrong secret are refused, and delivered after the secret was corrected', async () => {
     const url = `https://127.0.0.1:${to.port}/hook`;
     const params = { url, certificate: certificate.cert };
     await resultOf(service.bot(made, 'setWebhook', { ...params, secret_token: 'another' }));
@@ -120,7 +120,7 @@ describe.each([
     await eventually(() => expect(running?.heard).toContain('kept for the right secret'));
   });
 
-  test('from webhook to polling and back in the middle of a load: each message once, in order', async () => {
+  test('the bot gets each message once and in order while it switches between webhook and polling under load', async () => {
     const words: string[] = [];
     let saying = true;
     const load = (async () => {
@@ -148,7 +148,7 @@ describe.each([
       await heardSome(20);
       await turnOver(() => library.push(made, balancer.url, to));
       await heardSome(20);
-      // Its server goes first, as where a machine is taken away: what it does not answer waits.
+      // Stops the server before deleteWebhook, like a failed machine. Updates it does not answer stay pending.
       await turnOver(() => library.poll(made, balancer.url));
       await heardSome(20);
     } finally {

@@ -1,4 +1,4 @@
-/** What one row works with: bots and chats of its own, calls on two fronts in turn, and a look at all that is there. */
+/** The tools of one row: new bots and chats, calls that alternate between two fronts, and a dump of all visible state. */
 import { type Agent, request } from 'undici';
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { directChat, sharedChat } from '../../src/store/core/keys.js';
@@ -24,7 +24,7 @@ export interface Bot {
   readonly token: string;
 }
 
-/** A bot's direct chat with Ann, as the bot names it. */
+/** A bot's direct chat with Ann. `chat` is the id the bot uses. */
 export interface Direct {
   readonly bot: Bot;
   readonly chat: number;
@@ -34,7 +34,7 @@ export interface Direct {
 type Result = any;
 type Params = Readonly<Record<string, unknown>>;
 type Rights = Readonly<Record<string, boolean>>;
-/** A post as `createPost` answers it. */
+/** A post as `createPost` returns it. */
 export interface Post {
   readonly id: number;
   readonly external_id: string;
@@ -42,16 +42,16 @@ export interface Post {
   readonly date: number;
 }
 
-/** Who is there for a row, and for others after it. */
+/** The people, channel and bot that rows use one after another. */
 export interface People {
-  /** of all bots, groups and channels */
+  /** Owns all bots, groups and channels. */
   readonly owner: Person;
-  /** starts bots */
+  /** Starts the bots. */
   readonly ann: Person;
   readonly ben: Person;
-  /** what Ann hears */
+  /** Ann's event stream. */
   readonly events: EventSource;
-  /** a public channel of the owner, and its bot that posts there */
+  /** A public channel of the owner; the bot `press` posts in it. */
   readonly channel: number;
   readonly press: Bot;
 }
@@ -61,50 +61,50 @@ export interface World {
   readonly eviction: Eviction;
   readonly hooks: Hooks;
   readonly agent: Agent;
-  /** for usernames */
+  /** A new number for unique usernames. */
   count(): number;
 }
 
 export interface Case extends People {
-  /** A bot of the owner. */
+  /** Creates a bot of the owner. */
   bot(): Promise<Bot>;
   person(language_code?: string): Promise<Person>;
-  /** A bot that Ann has started; nothing waits for it. */
+  /** Creates a bot that Ann has started and that has no pending updates. */
   direct(): Promise<Direct>;
-  /** A group of the owner, in which the bots are members, or administrators where rights are given. */
+  /** Creates a group of the owner. The bots become members, or administrators if rights are given. */
   group(bots: readonly Bot[], rights?: Rights): Promise<number>;
-  /** A public channel of the owner; the bots administer it and may post and edit, if not told otherwise. */
+  /** Creates a public channel of the owner. The bots become administrators, by default with the rights to post and edit. */
   newChannel(bots: readonly Bot[], rights?: Rights): Promise<number>;
-  /** A new post of `press` in `channel`. */
+  /** Creates a post of `press` in `channel`. */
   post(): Promise<Post>;
-  /** A bot method with JSON parameters. */
+  /** Calls a bot method with JSON parameters. */
   call(bot: { readonly token: string }, method: string, params?: Params): Promise<Answer>;
   result(bot: { readonly token: string }, method: string, params?: Params): Promise<Result>;
-  /** A bot method by GET, with parameters in the query. */
+  /** Calls a bot method by GET, with parameters in the query. */
   get(bot: { readonly token: string }, method: string, query?: Record<string, string>): Promise<Answer>;
-  /** The id of a text message that the bot has sent. */
+  /** Sends a text message of the bot; returns its id. */
   send(bot: Bot, chat: number, text: string, more?: Params): Promise<number>;
-  /** The id of a text message that a person has sent; of a direct chat, `chat` is the bot. */
+  /** Sends a text message of a person; returns its id. `chat` is the bot's id for a direct chat. */
   say(person: Person, chat: number, text: string): Promise<number>;
   app(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Answer>;
   appResult(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Result>;
   http(verb: string, path: string, headers: Record<string, string>, body?: string | Buffer): Promise<Answer>;
-  /** of one front, without a slash at the end */
+  /** URL of one front, without a slash at the end. */
   readonly url: string;
-  /** Messages of a chat as a person sees them, newest first. */
+  /** Messages of a chat as the person sees them, newest first. */
   history(person: Person, chat: number): Promise<Result[]>;
-  /** Waits until the bot has so many updates, and confirms none. */
+  /** Waits until the bot has at least `count` pending updates; returns them without confirming any. */
   updates(bot: { readonly token: string }, count: number): Promise<Result[]>;
   drop(bot: { readonly token: string }): Promise<void>;
-  /** A receiver of webhooks, which answers 200 if not told otherwise. */
+  /** Opens a webhook receiver, which answers 200 by default. */
   hook(answer?: Hook['answer']): Hook;
-  /** Has the bot's updates pushed to a receiver. */
+  /** Sets the bot's webhook to the receiver. */
   push(bot: Bot, hook: Hook, more?: Params): Promise<void>;
-  /** Makes a message one that was sent so many seconds ago. */
+  /** Changes the date of a message to `seconds` ago. */
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
-  /** All that people and bots can see of what this row made. */
+  /** Everything that people and bots can see of the row's chats, posts and bots. */
   state(): Promise<Result>;
-  /** Takes all that belongs to this row out of Redis once it is in Postgres; returns how many keys that were. */
+  /** Removes all keys of this row from Redis once their data is in Postgres; returns the number of keys. */
   evict(): Promise<number>;
 }
 
@@ -114,7 +114,7 @@ export const inShared = (chat: number): ChatRef => sharedChat(chat);
 const json = { 'content-type': 'application/json' };
 const writing = { can_post_messages: true, can_edit_messages: true };
 
-/** Calls on the fronts in turn: what one node did, the next one must know. */
+/** Calls alternate between the fronts, so that each front must know what the other one did. */
 function createCalls({ service, agent }: World) {
   let turn = 0;
   async function http(
@@ -161,7 +161,7 @@ const appResultOf = (world: World) => {
   return ((person, verb, path, body) => resultOf(app(person, verb, path, body))) as Case['appResult'];
 };
 
-/** Makes a person through the calls of operators. */
+/** Creates a person as operators do. */
 async function makePerson(world: World, name: string, language_code?: string): Promise<Person> {
   const given = { username: `${name}_${world.count()}`, first_name: name };
   const body = language_code === undefined ? given : { ...given, language_code };
@@ -176,7 +176,7 @@ async function makeBot(world: World, owner: Person): Promise<Bot> {
   return { name, ...(await appResultOf(world)(owner, 'POST', '/api/me/bots', { username, name })) };
 }
 
-/** Makes a chat of the owner with these bots. */
+/** Creates a chat of the owner with these bots. */
 async function makeShared(
   world: World,
   owner: Person,
@@ -191,7 +191,7 @@ async function makeShared(
   return id;
 }
 
-/** Makes those who are there for one row after another. */
+/** Creates the people, channel and bot that rows use one after another. */
 export async function makePeople(world: World): Promise<People> {
   const owner = await makePerson(world, 'olga');
   const ann = await makePerson(world, 'ann');
@@ -208,7 +208,7 @@ export function createCase(world: World, people: People): Case {
   const { http, call, get, app } = calls;
   const bots: Bot[] = [];
   const posts: Post[] = [];
-  /** Chats with who can see them. */
+  /** Chats, each with a person who can see it. */
   const chats: Array<{ readonly who: Person; readonly id: number }> = [];
   const names = new Set([owner, ann, ben].flatMap(({ id, username }) => [String(id), username]));
 
@@ -228,7 +228,7 @@ export function createCase(world: World, people: People): Case {
     const id = await makeShared(world, owner, type, members, rights);
     chats.push({ who: owner, id });
     names.add(String(id));
-    // What they hear of it comes a moment after the answer.
+    // Updates about the membership arrive a moment after the answer.
     for (const each of members) await updates(each, 1);
     for (const each of members) await drop(each);
     return id;
@@ -292,7 +292,7 @@ export function createCase(world: World, people: People): Case {
           get(each, 'getWebhookInfo'),
         ]),
       ]);
-      // Headers of the same answer differ by their date.
+      // Only the date differs between the headers of equal answers, so headers are left out.
       return seen.map((one) => ('headers' in one ? { status: one.status, body: one.body } : one));
     },
     evict: () => world.eviction.evict(names),

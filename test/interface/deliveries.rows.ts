@@ -1,4 +1,4 @@
-/** Rows on what is pushed (interface §4.4, §6), and on the limits of webhooks (§§7, 8). */
+/** Rows on deliveries to webhooks (interface §4.4, §6), and on the limits of webhooks (§§7, 8). */
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
@@ -45,7 +45,7 @@ const deliveries: readonly Row[] = [
     },
   }),
   row({
-    title: '§4.4 POST to the webhook URL: no secret_token → no secret header, a signature all the same',
+    title: '§4.4 POST to the webhook URL: without secret_token → no secret header, but a signature',
     arrange: polling(),
     act: (c, at) => set(c, at),
     answer: wasSet,
@@ -58,7 +58,8 @@ const deliveries: readonly Row[] = [
     },
   }),
   row({
-    title: '§6 Delivery rules 1 and 2: a POST with an Update, answered with 200 → it waits no more',
+    title:
+      '§6 Delivery rules 1 and 2: a POST with an Update, answered with 200 → the update is no longer pending',
     arrange: pushing(),
     async act(c, at) {
       await say(c, at, 'once');
@@ -75,7 +76,7 @@ const deliveries: readonly Row[] = [
   }),
   ...([500, 503, 'hang up'] as const).map((reply) =>
     row({
-      title: `§6 Delivery rules 3 and 4: ${reply} → the same update later, with the same update_id and body`,
+      title: `§6 Delivery rules 3 and 4: ${reply} → the same update is sent again, with the same update_id and body`,
       arrange: pushing((_, index) => (index < 2 ? reply : 200)),
       async act(c, at) {
         await say(c, at, 'again');
@@ -97,7 +98,7 @@ const deliveries: readonly Row[] = [
     }),
   ),
   row({
-    title: '§6 Delivery rules 5: getUpdates after deleteWebhook → what was not delivered',
+    title: '§6 Delivery rules 5: getUpdates after deleteWebhook → the updates that were not delivered',
     async arrange(c) {
       const at = await pushing(() => 'hang up')(c);
       const message_id = await say(c, at, 'polled');
@@ -147,7 +148,7 @@ const urls = [
     ],
   ].map(([what, url, text]) =>
     row({
-      title: `${what} → refused, the webhook stays as it was`,
+      title: `${what} → refused, the webhook is unchanged`,
       arrange: pushing(),
       act: (c, at) => set(c, at, { url }),
       answer: () => bad(`bad webhook: ${text}`),
@@ -175,7 +176,7 @@ const bounds: readonly Row[] = [
   ),
   row({
     title:
-      '§8 Webhook request size: up to 10 MB, the largest message in reply to another → pushed as it is polled',
+      '§8 Webhook request size: up to 10 MB, the largest message in reply to another → the pushed body equals the polled update',
     async arrange(c) {
       const at = await polling()(c);
       const path = `/api/chats/${at.bot.id}/messages`;
@@ -195,9 +196,10 @@ const bounds: readonly Row[] = [
   }),
 ];
 
-/** The first request is never answered, or after 58 seconds. */
+/** One receiver never answers the first request, another one answers after 58 seconds. */
 const responseTime = row({
-  title: '§8 Webhook response time: 60 seconds; an answer after 58 is taken, later the update is sent again',
+  title:
+    '§8 Webhook response time: 60 seconds; an answer after 58 is accepted, after 60 the update is sent again',
   early: true,
   async arrange(c) {
     const silent = await pushing((_, index) => (index === 0 ? 'silence' : 200))(c);

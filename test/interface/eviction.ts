@@ -1,4 +1,4 @@
-/** Takes entities out of Redis as the end of their time to live does, and lets messages grow old. */
+/** Evicts entities from Redis as their time to live would, and changes the dates of messages. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import pg from 'pg';
@@ -6,7 +6,7 @@ import { type ChatRef, makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Service } from '../support/service.js';
 
-/** What Redis may let go, because Postgres has it. */
+/** Keys that Redis may evict, because Postgres has their data. */
 const evictable =
   /^\{[^}]+\}:(bot|webhook|user|memberships|commands|descriptions|member|administrators|name|post|acted|chat|msg):([^:.]+)/;
 const wait_ms_max = 15_000;
@@ -14,12 +14,11 @@ const keys = makeKeys(64);
 
 export interface Eviction {
   /**
-   * Evicts all that belongs to these ids and usernames. The flusher gives an entity its deadline once its last version is in
-   * Postgres, and only what has a deadline goes: this waits until the journal has drained so far. Fails after 15 s.
-   * Returns how many keys went.
+   * Evicts all keys of these ids and usernames; returns the number of keys. The flusher sets the deadline of a key once its last
+   * version is in Postgres, and only keys with a deadline are evicted, so this waits for the flusher. Fails after 15 s.
    */
   evict(names: ReadonlySet<string>): Promise<number>;
-  /** Makes a message one that was sent at `date` (Unix seconds), in Redis and in Postgres alike, once it was flushed. */
+  /** Changes the date of a message to `date` (Unix seconds), in Redis and in Postgres, once it was flushed. */
   backdate(chat: ChatRef, messageId: number, date: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -30,7 +29,7 @@ const belongs = (key: string, names: ReadonlySet<string>): boolean =>
     ?.split(/[:.]/)
     .some((part) => names.has(part)) ?? false;
 
-/** A record with another date: behind format and version, an unsigned number of 32 bits. */
+/** Returns a copy of a record with another date: the 32-bit number after format and version. */
 function redated(record: Buffer, date: number): Buffer {
   const at = record.indexOf(0xce, 2);
   const age_s = Math.floor(Date.now() / 1000) - record.readUInt32BE(at + 1);
@@ -45,7 +44,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
   const redis: Redis = openAnywhere(service.redis);
   const postgres = new pg.Pool({ connectionString: service.databaseUrl, max: 2 });
 
-  /** One look at all keys serves all who waited for it; whoever comes while one is under way waits for the next. */
+  /** One listing of all keys serves all callers that wait for it. Callers that come during a listing wait for the next one. */
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<string[]> | null = null;
   const allKeys = (): Promise<string[]> => {
@@ -58,7 +57,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
     return next;
   };
 
-  /** `left` tells what is still waited for. */
+  /** Waits until `left` returns nothing; fails after 15 s with what is left. */
   async function until(what: string, left: () => Promise<readonly string[]>): Promise<void> {
     const end = performance.now() + wait_ms_max;
     for (;;) {
@@ -74,7 +73,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
       const own = (await allKeys()).filter((key) => belongs(key, names));
       let left = own;
       await until('eviction', async () => {
-        // A deadline of now for what has one: what is not in Postgres has none and stays.
+        // Expires only keys that have a deadline. A key whose data is not in Postgres yet has none and stays.
         const gone = await Promise.all(left.map((key) => redis.pexpire(key, 0, 'XX')));
         const kept = left.filter((_, i) => gone[i] !== 1);
         const there = await Promise.all(kept.map((key) => redis.exists(key)));

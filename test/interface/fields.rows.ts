@@ -24,7 +24,7 @@ export const freshPost = async (c: Case) => ({ post: await c.post() });
 
 const reacting: readonly Row[] = [
   row({
-    title: '§2 Reaction entry: emoji, count, user_ids of all who set it, UUID-like, the caller first',
+    title: '§2 Reaction entry: emoji, count, the UUIDs of all users who set it, the caller first',
     async arrange(c) {
       const at = await freshPost(c);
       const path = `/api/posts/${at.post.external_id}/reactions`;
@@ -38,13 +38,13 @@ const reacting: readonly Row[] = [
     },
   }),
   row({
-    title: '§2 Reaction entry: emoji is one emoji, two are refused',
+    title: '§2 Reaction entry: emoji is exactly one emoji, and two are refused',
     arrange: freshPost,
     act: (c, at) => c.app(c.ann, 'POST', `/api/posts/${at.post.id}/reactions`, { emoji: '👍🔥' }),
     answer: () => bad('invalid reaction specified'),
   }),
   row({
-    title: '§2 Post reaction payload: ok, all reactions on the post, my_reactions only of the caller',
+    title: '§2 Post reaction payload: ok, all reactions on the post, and only the caller's own in my_reactions',
     async arrange(c) {
       const at = await freshPost(c);
       const path = `/api/posts/${at.post.id}/reactions`;
@@ -56,7 +56,7 @@ const reacting: readonly Row[] = [
     answer: (_, c) => reactions([reaction('👍', c.ben, c.ann), reaction('🔥', c.ann)], ['👍']),
   }),
   row({
-    title: '§2 Post object: liked_by_me is true for who set the heart, with U+FE0F too',
+    title: '§2 Post object: liked_by_me is true for a user who set the heart, also with U+FE0F',
     async arrange(c) {
       const at = await freshPost(c);
       await c.app(c.ann, 'POST', `/api/posts/${at.post.id}/reactions`, { emoji: `${heart}\ufe0f` });
@@ -66,7 +66,7 @@ const reacting: readonly Row[] = [
     answer: (at, c) => ok(post(c, at.post, [reaction(heart, c.ann)], true)),
   }),
   row({
-    title: '§2 Post object: liked_by_me is false for who set another emoji while others set the heart',
+    title: '§2 Post object: liked_by_me is false for a user who set another emoji while others set the heart',
     async arrange(c) {
       const at = await freshPost(c);
       const path = `/api/posts/${at.post.id}/reactions`;
@@ -81,13 +81,13 @@ const reacting: readonly Row[] = [
 
 const envelopes: readonly Row[] = [
   row({
-    title: '§2 Envelope: on success ok true and result, and no more',
+    title: '§2 Envelope: a success has ok true and result, and nothing else',
     arrange: (c) => c.bot(),
     act: (c, bot) => c.call(bot, 'getMyDescription'),
     answer: () => ({ ok: true, result: { description: '' } }),
   }),
   row({
-    title: '§2 Envelope: on error ok false, error_code and description, and no result',
+    title: '§2 Envelope: an error has ok false, error_code and description, and no result',
     arrange: (c) => c.bot(),
     act: (c, bot) => c.call(bot, 'sendMessage', { chat_id: c.ben.id, text: 'hello' }),
     answer: () => ({
@@ -104,14 +104,14 @@ const envelopes: readonly Row[] = [
   }),
 ];
 
-/** What client libraries read of getMe besides the fields of the interface (behaviour §2). */
+/** Fields of getMe that client libraries read besides those of the interface (behaviour §2). */
 export const abilities = {
   can_join_groups: true,
   can_read_all_group_messages: true,
   supports_inline_queries: false,
 };
 
-/** The three texts: how they are set, got, and where a person is shown them. */
+/** The three texts, their setters and getters, and where people see them. */
 const identityTexts = [
   { field: 'name', set: 'setMyName', get: 'getMyName', page: 'name' },
   { field: 'description', set: 'setMyDescription', get: 'getMyDescription', page: 'description' },
@@ -126,7 +126,7 @@ const identityTexts = [
 const textRows: readonly Row[] = identityTexts.flatMap(({ field, set, get, page }) => [
   ...languages.map((language_code) =>
     row({
-      title: `§2 Bot identity texts: ${field} in ${language_code} beside the default, and shown to who speaks it`,
+      title: `§2 Bot identity texts: ${field} in ${language_code} is separate from the default, and shown to speakers of the language`,
       async arrange(c) {
         const bot = await c.bot();
         await c.result(bot, set, { [field]: 'The default' });
@@ -143,7 +143,7 @@ const textRows: readonly Row[] = identityTexts.flatMap(({ field, set, get, page 
     }),
   ),
   row({
-    title: `§2 Bot identity texts: ${field} without language_code is the default, for languages that have none`,
+    title: `§2 Bot identity texts: ${field} without language_code is the default for languages without a text`,
     async arrange(c) {
       const bot = await c.bot();
       await c.result(bot, set, { [field]: 'Default' });
@@ -167,7 +167,7 @@ const textRows: readonly Row[] = identityTexts.flatMap(({ field, set, get, page 
 
 const shownTexts: readonly Row[] = [
   row({
-    title: '§2 Bot identity texts: all three on the page that is shown before Start is pressed',
+    title: '§2 Bot identity texts: the page before Start shows all three',
     async arrange(c) {
       const bot = await c.bot();
       for (const { field, set } of identityTexts) await c.result(bot, set, { [field]: `The ${field}` });
@@ -207,7 +207,7 @@ const shownTexts: readonly Row[] = [
   }),
   ...['setMyProfilePhoto', 'setMyStartPicture'].map((method) =>
     row({
-      title: `§2 Other identity items: start picture and avatar are not set by bots, there is no ${method}`,
+      title: `§2 Other identity items: bots cannot set start picture and avatar, because there is no ${method}`,
       arrange: (c) => c.bot(),
       act: (c, bot) => c.call(bot, method, { photo: photoUrl }),
       answer: () => refusal(404, 'Not Found: method not found'),
@@ -217,7 +217,7 @@ const shownTexts: readonly Row[] = [
 
 const updates: readonly Row[] = [
   row({
-    title: '§2 Update: update_id, unique and growing, and message',
+    title: '§2 Update: has a message and an update_id, which is unique and increases',
     async arrange(c) {
       const at = await c.direct();
       return { ...at, ids: [await c.say(c.ann, at.bot.id, 'one'), await c.say(c.ann, at.bot.id, 'two')] };
@@ -267,7 +267,7 @@ const updates: readonly Row[] = [
   }),
 ];
 
-/** A photo of the bot, as `media` says what replaces it. */
+/** The bot sends a photo, which the rows replace by other media. */
 async function sentPhoto(c: Case): Promise<Direct & { readonly message_id: number }> {
   const at = await c.direct();
   const sent = await c.result(at.bot, 'sendPhoto', { chat_id: at.chat, photo: videoUrl, caption: 'Old' });
@@ -295,7 +295,7 @@ const media: readonly Row[] = [
     },
   }),
   row({
-    title: '§2 Media descriptor: caption is optional, without it there is none',
+    title: '§2 Media descriptor: caption is optional, and media without it have none',
     arrange: sentPhoto,
     act: (c, { bot, chat, message_id }) =>
       c.call(bot, 'editMessageMedia', {
@@ -307,7 +307,7 @@ const media: readonly Row[] = [
   }),
   ...(['type', 'media'] as const).map((missing) =>
     row({
-      title: `§2 Media descriptor: without ${missing} it is refused`,
+      title: `§2 Media descriptor: a descriptor without ${missing} is refused`,
       arrange: sentPhoto,
       act: (c, { bot, chat, message_id }) => {
         const { [missing]: _, ...rest } = { type: 'photo', media: photoUrl };
@@ -317,7 +317,7 @@ const media: readonly Row[] = [
     }),
   ),
   row({
-    title: '§2 Inline keyboard: rows of buttons with text and callback_data',
+    title: '§2 Inline keyboard: has rows of buttons with text and callback_data',
     arrange: (c) => c.direct(),
     act: (c, { bot, chat }) =>
       c.call(bot, 'sendMessage', { chat_id: chat, text: 'Choose', reply_markup: twoRows }),

@@ -17,25 +17,25 @@ import {
 
 interface Source {
   readonly bot: Bot;
-  /** where the messages are sent to */
+  /** The target chat. */
   readonly chat_id: number;
   readonly from_chat_id: number;
   readonly message_id: number;
 }
 
-/** Where a bot reads, its direct chat with Ann, and a group to which it sends again. */
+/** A bot with its direct chat with Ann as the source, and a group as the target. */
 async function twoChats(c: Case) {
   const { bot, chat } = await c.direct();
   return { bot, chat_id: await c.group([bot]), from_chat_id: chat };
 }
 
-/** Ann's text to the bot. */
+/** Ann sends a text to the bot. */
 async function annsText(c: Case): Promise<Source> {
   const at = await twoChats(c);
   return { ...at, message_id: await c.say(c.ann, at.bot.id, 'The original') };
 }
 
-/** The bot's own message, sent by this method. */
+/** The bot sends its own message with this method. */
 const botsOwn =
   (method: string, given: object) =>
   async (c: Case): Promise<Source> => {
@@ -49,7 +49,7 @@ const call =
   (c: Case, { bot, ...at }: Source) =>
     c.call(bot, method, { ...at, ...given });
 
-/** Whose a forward says that it is. */
+/** The fields with which a forward names the original sender. */
 const forwardOf = (sender: object) => ({
   forward_origin: { type: 'user', sender_user: sender, date: number },
   ...{ forward_from: sender, forward_date: number },
@@ -86,7 +86,7 @@ const forwards: readonly Row[] = [
     },
   }),
   row({
-    title: '§4.3.1 forwardMessage of a forward → attribution to who wrote it first',
+    title: '§4.3.1 forwardMessage of a forward → attribution to the original author',
     async arrange(c) {
       const at = await annsText(c);
       const { message_id } = await c.result(at.bot, 'forwardMessage', {
@@ -152,7 +152,7 @@ const forwards: readonly Row[] = [
     }),
   ),
   row({
-    title: '§4.3 POST forwardMessage of no message → refused',
+    title: '§4.3 POST forwardMessage of an unknown message → refused',
     arrange: annsText,
     act: (c, { bot, ...at }) => c.call(bot, 'forwardMessage', { ...at, message_id: at.message_id + 1 }),
     answer: () => bad('message to forward not found'),
@@ -161,7 +161,7 @@ const forwards: readonly Row[] = [
 
 const noSource = ['forward_origin', 'forward_from', 'forward_from_chat', 'forward_date'];
 
-/** A copy, as the owner finds it: `shown` is all that it says besides who, where and when. */
+/** A copy, as the owner sees it; `shown` are its fields other than sender, chat, id and date. */
 const copy = (
   title: string,
   arrange: (c: Case) => Promise<Source>,
@@ -219,7 +219,7 @@ const copies: readonly Row[] = [
   ),
 ];
 
-/** Three messages in a group, and their ids out of order. */
+/** Three messages in a group, with their ids out of order. */
 async function several(c: Case) {
   const at = await twoChats(c);
   const ids: number[] = [];
@@ -272,7 +272,7 @@ const protection: readonly Row[] = again.flatMap(({ method, many, text }) => [
   ...(many
     ? [
         row({
-          title: `§7 Protected content: ${method}, one of three with protect_content → 400, none is sent`,
+          title: `§7 Protected content: ${method}, one of three with protect_content → 400, and none is sent`,
           async arrange(c: Case) {
             const at = await several(c);
             const given = { chat_id: at.from_chat_id, text: 'Secret', protect_content: true };
@@ -286,7 +286,7 @@ const protection: readonly Row[] = again.flatMap(({ method, many, text }) => [
     : []),
 ]);
 
-/** §8: so many ids of one chat, of which the first is a message. */
+/** §8: `count` ids of one chat, of which only the first message exists. */
 const batchOf = (count: number) => async (c: Case) => {
   const at = await twoChats(c);
   const first = await c.send(at.bot, at.from_chat_id, 'The first');
@@ -295,10 +295,10 @@ const batchOf = (count: number) => async (c: Case) => {
 
 const sizes: readonly Row[] = [
   row({
-    title: '§8 Messages per batch: forwardMessages of 100 → taken',
+    title: '§8 Messages per batch: forwardMessages of 100 → accepted',
     async arrange(c) {
       const at = await batchOf(100)(c);
-      // All there: ten, and ten times as many by sending those again.
+      // Makes all 100 messages exist: sends ten, then forwards these ten nine times.
       const { bot, from_chat_id, message_ids } = at;
       for (let i = 1; i < 10; i++) await c.send(bot, from_chat_id, `text ${i}`);
       const again = { chat_id: from_chat_id, from_chat_id, message_ids: message_ids.slice(0, 10) };
@@ -315,7 +315,7 @@ const sizes: readonly Row[] = [
     },
   }),
   row({
-    title: '§8 Messages per batch: forwardMessages of 101 → refused, none is sent',
+    title: '§8 Messages per batch: forwardMessages of 101 → refused, and none is sent',
     arrange: batchOf(101),
     act: (c, { bot, ...at }) => c.call(bot, 'forwardMessages', at),
     answer: () => bad('too many message identifiers specified'),

@@ -1,4 +1,4 @@
-/** What rows on webhooks have in common: bots whose updates are pushed to a receiver, and what is asked of them. */
+/** Shared parts of rows on webhooks: bots with a webhook receiver, and checks of their webhook info. */
 import { expect } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import type { Bot, Case, Direct } from './case.js';
@@ -17,12 +17,12 @@ export const conflict = refusal(
   "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
 );
 
-/** A bot that polls, and a receiver. */
+/** Creates a bot that polls, and a receiver. */
 export const polling =
   (answer?: Hook['answer']) =>
   async (c: Case): Promise<Hooked> => ({ ...(await c.direct()), hook: c.hook(answer) });
 
-/** A bot whose updates are pushed to a receiver. */
+/** Creates a bot whose webhook is set to a receiver. */
 export const pushing =
   (answer?: Hook['answer'], more: object = {}) =>
   async (c: Case): Promise<Hooked> => {

@@ -1,9 +1,9 @@
-/** Receivers of webhooks for rows: one HTTPS server, on which every row has paths of its own. */
+/** Webhook receivers for rows: one HTTPS server, with a separate path for each receiver. */
 import type { IncomingMessage } from 'node:http';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 
-/** What the service may dial; all else of loopback stays reserved, as it is for everybody. */
+/** The only loopback address that the service may connect to; all others stay reserved. */
 export const hookAddress = '127.0.0.2';
 
 export interface Arrival {
@@ -12,28 +12,28 @@ export interface Arrival {
   readonly body: Buffer;
   // biome-ignore lint/suspicious/noExplicitAny: updates of every shape
   readonly update: any;
-  /** by the monotonic clock, ms */
+  /** Time of arrival on the monotonic clock, ms. */
   readonly at: number;
 }
 
-/** A status, or `silence` for no answer ever, or `hang up` for none because the connection ends. */
+/** A status, `silence` for no answer at all, or `hang up` to close the connection without an answer. */
 export type Reply = number | 'silence' | 'hang up';
 
 export interface Hook {
   readonly url: string;
-  /** PEM; self-signed */
+  /** Self-signed certificate, PEM. */
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
-  /** Most requests that were open at a time. */
+  /** Largest number of simultaneous requests. */
   readonly mostOpen: number;
-  /** When connections ended before an answer, by the monotonic clock, ms. */
+  /** Times at which a connection was closed before an answer, on the monotonic clock, ms. */
   readonly givenUp: readonly number[];
-  /** How requests are answered from now on. */
+  /** Decides how requests are answered. May be replaced at any time. */
   answer: (arrival: Arrival, index: number) => Reply | Promise<Reply>;
 }
 
 export interface Hooks {
-  /** A new path, whose requests are answered with 200 if not told otherwise. */
+  /** Opens a receiver with a new path, which answers 200 by default. */
   open(answer?: Hook['answer']): Hook;
   close(): Promise<void>;
 }

@@ -1,8 +1,8 @@
-/** The rows of interface §§2-4 and 6-8 that the table has not: what each waits for is not built. */
+/** Rows of interface §§2-4 and 6-8 that the table leaves out, because the method or endpoint they need is not built. */
 
 export interface LeftOut {
   readonly row: string;
-  /** A bot method by its name, or an endpoint as `POST /api/…`. */
+  /** The missing bot method by name, or the missing endpoint as `POST /api/…`. */
   readonly waitsFor: string;
 }
 

@@ -39,7 +39,7 @@ const identity: readonly Row[] = [
   }),
   ...texts.flatMap(({ field, set, get }) => [
     row({
-      title: `§4.3 POST ${set}: ${field}, language_code → true, set for that language alone`,
+      title: `§4.3 POST ${set}: ${field}, language_code → true, and only the text of that language is set`,
       arrange: (c) => c.bot(),
       act: (c, bot) => c.call(bot, set, { [field]: 'По-русски', language_code: 'ru' }),
       answer: done,
@@ -51,7 +51,7 @@ const identity: readonly Row[] = [
       },
     }),
     row({
-      title: `§4.3.7 POST ${set} without language_code → true, the default is set, a language keeps its own`,
+      title: `§4.3.7 POST ${set} without language_code → true, the default is set, and a language keeps its own text`,
       async arrange(c) {
         const bot = await c.bot();
         await c.result(bot, set, { [field]: 'In English', language_code: 'en' });
@@ -98,14 +98,14 @@ interface Sent extends Direct {
   readonly message_id: number;
 }
 
-/** A text of the bot with a keyboard. */
+/** The bot sends a text with a keyboard. */
 async function sentText(c: Case): Promise<Sent> {
   const at = await c.direct();
   const message_id = await c.send(at.bot, at.chat, 'Before', { reply_markup: keyboard('Old') });
   return { ...at, message_id };
 }
 
-/** A photo of the bot with a caption and a keyboard. */
+/** The bot sends a photo with a caption and a keyboard. */
 async function sentPhoto(c: Case): Promise<Sent> {
   const at = await c.direct();
   const given = { photo: photoUrl, caption: 'Before', reply_markup: keyboard('Old') };
@@ -113,7 +113,7 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id };
 }
 
-/** An edit of the bot's own message; `shown` is what it says after, besides who, where and when. */
+/** An edit of the bot's own message; `shown` are its fields afterwards, other than sender, chat, id and dates. */
 const edit = (title: string, arrange: typeof sentText, method: string, given: object, shown: object) =>
   row({
     title,
@@ -212,7 +212,7 @@ interface Others {
   readonly message_id: number;
 }
 
-/** §4.3.5: a message of the owner in a group in which the bot has these rights. */
+/** §4.3.5: a message of the owner in a group where the bot has these rights. */
 const othersMessage =
   (rights: Readonly<Record<string, boolean>>) =>
   async (c: Case): Promise<Others> => {
@@ -226,7 +226,7 @@ const othersMessage =
 const othersEdits: readonly Row[] = [
   row({
     title:
-      "§4.3.5 editMessageText of another's message by an admin with the edit right → edited, still of the other",
+      "§4.3.5 editMessageText of another's message by an admin with the edit right → edited, and the sender stays the same",
     arrange: othersMessage({ can_edit_messages: true }),
     act: (c, { bot, chat, message_id }) =>
       c.call(bot, 'editMessageText', { chat_id: chat, message_id, text: 'Corrected' }),
@@ -244,7 +244,7 @@ const othersEdits: readonly Row[] = [
 
 const webhook: readonly Row[] = [
   row({
-    title: '§4.3 GET getWebhookInfo → the webhook info, of a bot for which nothing waits',
+    title: '§4.3 GET getWebhookInfo of a bot without pending updates → the webhook info',
     arrange: (c) => c.bot(),
     act: (c, bot) => c.get(bot, 'getWebhookInfo'),
     answer: () =>
@@ -254,7 +254,7 @@ const webhook: readonly Row[] = [
       }),
   }),
   row({
-    title: '§4.3 GET deleteWebhook: drop_pending_updates → true, nothing waits',
+    title: '§4.3 GET deleteWebhook: drop_pending_updates → true, and no updates are pending',
     async arrange(c) {
       const at = await c.direct();
       await c.say(c.ann, at.bot.id, 'waits');
@@ -265,7 +265,7 @@ const webhook: readonly Row[] = [
     after: async (c, { bot }) => expect(await c.updates(bot, 0)).toEqual([]),
   }),
   row({
-    title: '§4.3 getUpdates: what was confirmed by offset does not come again',
+    title: '§4.3 getUpdates: updates confirmed by offset are not returned again',
     async arrange(c) {
       const at = await c.direct();
       await c.say(c.ann, at.bot.id, 'one');

@@ -13,7 +13,7 @@ interface Handed {
 const path = (bot: Bot, rest = '') => `/api/me/bots/${bot.id}${rest}`;
 const notOwner = refusal(403, 'Forbidden: not the owner of the bot');
 
-/** A bot that every node has seen with its token, and somebody to have it. */
+/** A bot whose token every node has cached, and a recipient for it. */
 async function handed(c: Case): Promise<Handed> {
   const [bot, heir] = [await c.bot(), await c.person()];
   for (const _ of [1, 2]) expect((await c.get(bot, 'getMe')).status).toBe(200);
@@ -47,7 +47,7 @@ export const ownershipRows: readonly Row[] = [
     act: (c, at) => transfer(c, c.owner, at),
     answer: () => ok(true),
     async after(c, { bot, heir }) {
-      // On both nodes.
+      // Checks both nodes.
       for (const _ of [1, 2]) {
         expect((await c.get(bot, 'getMe')).body).toEqual(unauthorized);
         expect((await c.app(c.owner, 'GET', path(bot))).body).toEqual(notOwner);
@@ -76,7 +76,7 @@ export const ownershipRows: readonly Row[] = [
     after: stays,
   }),
   row({
-    title: '§3 Bot ownership: owned by A, transfer to nobody → refused, owned by A',
+    title: '§3 Bot ownership: owned by A, transfer to an unknown user → refused, owned by A',
     arrange: handed,
     act: (c, { bot, heir }) => transfer(c, c.owner, { bot, heir: { ...heir, username: 'nobody_at_all' } }),
     answer: () => bad('user @nobody_at_all not found'),

@@ -1,4 +1,4 @@
-/** Rows of interface §2 on other identity items, and of §8 on the size of one. */
+/** Rows of interface §2 on pictures of bots, and of §8 on their size. */
 import sharp from 'sharp';
 import { expect } from 'vitest';
 import { png } from '../support/samples.js';
@@ -15,7 +15,7 @@ const sized = (width: number, height: number) => ({
   url: expect.stringMatching(/^\/api\/files\/[\w-]+$/),
 });
 
-/** The pixels that a person who has not started the bot sees. */
+/** The pixels of the picture, as a person sees it who has not started the bot. */
 async function seen(c: Case, url: string) {
   const answer = await fetch(`${c.url}${url}`, { headers: { authorization: `Bearer ${c.ann.token}` } });
   expect(answer.status).toBe(200);
@@ -66,7 +66,7 @@ export const pictureRows: readonly Row[] = [
   }),
   ...(['avatar', 'start_picture'] as const).map((kind) =>
     row({
-      title: `§2 Other identity items: ${kind} with the token of the bot → refused, it is set only in the application`,
+      title: `§2 Other identity items: ${kind} with the token of the bot → refused, because it can be set only in the application`,
       arrange: (c) => c.bot(),
       act: (c, bot) => put(c, bot.token, pathOf(bot, kind), png(640, 360)),
       answer: () => unauthorized,

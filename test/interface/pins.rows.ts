@@ -21,7 +21,7 @@ interface Pinned extends Direct {
   readonly b: number;
 }
 
-/** A direct chat with two messages, of which these were pinned one after the other; nothing waits for the bot. */
+/** A direct chat with two messages, of which the given ones were pinned in this order. The bot has no pending updates. */
 const chatWith =
   (...pinned: ReadonlyArray<'a' | 'b'>) =>
   async (c: Case): Promise<Pinned> => {
@@ -44,7 +44,7 @@ async function pinned(c: Case, { bot, chat }: Direct): Promise<object | undefine
 const pinnedA = ({ bot, a }: Pinned, c: Case) => ({ ...botMessage(bot, c.ann, a), text: 'A' });
 const pinnedB = ({ bot, b }: Pinned, c: Case) => ({ ...botMessage(bot, c.ann, b), text: 'B' });
 
-/** What the bot hears of its own pin, and Ann finds in the chat. */
+/** Checks the update the bot gets about its own pin, and the message Ann sees. */
 async function serviceMessage(c: Case, at: Pinned, of: object): Promise<void> {
   const told = { ...botMessage(at.bot, c.ann), pinned_message: of };
   expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: told }]);
@@ -54,7 +54,7 @@ async function serviceMessage(c: Case, at: Pinned, of: object): Promise<void> {
 
 const nothingHeard = async (c: Case, { bot }: Direct) => expect(await c.updates(bot, 0)).toEqual([]);
 
-/** A call of the bot in its direct chat. */
+/** Calls a method of the bot in its direct chat. */
 const call = (method: string, more: (at: Pinned) => object) => (c: Case, at: Pinned) =>
   c.call(at.bot, method, { chat_id: at.chat, ...more(at) });
 
@@ -91,12 +91,12 @@ const transitions: readonly Row[] = [
     async after(c, at) {
       expect(await pinned(c, at)).toEqual(pinnedB(at, c));
       await serviceMessage(c, at, pinnedB(at, c));
-      // Only B was left to unpin.
+      // Only B was pinned, so unpinning it leaves none.
       expect((await call('unpinChatMessage', ({ a }) => ({ message_id: a }))(c, at)).status).toBe(400);
     },
   }),
   row({
-    title: '§3 Chat pin: B pinned, pinChatMessage B → B pinned, and nothing else happens',
+    title: '§3 Chat pin: B pinned, pinChatMessage B → B pinned, and nothing else changes',
     arrange: chatWith('b'),
     ...{ act: pinB, answer: done },
     async after(c, at) {
@@ -105,14 +105,14 @@ const transitions: readonly Row[] = [
     },
   }),
   row({
-    title: '§3 Chat pin: pinned, unpinChatMessage with message_id → that message unpinned',
+    title: '§3 Chat pin: pinned, unpinChatMessage with message_id → that message is unpinned',
     arrange: chatWith('b'),
     act: call('unpinChatMessage', ({ b }) => ({ message_id: b })),
     answer: done,
     after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
   }),
   row({
-    title: '§3 Chat pin: A pinned, unpinChatMessage with the message_id of B → refused, A stays',
+    title: '§3 Chat pin: A pinned, unpinChatMessage with the message_id of B → refused, A stays pinned',
     arrange: chatWith('a'),
     act: call('unpinChatMessage', ({ b }) => ({ message_id: b })),
     answer: () => bad(texts.noUnpin),
@@ -120,11 +120,11 @@ const transitions: readonly Row[] = [
   }),
   row({
     title:
-      '§3 Chat pin: pinned, §4.3.4 unpinChatMessage without message_id → the currently pinned one unpinned',
+      '§3 Chat pin: pinned, §4.3.4 unpinChatMessage without message_id → the currently pinned message is unpinned',
     arrange: chatWith('a', 'b'),
     act: call('unpinChatMessage', () => ({})),
     answer: done,
-    // One pin a chat: A does not come back.
+    // A chat has one pin, so A is not pinned again.
     after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
   }),
   row({
@@ -151,14 +151,14 @@ const transitions: readonly Row[] = [
     after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
   }),
   row({
-    title: '§3 Chat pin: none pinned, pinChatMessage of no message → refused',
+    title: '§3 Chat pin: none pinned, pinChatMessage of an unknown message → refused',
     arrange: chatWith(),
     act: call('pinChatMessage', ({ b }) => ({ message_id: b + 1 })),
     answer: () => bad(texts.noPin),
   }),
 ];
 
-/** §4.3: fields that are not optional. */
+/** §4.3: required parameters. */
 const required = (method: string, missing: string, description: string) =>
   row({
     title: `§4.3 POST ${method} without ${missing} → refused`,
@@ -176,7 +176,7 @@ const requirements = [
   required('unpinAllChatMessages', 'chat_id', 'chat_id is empty'),
 ];
 
-/** §3 "caller has the right": bots in groups and channels, by kind of chat. */
+/** §3 "caller has the right": roles of bots in groups and channels. */
 const places = [
   { kind: 'group', right: 'can_pin_messages', other: 'can_edit_messages', shape: groupChat },
   { kind: 'channel', right: 'can_edit_messages', other: 'can_pin_messages', shape: channelChat },
@@ -189,13 +189,13 @@ interface Place {
 }
 
 const rightRows = places.flatMap(({ kind, right, other, shape }) => {
-  /** The owner's message in the chat, pinned by the owner where asked. */
+  /** Sends a message of the owner to the chat; pins it if requested. */
   const place = (rights: Readonly<Record<string, boolean>> | undefined, pin: boolean) => async (c: Case) => {
     const bot = await c.bot();
     const chat = await (kind === 'group' ? c.group : c.newChannel)([bot], rights);
     const message_id = await c.say(c.owner, chat, 'of the owner');
     if (pin) await c.appResult(c.owner, 'POST', `/api/chats/${chat}/pin`, { message_id });
-    // In shared chats updates come a moment after the answer.
+    // Updates of shared chats arrive a moment after the answer.
     await c.updates(bot, pin ? 2 : 1);
     return { bot, chat, message_id };
   };
@@ -217,7 +217,7 @@ const rightRows = places.flatMap(({ kind, right, other, shape }) => {
       });
     return [
       row({
-        title: `§3 Chat pin: ${method} in a ${kind} by an administrator with ${right} → done`,
+        title: `§3 Chat pin: ${method} in a ${kind} by an administrator with ${right} → true`,
         ...{ arrange: place({ [right]: true }, needs), act, answer: done },
         async after(c, at) {
           const from = kind === 'group' ? personMessage(c.owner, shape(at.chat), at.message_id) : undefined;
@@ -235,7 +235,7 @@ const rightRows = places.flatMap(({ kind, right, other, shape }) => {
   });
 });
 
-/** §6, and the optional field of the method in §4.3. */
+/** §6, and the optional parameter disable_notification of §4.3. */
 const loud = (title: string, given: object, notify: boolean) =>
   row({
     title,
@@ -271,7 +271,7 @@ const events: readonly Row[] = [
     false,
   ),
   row({
-    title: '§6 pinned_message: the user pins → the bot hears of it, from the user',
+    title: '§6 pinned_message: the user pins → the bot gets a service message from the user',
     arrange: chatWith(),
     act: (c, at) => c.app(c.ann, 'POST', `/api/chats/${at.bot.id}/pin`, { message_id: at.b }),
     answer: done,
@@ -283,7 +283,7 @@ const events: readonly Row[] = [
     },
   }),
   row({
-    title: '§6 pinned_message: in a group the bot that pins hears of it, and no other bot',
+    title: '§6 pinned_message: a bot pins in a group → it gets the service message, and other bots do not',
     async arrange(c) {
       const [bot, other] = [await c.bot(), await c.bot()];
       const chat = await c.group([bot, other], { can_pin_messages: true });
@@ -297,7 +297,7 @@ const events: readonly Row[] = [
       const sent = { from: botUser(bot), chat: groupChat(chat), date: number };
       const told = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
       expect(await c.updates(bot, 1)).toEqual([{ update_id: number, message: told }]);
-      // What a person writes afterwards is the first that the other bot gets.
+      // The other bot's first update is the later message of a person, so it got none about the pin.
       await c.say(c.owner, chat, 'after');
       expect(await c.updates(other, 1)).toMatchObject([{ message: { text: 'after' } }]);
     },

@@ -7,11 +7,11 @@ import { heart, post, reaction, reactions } from './shapes.js';
 
 interface Reacted {
   readonly post: Post;
-  /** `/api/posts/{external_id}` */
+  /** The path `/api/posts/{external_id}`. */
   readonly path: string;
 }
 
-/** A fresh post, on which these people have put these emoji, one after the other. */
+/** Creates a post on which these people have set these emoji, in this order. */
 const reacted =
   (...all: ReadonlyArray<readonly ['ann' | 'ben', string]>) =>
   async (c: Case): Promise<Reacted> => {
@@ -23,7 +23,7 @@ const reacted =
 
 const query = (emoji: string) => `?emoji=${encodeURIComponent(emoji)}`;
 
-/** The same numbers for all: another person, and the bot. */
+/** The reactions are the same for another person and for the bot. */
 async function everybodySees(c: Case, at: Reacted, all: readonly object[]): Promise<void> {
   const reader = await c.person();
   const seen = await c.appResult(reader, 'GET', at.path);
@@ -36,30 +36,31 @@ interface Transition {
   readonly title: string;
   readonly arrange: (c: Case) => Promise<Reacted>;
   readonly verb: 'POST' | 'DELETE';
-  /** behind the path of the post */
+  /** Appended to the path of the post. */
   readonly path: string;
   readonly emoji?: string;
-  /** All reactions on the post after Ann's call, and hers. */
+  /** All reactions on the post after Ann's call, and Ann's own. */
   readonly all: (ann: Person, ben: Person) => readonly object[];
   readonly own: readonly string[];
 }
 
-/** Ann calls. */
+/** In each row Ann makes the call. */
 const transitions: readonly Transition[] = [
   {
-    title: '§3 Post reaction: not set, POST reactions → set, count and user_ids and my_reactions have it',
+    title: '§3 Post reaction: not set, POST reactions → set, and counted in count, user_ids and my_reactions',
     arrange: reacted(),
     ...{ verb: 'POST', path: '/reactions', emoji: '👍' },
     ...{ all: (ann) => [reaction('👍', ann)], own: ['👍'] },
   },
   {
-    title: "§3 Post reaction: set by another, POST reactions → count increments, the other's own stays",
+    title:
+      "§3 Post reaction: set by another, POST reactions → count increments, and the other's reaction stays",
     arrange: reacted(['ben', '👍']),
     ...{ verb: 'POST', path: '/reactions', emoji: '👍' },
     ...{ all: (ann, ben) => [reaction('👍', ann, ben)], own: ['👍'] },
   },
   {
-    title: '§3 Post reaction: another emoji set, POST reactions → both set, of one user on one post',
+    title: '§3 Post reaction: another emoji set, POST reactions → one user has both on one post',
     arrange: reacted(['ann', '🔥']),
     ...{ verb: 'POST', path: '/reactions', emoji: '👍' },
     ...{ all: (ann) => [reaction('🔥', ann), reaction('👍', ann)], own: ['🔥', '👍'] },
@@ -71,7 +72,7 @@ const transitions: readonly Transition[] = [
     ...{ all: (ann) => [reaction('👍', ann)], own: ['👍'] },
   },
   {
-    title: '§3 Post reaction: set, DELETE reactions with emoji → not set, absent from my_reactions',
+    title: '§3 Post reaction: set, DELETE reactions with emoji → not set, and absent from my_reactions',
     arrange: reacted(['ann', '👍'], ['ann', '🔥'], ['ben', '👍']),
     ...{ verb: 'DELETE', path: `/reactions${query('👍')}` },
     ...{ all: (ann, ben) => [reaction('👍', ben), reaction('🔥', ann)], own: ['🔥'] },
@@ -131,13 +132,13 @@ const transitionRows = transitions.map(({ title, arrange, verb, path, emoji, all
       const left = [...all(c.ann, c.ben)];
       const listed = await c.appResult(c.ann, 'GET', at.path);
       expect([listed.reactions, listed.liked_by_me]).toEqual([left, own.includes(heart)]);
-      // Whoever set none of them sees the latest first, as a caller who is not among them.
+      // A user who set none of them sees the latest first, like a caller who has no reactions.
       await everybodySees(c, at, left);
     },
   }),
 );
 
-/** The calls of the table of §4.1, behind `/api/posts/`. */
+/** The calls of the table of §4.1, appended to `/api/posts/`. */
 const calls = [
   ['POST', 'reactions', { emoji: '👍' }],
   ['DELETE', `reactions${query('👍')}`, undefined],
@@ -179,7 +180,7 @@ const endpointRows = calls.flatMap(([verb, path, body]) => {
       ...{ arrange, answer, act: (c: Case, at: Reacted) => asAnn(c, at.post.id) },
     }),
     row({
-      title: `${name}, no such post → 404`,
+      title: `${name}, of an unknown post → 404`,
       ...{ arrange, act: (c: Case) => asAnn(c, '00000000-0000-4000-8000-000000000000') },
       answer: () => refusal(404, 'Not Found: post not found'),
     }),
@@ -209,7 +210,7 @@ const noBotReacts = row({
   answer: () => refusal(400, "Bad Request: bots can't set reactions"),
 });
 
-/** §6: where else the reactions of people are shown. */
+/** §6: other places where the reactions of people are shown. */
 const shown = (title: string, method: string, more: object, changed: object) =>
   row({
     title,
@@ -234,7 +235,7 @@ export const reactionRows: readonly Row[] = [
     { text: 'Edited', edit_date: expect.any(Number) },
   ),
   row({
-    title: '§6 post reactions: shown in createPost, none yet',
+    title: '§6 post reactions: createPost shows them, and a new post has none',
     arrange: (c) => c.post(),
     act: (c) => c.call(c.press, 'createPost', { chat_id: c.channel, text: 'A post' }),
     answer: (_, c) =>

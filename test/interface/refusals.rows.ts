@@ -1,4 +1,4 @@
-/** Rows of interface §7 on edits that are forbidden or too often, and of §8 on every number at its bound and one beyond. */
+/** Rows of interface §7 on forbidden and too frequent edits, and of §8 on every limit, at its value and one beyond. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { type Bot, type Case, inDirect, inShared } from './case.js';
@@ -22,7 +22,7 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id: sent.message_id };
 }
 
-/** Each edit method on what it edits; `first` is an edit before the one that is looked at. */
+/** Each edit method with the message it edits; `first` is the edit before the tested one. */
 const edits = [
   {
     ...{ method: 'editMessageText', sent: sentText, first: { text: 'First' }, given: { text: 'Second' } },
@@ -54,7 +54,7 @@ const edited =
   ({ bot, message_id }: Sent, c: Case) =>
     ok({ ...botMessage(bot, c.ann, message_id), edit_date: number, ...shown });
 
-/** A message that was edited a moment ago. */
+/** A message whose last edit is a moment ago. */
 const editedOnce = (sent: typeof sentText, method: string, first: object) => async (c: Case) => {
   const at = await sent(c);
   await c.result(at.bot, method, { chat_id: at.chat, message_id: at.message_id, ...first });
@@ -62,7 +62,7 @@ const editedOnce = (sent: typeof sentText, method: string, first: object) => asy
 };
 
 const hours48_s = 48 * 3_600;
-/** The clock goes on between the arrangement and the call. */
+/** The time that may pass between arrangement and call, in seconds. */
 const margin_s = 45;
 
 const frequency: readonly Row[] = edits.flatMap(({ method, sent, first, given, shown }) => [
@@ -86,7 +86,8 @@ const frequency: readonly Row[] = edits.flatMap(({ method, sent, first, given, s
 ]);
 
 const perMessage = row({
-  title: '§8 Edit frequency: per message, another of the same chat can be edited within the second',
+  title:
+    '§8 Edit frequency: it applies per message, so another message of the chat can be edited within the second',
   async arrange(c) {
     const at = await editedOnce(sentText, 'editMessageText', { text: 'First' })(c);
     return { ...at, message_id: await c.send(at.bot, at.chat, 'Before') };
@@ -118,7 +119,7 @@ const types: readonly Row[] = [
   }),
 ];
 
-/** §7 "another user's message without admin rights": who the bot is where the owner wrote. */
+/** §7 "another user's message without admin rights": the role of the bot in the chat where the owner wrote. */
 const roles = [
   ['a member of the group', 'group', undefined],
   ['an administrator of the group with can_pin_messages alone', 'group', { can_pin_messages: true }],
@@ -184,7 +185,7 @@ const oldOfOthers = row({
   answer: () => bad(texts.cantEdit),
 });
 
-/** §8: characters are code points; those outside the basic plane are two units of UTF-16 each. */
+/** §8: lengths count code points. Those outside the basic plane take two UTF-16 units. */
 const characters = [
   ['in the basic plane', 'я'],
   ['outside the basic plane', '𝒳'],
@@ -232,7 +233,8 @@ const textLengths: readonly Row[] = lengths.flatMap(({ limit, set, get, field, m
 );
 
 const pins = row({
-  title: '§8 Pinned messages per chat: of three that were pinned one is, and one unpin leaves none',
+  title:
+    '§8 Pinned messages per chat: of three pinned messages only the last stays pinned, and one unpin leaves none',
   async arrange(c) {
     const { bot, chat } = await c.direct();
     for (const text of ['A', 'B', 'C']) {
@@ -252,7 +254,7 @@ const pins = row({
 });
 
 const connections = row({
-  title: '§8 max_connections: 40 where none was given',
+  title: '§8 max_connections: 40 is the default',
   arrange: (c) => c.bot(),
   act: (c, bot) => c.get(bot, 'getWebhookInfo'),
   answer: () => ok(expect.objectContaining({ max_connections: 40 })),

@@ -1,24 +1,24 @@
-/** What a row of the table is: one sentence of the interface, as a call and everything that must come of it. */
+/** A row of the table tests one sentence of the interface: one call, and everything it must cause. */
 import type { Answer } from '../support/service.js';
 import type { Case } from './case.js';
 
 export interface Row<T = unknown> {
-  /** Begins with the section of the interface; names what is there before, what is called, and what is so after. */
+  /** Begins with the section of the interface; names the state before, the call, and the state after. */
   readonly title: string;
-  /** Makes what the call needs; what it returns, the other parts are given. */
+  /** Creates what the call needs. The other parts get its result. */
   arrange(c: Case): Promise<T>;
   act(c: Case, at: T): Promise<Answer>;
-  /** The whole body. Its `error_code` must be the HTTP status, which is 200 where there is none. */
+  /** The whole body of the answer. Its `error_code` must equal the HTTP status; without one the status must be 200. */
   answer(at: T, c: Case): object;
-  /** How long what `arrange` made is so (ms): it is arranged anew where this machine took longer to get to the call. */
+  /** How long the arranged state lasts, in ms. If this machine takes longer to make the call, the row is arranged again. */
   readonly holds_ms?: number;
-  /** It is arranged when the table begins and looked at when all else is done: arranging takes a minute. */
+  /** Arranged when the table begins and checked after all other rows, because arranging takes a minute. */
   readonly early?: true;
-  /** What has come of it besides. After a refusal the runner itself holds that nothing has changed. */
+  /** Checks other effects of the call. The runner itself checks that a refusal changed nothing. */
   after?(c: Case, at: T, answer: Answer): Promise<void>;
 }
 
-/** A row whose parts agree on what `arrange` returns. */
+/** Makes a row whose parts agree on the result of `arrange`. */
 export const row = <T>(given: Row<T>): Row => given as unknown as Row;
 
 export const ok = (result: unknown) => ({ ok: true, result });
@@ -31,7 +31,7 @@ export const refusal = (error_code: number, description: string) => ({
 
 export const bad = (text: string) => refusal(400, `Bad Request: ${text}`);
 
-/** With the second after which the same call is taken (interface §7). */
+/** `retry_after` is the second after which the same call is accepted (interface §7). */
 export const tooOften = {
   ...refusal(429, 'Too Many Requests: retry after 1'),
   parameters: { retry_after: 1 },

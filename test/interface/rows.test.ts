@@ -1,4 +1,4 @@
-/** The table itself: whether it has every row, and leaves out only what cannot be called. */
+/** Checks of the table itself: it has every row, and leaves out only rows that cannot be tested. */
 import { expect, test } from 'vitest';
 import { endpoints } from '../../src/server/endpoints.gen.js';
 import { methods } from '../../src/server/methods.gen.js';
@@ -8,16 +8,16 @@ import { rows } from './rows.js';
 const titles = rows.map(({ title }) => title);
 const built = [...methods.map(({ name }) => name), ...endpoints.map(({ verb, path }) => `${verb} ${path}`)];
 
-test('every title is there once and begins with its section', () => {
+test('every title is unique and begins with its section', () => {
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
   expect(titles.filter((title) => !/^§(2|3|4\.[1234](\.[1-7])?|6|7|8) \S/.test(title))).toEqual([]);
 });
 
-test('what is left out is not built: once it is, its rows are due', () => {
+test('a row is left out only while the method or endpoint it needs is missing', () => {
   expect(leftOut.filter(({ waitsFor }) => built.includes(waitsFor))).toEqual([]);
 });
 
-/** The subjects of the tables, in their order; each must be in the title of a row. */
+/** The subjects of the interface's tables, in order. Each must appear in the title of a row. */
 const subjects = {
   '§2': ['Reaction entry', 'Post reaction payload', 'Post object', 'Envelope', 'Bot identity:']
     .concat(['Bot identity texts: name', 'Bot identity texts: description'])

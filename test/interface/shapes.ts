@@ -1,8 +1,8 @@
-/** What the wire shows of whom and what, as whole objects. */
+/** Complete objects as the interface shows them: people, bots, chats, messages, posts, reactions. */
 import { expect } from 'vitest';
 import type { Bot, People, Person, Post } from './case.js';
 
-/** Unix seconds or an id, of which only the kind is known. */
+/** A time in Unix seconds or an id; any number matches. */
 export const number = expect.any(Number);
 export const uuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 export const heart = '\u2764';
@@ -15,7 +15,7 @@ export const known = (one: Person) => ({ ...person(one), external_id: one.extern
 
 export const botUser = ({ id, name, username }: Bot) => ({ id, is_bot: true, first_name: name, username });
 
-/** A direct chat by its other side. */
+/** A direct chat with this person. */
 export const privateChat = ({ id, first_name, username }: Person) => ({
   ...{ id, type: 'private', first_name, username },
 });
@@ -23,7 +23,7 @@ export const privateChat = ({ id, first_name, username }: Person) => ({
 export const groupChat = (id: number) => ({ id, type: 'group', title: 'The group' });
 export const channelChat = (id: number) => ({ id, type: 'channel', title: 'The channel' });
 
-/** A message of a bot to Ann, as the bot is shown it. */
+/** A message of a bot to Ann, as the bot sees it. */
 export const botMessage = (bot: Bot, ann: Person, message_id: unknown = number) => ({
   message_id,
   from: botUser(bot),
@@ -31,7 +31,7 @@ export const botMessage = (bot: Bot, ann: Person, message_id: unknown = number) 
   date: number,
 });
 
-/** A message of a person, as bots of the chat are shown it. */
+/** A message of a person, as bots of the chat see it. */
 export const personMessage = (from: Person, chat: object, message_id: unknown = number) => ({
   message_id,
   from: person(from),
@@ -39,7 +39,7 @@ export const personMessage = (from: Person, chat: object, message_id: unknown = 
   date: number,
 });
 
-/** A post of the channel that is there. */
+/** A post in the channel that all rows share. */
 export const post = (
   { press, channel }: People,
   { id, external_id, message_id }: Post,
@@ -52,14 +52,14 @@ export const post = (
   ...{ date: number, text: 'A post', reactions: all, liked_by_me },
 });
 
-/** An element of `reactions`: the users of an emoji, in the order in which they are listed. */
+/** An element of `reactions`: an emoji with its users, in the listed order. */
 export const reaction = (emoji: string, ...users: Person[]) => ({
   emoji,
   count: users.length,
   user_ids: users.map(({ external_id }) => external_id),
 });
 
-/** What the reactions endpoints answer. */
+/** The answer of the reactions endpoints. */
 export const reactions = (all: readonly object[], my_reactions: readonly string[]) => ({
   ok: true,
   reactions: all,
@@ -76,7 +76,7 @@ export const videoUrl = 'https://example.org/film.mp4';
 
 const file = { file_id: expect.any(String), file_unique_id: expect.any(String) };
 
-/** A photo by URL: its size is not known. */
+/** A photo by URL, whose size is unknown. */
 export const photo = [{ ...file, width: 0, height: 0 }];
 export const video = { ...file, width: 0, height: 0, duration: 0 };
 
@@ -84,7 +84,7 @@ const notModified =
   'message is not modified: specified new message content and reply markup are exactly the same as a current ' +
   'content and reply markup of the message';
 
-/** The texts of refusals, behind `Bad Request: `. */
+/** Texts of refusals, without the prefix `Bad Request: `. */
 export const texts = {
   notModified,
   cantEdit: "message can't be edited",

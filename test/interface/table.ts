@@ -1,4 +1,4 @@
-/** Runs every row of the table on one kind of Redis, on hot data and on data that Redis has let go. */
+/** Runs every row of the table on one kind of Redis, on hot data and on evicted data. */
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { FreshRedis } from '../support/servers.js';
@@ -11,7 +11,7 @@ import { rows } from './rows.js';
 
 type Cool = () => Promise<void>;
 
-/** Rows that run at once: many wait for the second between two edits, or for a token to end on every node. */
+/** Number of concurrent rows. Many rows only wait: for the second between two edits, or for all nodes to drop a token. */
 const concurrent = 24;
 
 const attemptsMax = 20;
@@ -36,14 +36,14 @@ async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
   await row.after?.(c, at, given);
 }
 
-/** The whole table on a Redis of this kind: one service for all rows, and people for each temperature. */
+/** Runs the whole table on a Redis of this kind, with one service for all rows. */
 export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): void {
   vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
   let service: Service;
   let eviction: Eviction;
   let hooks: Hooks;
   let world: World;
-  /** Nobody is in two rows at once: who is evicted for one would be cold for the other. */
+  /** People that no running row uses. Rows must not share people, because evicting them for one row would affect the other. */
   const free: People[] = [];
   const early = rows.filter((row) => row.early);
   const begun = new Map<Row, { readonly c: Case; readonly at: Promise<unknown> }>();
@@ -60,7 +60,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
     for (const row of early) {
       const c = createCase(world, await makePeople(world));
       const at = row.arrange(c);
-      // Its test tells.
+      // The test of the row reports the error.
       at.catch(() => undefined);
       begun.set(row, { c, at });
     }
@@ -78,7 +78,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
       test(row.title, async () => {
         const people = free.pop() ?? (await makePeople(world));
         const c = createCase(world, people);
-        // A row for which nothing goes would be hot twice.
+        // A row without evicted keys would test hot data again.
         let evicted = 0;
         const evict = async () => {
           evicted += await c.evict();
@@ -90,11 +90,11 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
     describe.concurrent('', () => {
       for (const row of rows) if (row.holds_ms === undefined && !row.early) add(row);
     });
-    // One by one, so that they are in time.
+    // Rows with a time limit run one by one, so that they meet it.
     for (const row of rows) if (row.holds_ms !== undefined) add(row);
   });
 
-  describe(`on ${kind}, arranged when the table began`, () => {
+  describe(`on ${kind}, with state arranged when the table began`, () => {
     test.each(early.map((row) => [row.title, row] as const))('%s', async (_, row) => {
       const { c, at } = begun.get(row) as { readonly c: Case; readonly at: Promise<unknown> };
       await run({ ...row, arrange: () => at }, c, async () => undefined);
