@@ -16,7 +16,7 @@
 @arg     lease_ms   int
 @ok      incarnation int
 @ok      epoch      int
-@ok      subjects   texts  revoked after acked; '*' when unknown, which means all
+@ok      subjects   texts  subjects revoked after `acked`; '*' when unknown, which means all
 @err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)

@@ -9,7 +9,7 @@
 @key     revoked  {NN}:auth_revoked  STREAM
 @key     channel  {NN}:on_auth       CHANNEL
 @arg     run        text
-@arg     subjects   text   separated by spaces
+@arg     subjects   text   subjects to revoke, separated by spaces
 @ok      incarnation int
 @ok      epoch       int
 @err     stale_run

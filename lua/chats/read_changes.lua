@@ -8,7 +8,7 @@
 @derived changes  {NN}:changes:<chat>                STREAM
 @derived chat     {NN}:chat:<chat>                   HASH
 @derived message  {NN}:msg:<chat>:<message_id>       STRING
-@arg     after    int     version; 0 only returns the version to start from
+@arg     after    int     version after which to read changes; 0 only returns the version to start from
 @arg     keep     flag    create the chats' change logs, or extend their life
 @args    chats    text
 @ok      version  int     the partition's current version

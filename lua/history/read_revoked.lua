@@ -3,11 +3,11 @@
 @why     Old entries are trimmed between two pages, so an index would not be a reliable position.
 @flag    no-writes
 @key     revoked  {NN}:revoked  ZSET
-@arg     from     int    ms
+@arg     from     int    time in ms of the first revocation to read
 @arg     count    int
 @ok      revoked  texts
-@ok      last     int    when the last of them was revoked, ms
-@ok      ties     int    how many of them were revoked in that same ms
+@ok      last     int    time in ms of the last revocation returned
+@ok      ties     int    number of returned revocations with that same time
 ]]
 local found = redis.call('ZRANGE', revoked_key, from, '+inf', 'BYSCORE', 'LIMIT', '0', count, 'WITHSCORES')
 local revoked, last, ties = {}, from, 0

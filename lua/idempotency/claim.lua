@@ -33,7 +33,8 @@ local at = ('%.0f'):format(ms)
 if tonumber(redis.call('GET', bytes_key) or 0) >= LIMITS.idempotency_bytes_max then return refuse('too_many') end
 if redis.call('ZCOUNT', live_key, '(' .. at, '+inf') >= LIMITS.idempotency_keys_max then return refuse('too_many') end
 
--- Removes a limited number per call, because a hundred thousand may have expired since the last one.
+-- Removes a limited number of expired claims per call, because a hundred thousand may have expired since the previous
+-- call.
 local ended = redis.call('ZCOUNT', live_key, '-inf', at)
 if ended > 0 then redis.call('ZREMRANGEBYRANK', live_key, 0, math.min(ended, LIMITS.script_entries_max) - 1) end
 redis.call('ZADD', live_key, ('%.0f'):format(ms + LIMITS.idempotency_ttl_ms), digest)

@@ -10,7 +10,7 @@
 @arg     brief     int            how many of the records, from the first, expire soon because their bot's storage in
                                   Redis is used up
 @args    versions  int            the flushed version of each entity
-@ok      length    int            entries left
+@ok      length    int            entries left in the journal
 @ok      expiring  int            entities that now have an expiry
 @flag    allow-oom
 ]]

@@ -5,7 +5,7 @@
 @key     journal     {NN}:journal  STREAM
 @ok      length      int
 @ok      first       int?          version of the oldest entry
-@ok      version     int           last version issued
+@ok      version     int           last version given out in the partition
 @ok      run         text?
 @ok      high_water  int
 @ok      bytes       int           total bytes of the entries

@@ -57,7 +57,7 @@ for _, each in ipairs(found) do
   version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Viewers are not told of each deletion. They find a gap in the log and reload the chat.
+-- Viewers are not notified of each deletion. They find a gap in the log and reload the chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end

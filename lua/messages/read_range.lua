@@ -7,7 +7,7 @@
 @key     chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     run      text
-@arg     before   int     exclusive; 0 for the newest
+@arg     before   int     message id below which to read; 0 starts at the newest
 @arg     limit    int
 @arg     bytes    int     stop once the rows read have this many bytes
 @ok      newest   int     the chat's last message id

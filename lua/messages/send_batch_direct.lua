@@ -31,7 +31,7 @@
 @arg     token     text    fill ticket for records missing in Redis
 @args    tails     bytes   the records without version and date, at most LIMITS.messages_batch_max
 @ok      first     int     id of the first message; the others follow in order
-@ok      date      int     s
+@ok      date      int     Unix time in s
 @ok      peer      bytes   the user's profile
 @ok      reply     bytes?  record of the replied message
 @ok      wake      flag    the bot's worker must be woken

@@ -27,11 +27,11 @@
 @arg     run       text
 @arg     chat      text    <bot>.<user>
 @arg     tail      bytes   the record without version and date
-@arg     reply_to  text    message id, or empty
+@arg     reply_to  text    id of the message to reply to, or empty
 @arg     from      bytes   the sender's profile for the bot's update; empty when the bot sends
 @arg     token     text    fill ticket for records missing in Redis
 @ok      message_id  int
-@ok      date        int     s
+@ok      date        int     Unix time in s
 @ok      peer        bytes   the user's profile
 @ok      reply       bytes?  record of the replied message
 @ok      wake        flag    the bot's worker must be woken

@@ -27,12 +27,12 @@
 @arg     chat      text
 @arg     tail      bytes   the record without version and date
 @arg     sender    text    id of the user or bot
-@arg     reply_to  text    message id, or empty
+@arg     reply_to  text    id of the message to reply to, or empty
 @arg     from      bytes   the sender's profile
 @arg     partition text    the chat's partition
 @arg     token     text    fill ticket for records missing in Redis
 @ok      message_id  int
-@ok      date        int     s
+@ok      date        int     Unix time in s
 @ok      peer        bytes   the chat's profile
 @ok      reply       bytes?  record of the replied message
 @ok      forward     flag    the outbox has new entries

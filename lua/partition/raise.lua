@@ -3,7 +3,7 @@
 @why     Postgres lost commits, so its records no longer match their copies.
 @include partition
 @key     meta         {NN}:meta  HASH  run, ver, hw
-@arg     incarnation  int        registered in Postgres
+@arg     incarnation  int        incarnation registered in Postgres
 @err     behind       highest int
 @repeatable An incarnation is raised once.
 @flag    allow-oom

@@ -7,7 +7,7 @@
 @key     journal      {NN}:journal  STREAM
 @arg     run          text          run id of the connected Redis; added by the runner
 @arg     expected     text          run id for which the incarnation was registered
-@arg     incarnation  int           registered in Postgres; 0 only queries
+@arg     incarnation  int           incarnation registered in Postgres; 0 only queries the partition
 @arg     post         int           number of the last post in Postgres
 @arg     high_water   int           journal entries at which changes are refused
 @arg     bytes_max    int           journal bytes at which changes are refused

@@ -5,7 +5,7 @@
 @include partition
 @key     meta   {NN}:meta   HASH
 @arg     run    text
-@arg     seal   text        random; also stored in Postgres
+@arg     seal   text        random text that is also stored in Postgres
 @err     stale_run
 @flag    allow-oom
 ]]

@@ -4,7 +4,7 @@
 @flag    no-writes
 @derived windows {NN}:windows:<user>  ZSET  node -> until (ms)
 @args    users   text
-@ok      present raw   the users who do
+@ok      present raw   users with an open window
 ]]
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

@@ -14,7 +14,7 @@
 @arg     run      text
 @arg     id       text
 @arg     bot      text
-@arg     answer   bytes   for the stream
+@arg     answer   bytes   the answer for the user's event stream
 @err     stale_run
 @err     too_old
 ]]

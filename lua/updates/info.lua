@@ -6,10 +6,10 @@
 @key     queue  {NN}:queue:<bot>        STREAM
 @ok      pending  int
 @ok      mask     int?
-@ok      failed   int?   s, time of the last failed delivery
+@ok      failed   int?   Unix time in s of the last failed delivery
 @ok      why      text?
-@ok      strayed  int?   s, when a worker was last found dead
-@ok      now      int    s
+@ok      strayed  int?   Unix time in s when a worker was last found dead
+@ok      now      int    Unix time in s
 ]]
 local s = redis.call('HMGET', state_key, 'mask', 'err_at', 'err', 'strayed')
 local seconds = now()

@@ -5,10 +5,10 @@
 @flag    allow-oom
 @key     meta    {NN}:meta               HASH
 @key     state   {NN}:queue_state:<bot>  HASH
-@arg     start   int   random; the update id before the first
+@arg     start   int   random number, the id before the first update
 @arg     mask    int   kinds of updates to queue
 @arg     hook    text  version of the bot's webhook, or empty
-@arg     set     text  version at which it was last set
+@arg     set     text  version at which the webhook was last set
 @ok      opened  flag
 ]]
 if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end

@@ -4,7 +4,7 @@
 @derived state  {NN}:queue_state:<bot>  HASH
 @derived queue  {NN}:queue:<bot>        STREAM
 @args    polls  text    bot and poll name alternating
-@ok      wake   texts   poll names
+@ok      wake   texts   names of the polls to wake
 ]]
 local wake = {}
 for i = 1, #polls, 2 do

@@ -15,7 +15,7 @@
 @arg     run      text
 @arg     bot      text
 @arg     poll     text    random name of this poll
-@arg     first    flag    the first step of this poll
+@arg     first    flag    whether this is the first step of the poll
 @arg     offset   text    empty, a positive update id, or -N for the last N; confirms a limited number per call
 @arg     limit    int
 @arg     mask     text    new mask of kinds, or empty

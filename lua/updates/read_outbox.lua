@@ -6,7 +6,7 @@
 @key     meta    {NN}:meta    HASH
 @key     outbox  {NN}:outbox  STREAM
 @arg     run     text
-@arg     after   text    id of an entry; empty to read from the start
+@arg     after   text    outbox entry after which to read; empty to read from the start
 @arg     limit   int
 @ok      rows    raw     stream entries
 @ok      incarnation int  the incarnation under which they were read

@@ -21,23 +21,23 @@
 @arg     bot     text
 @arg     fence   text
 @arg     since   text    settings version that ended polling, from the lease
-@arg     after   text    read the queue after this id
-@arg     safe    text    every update up to this id is parked or removed
+@arg     after   text    queue id after which to read
+@arg     safe    text    queue id up to which every update is parked or removed
 @arg     leave   text    stay; idle: release the lease if nothing is due soon; now: read nothing and release
 @arg     report  bytes   msgpack map: acked (id, bytes, chat if it was parked, alternating), failed (arrays of chat,
                          delay in ms, tries, ids), chats and updates to read, error, gone (set, clear or empty), hold
                          (ms), probes, hook (version of the settings in use)
 @ok      hook    int     version of the settings; 0 when the webhook was deleted: only acknowledgements were processed
-@ok      now     int     ms, Redis time
+@ok      now     int     time of the reply in ms, by the clock of Redis
 @ok      again   raw     chats due for a retry: chat, tries, stream entries
 @ok      fresh   raw     stream entries of other chats
 @ok      after   text    last queue id read
 @ok      more    flag    the queue may hold more
 @ok      wait    int     ms until the next parked chat is due, -1 for none; after the webhook was deleted, the rest of
                          the lease
-@ok      gone    int?    ms, since when the receiver has answered only 410
+@ok      gone    int?    time in ms since when the receiver has answered only 410
 @ok      left    flag    the lease was released
-@ok      wake    flag    the lease was released, but there is more to deliver
+@ok      wake    flag    the lease was released although there is more to deliver
 @ok      dropped text    settings version that last dropped the queue, 0 for none: updates read before are gone
 @err     stale_run
 @err     fenced

@@ -19,7 +19,7 @@
 @arg     bot     text
 @arg     fence   text
 @arg     reason  text
-@args    ids     text   update ids
+@args    ids     text   ids of the updates to remove
 @ok      buried  int
 @err     stale_run
 @err     journal_full

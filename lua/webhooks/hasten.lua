@@ -9,7 +9,7 @@
 @flag    allow-oom
 @key     state    {NN}:queue_state:<bot>  HASH
 @key     retries  {NN}:retries:<bot>      ZSET
-@arg     version  text   of the webhook: a newer one starts its own run
+@arg     version  text   version of the webhook: a newer version starts its own run
 @ok      more     flag   there may be more: call the script again
 ]]
 if redis.call('HGET', state_key, 'hook_set') ~= version then return ok(0) end

@@ -18,17 +18,17 @@
 @arg     bot     text
 @arg     limit   int    maximum of updates and of chats to read
 @ok      fence   text
-@ok      hook    int    version of the settings
+@ok      hook    int    version of the webhook settings
 @ok      since   text   settings version that ended polling
-@ok      now     int    ms, Redis time
+@ok      now     int    time of the reply in ms, by the clock of Redis
 @ok      again   raw    chats due for a retry: chat, tries, stream entries
 @ok      fresh   raw    stream entries of other chats
 @ok      after   text   last queue id read
-@ok      safe    text   every update up to this id is parked or removed
+@ok      safe    text   queue id up to which every update is parked or removed
 @ok      more    flag   the queue may hold more
-@ok      wait    int    ms until the next parked chat is due; -1 for none
+@ok      wait    int    time in ms until the next parked chat is due; -1 for none
 @ok      probes  int    failed probes, if the receiver is down
-@ok      gone    int?   ms, since when the receiver has answered only 410
+@ok      gone    int?   time in ms since when the receiver has answered only 410
 @ok      dropped text  settings version that last dropped the queue, 0 for none
 @err     stale_run
 @err     no_webhook

@@ -14,7 +14,7 @@ async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
     .catch((error: Error) =>
       log.warn(
         { reason: error.message },
-        'Redis was not marked as stopped in order: the next start skips ids',
+        'could not record that Redis was shut down cleanly: the next start will skip ids',
       ),
     );
 }
