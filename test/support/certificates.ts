@@ -1,4 +1,4 @@
-/** Certificates as receivers have them: good, self-signed, for another name, out of date. */
+/** Certificates that receivers may have: valid, self-signed, for another name, expired. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import forge from 'node-forge';
 
@@ -11,17 +11,17 @@ export interface Certificate {
 
 export interface CertificateOptions {
   readonly commonName?: string;
-  /** DNS names and addresses of the subject alternative name; with none there is no such extension */
+  /** DNS names and addresses of the subject alternative name. If empty, the certificate has no such extension. */
   readonly names?: readonly string[];
   readonly addresses?: readonly string[];
-  /** signs it; without one it signs itself */
+  /** The certificate that signs this one. If absent, the certificate is self-signed. */
   readonly issuer?: Certificate;
   readonly authority?: boolean;
   readonly validFrom?: Date;
   readonly validTo?: Date;
-  /** with the extensions that limit its use to TLS servers */
+  /** Whether to add the extensions that limit its use to TLS servers. */
   readonly forServers?: boolean;
-  /** a key of its own; else one is shared by all, since making them takes long */
+  /** Whether to make a new key. Otherwise all certificates share one, since making keys is slow. */
   readonly freshKey?: boolean;
 }
 

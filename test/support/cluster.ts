@@ -1,5 +1,5 @@
 /**
- * A Redis Cluster for tests: three masters on free ports, slots evenly assigned, with a password as elsewhere.
+ * A Redis Cluster for tests: three masters on free ports, evenly assigned slots, and a password as for other test servers.
  *
  *   const cluster = await freshCluster();
  *   const service = await startService({ redis: cluster });
@@ -23,39 +23,39 @@ export interface ClusterNode {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** of the cluster */
+  /** the node’s id in the cluster */
   readonly id: string;
-  /** of its append-only file */
+  /** the folder of the node’s append-only file */
   readonly dir: string;
-  /** For whatever the test itself asks of this server alone. */
+  /** A client for commands of the test to this server only. */
   readonly client: Redis;
-  /** Ends it at once (SIGKILL). */
+  /** Kills the server at once (SIGKILL). */
   kill(): Promise<void>;
-  /** Starts it again on its data, and waits until the cluster serves every slot. */
+  /** Starts the server on its data, and waits until the cluster serves every slot. */
   start(): Promise<void>;
 }
 
 export interface FreshCluster extends FreshRedis {
   readonly cluster: readonly string[];
   readonly nodes: readonly ClusterNode[];
-  /** Index of the master that owns a slot by the view of the first master that answers. */
+  /** Index of the master that owns a slot, as seen by the first master that answers. */
   ownerOf(slot: number): Promise<number>;
-  /** A replica of a master, once it has caught up. Not one of `nodes`. */
+  /** Adds a replica of a master and waits until it has caught up. It is not one of `nodes`. */
   addReplica(master: number): Promise<ClusterNode>;
   /** Tells both masters that a slot is being moved. */
   beginMove(slot: number, from: number, to: number): Promise<void>;
-  /** Moves up to `count` keys of a slot; true when none is left. */
+  /** Moves up to `count` keys of a slot. Returns true when none is left. */
   moveKeys(slot: number, from: number, to: number, count: number): Promise<boolean>;
-  /** Gives a slot to its new master and tells every one. */
+  /** Assigns a slot to its new master and tells every node. */
   endMove(slot: number, to: number): Promise<void>;
 }
 
-/** A client of each master of a Redis, or of the only server. */
+/** A client for each master of a Redis Cluster, or for the only server. */
 export function openMasters({ url, cluster = [url] }: FreshRedis): Redis[] {
   return cluster.map((master) => new Redis(master));
 }
 
-/** One client for commands on one key, wherever it lies. */
+/** One client for commands on one key, wherever the key is stored. */
 export function openAnywhere({ url, cluster }: FreshRedis): Redis {
   if (!cluster) return new Redis(url);
   const { password } = new URL(url);
@@ -123,7 +123,7 @@ async function startNode(dir: string, password: string, ready: () => Promise<voi
   };
 }
 
-/** Starts three masters that serve all slots between them. `stop` ends them, and what was added, and removes the data. */
+/** Starts three masters that serve all slots together. `stop` stops them and any added replicas, and removes the data. */
 export async function freshCluster(): Promise<FreshCluster> {
   const dir = temporaryFolder();
   const password = randomBytes(12).toString('hex');
@@ -184,7 +184,7 @@ export async function freshCluster(): Promise<FreshCluster> {
         await replica.client.call('CLUSTER', 'REPLICATE', node(master).id);
         return true;
       });
-      // It stands for election only once it knows what its master served.
+      // A replica stands for election only once it knows the slots of its master.
       await until(
         'a replica that has caught up',
         async () =>
@@ -206,7 +206,7 @@ export async function freshCluster(): Promise<FreshCluster> {
       return keys.length < count;
     },
     async endMove(slot, to) {
-      // The new master first: it raises its epoch, by which the others believe it.
+      // The new master first: it raises its epoch, so that the others believe it.
       for (const { client } of [node(to), ...living().filter((each) => each !== node(to))])
         await client.call('CLUSTER', 'SETSLOT', slot, 'NODE', node(to).id);
     },

@@ -7,11 +7,11 @@ const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 export interface Ran {
   readonly code: number;
   readonly out: string;
-  /** what it said of a refusal, as a line of log */
+  /** the log lines, including the reason of a refusal */
   readonly log: string;
 }
 
-/** Runs a task to its end. */
+/** Runs a task until it exits. */
 export function petrel(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ran> {
   return new Promise((resolve) => {
     const options = { env: { ...env }, maxBuffer: 64 * 1024 * 1024 };
@@ -25,7 +25,7 @@ export function petrel(env: Readonly<Record<string, string>>, ...args: readonly 
   });
 }
 
-/** Starts a task, to be killed in the middle of its work; whoever starts it ends it. */
+/** Starts a task for a test that kills it while it works. The caller must end it. */
 export const startPetrel = (
   env: Readonly<Record<string, string>>,
   ...args: readonly string[]

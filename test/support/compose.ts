@@ -1,6 +1,6 @@
 /**
- * Runs the services of a Compose file without a container engine, from what is installed here: each in namespaces of its own (network,
- * processes, mounts) with the addresses, names, volumes, environment, capabilities and health checks of the file. Needs root on Linux.
+ * Runs the services of a Compose file without a container engine, from software installed here. Each service has its own namespaces
+ * (network, processes, mounts) and the addresses, names, volumes, environment, capabilities and health checks of the file. Needs Linux and root.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,18 +19,18 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const healthy_ms_max = 60_000;
 const stop_ms_max = 75_000;
 
-/** What an image brings. */
+/** The contents of an image. */
 interface Stand {
   readonly entry: readonly string[];
   readonly folder: string;
   readonly user: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly health?: readonly string[];
-  /** SIGTERM without it */
+  /** the stop signal; SIGTERM if absent */
   readonly stopSignal?: NodeJS.Signals;
 }
 
-/** This checkout's build, with what the Dockerfile sets. */
+/** The build of this checkout, with the settings of the Dockerfile. */
 function petrel(): Stand {
   const text = readFileSync(join(checkout, 'infra/deploy/Dockerfile'), 'utf8').replaceAll('\\\n', ' ');
   const last = text.slice(text.lastIndexOf('\nFROM'));
@@ -47,7 +47,7 @@ function petrel(): Stand {
   };
 }
 
-/** Like the official image, makes the data at the first start. Its client programs may be absent here. */
+/** Initialises the data at the first start, as the official image does. Its client programs may be absent here. */
 function postgres(): Stand {
   const { initdb, postgres: server } = findBinaries();
   const script = `
@@ -73,7 +73,7 @@ function postgres(): Stand {
 }
 
 const stands: Readonly<Record<string, () => Stand>> = {
-  // A plain machine, on which a test runs commands.
+  // A plain machine on which a test runs commands.
   debian: () => ({
     entry: ['bash', '-c', 'while :; do sleep 1; done'],
     folder: '/',
@@ -83,7 +83,7 @@ const stands: Readonly<Record<string, () => Stand>> = {
   petrel,
   postgres,
   redis: () => ({ entry: [], folder: '/data', user: 0 }),
-  // It starts late, as on a busy machine: without a health check its clients would be refused.
+  // It starts late, as on a busy machine. Without a health check its clients would be refused.
   haproxy: () => ({
     entry: ['sh', '-c', 'sleep 2; exec haproxy -W -db -f /usr/local/etc/haproxy/haproxy.cfg'],
     folder: '/',
@@ -113,7 +113,7 @@ function must(command: string, ...args: readonly string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`);
 }
 
-/** The file with its variables and merges resolved. Throws when a variable is missing that it requires. */
+/** The file with its variables and merges resolved. Throws if a required variable is missing. */
 export function readCompose(path: string, variables: Readonly<Record<string, string>>): Loose {
   const filled = (text: string) =>
     text.replace(/\$(?:(\$)|\{(\w+)(?::([-?])([^}]*))?\})/g, (_, dollar, name, kind, more) => {
@@ -129,13 +129,13 @@ export function readCompose(path: string, variables: Readonly<Record<string, str
 
 interface Running {
   readonly process: ChildProcess;
-  /** with how it ended */
+  /** resolves with the exit code or signal */
   readonly exited: Promise<string>;
 }
 
 let networksMade = 0;
 
-/** One container; a service with replicas has several. */
+/** One container. A service with replicas has several. */
 class Container {
   readonly name: string;
   readonly service: Loose;
@@ -162,7 +162,7 @@ class Container {
     return { PATH: process.env.PATH ?? '', ...this.stand.env, ...this.service.environment };
   }
 
-  /** Starts it in a network of its own that is joined to the bridge. */
+  /** Starts the container in its own network, which is joined to the bridge. */
   start(bridge: string): Promise<string> {
     const { stand, service } = this;
     const network = `${bridge}x${++networksMade}`;
@@ -202,13 +202,13 @@ class Container {
     return exited;
   }
 
-  /** Its process 1, by the numbers of this machine. */
+  /** The pid of its process 1 on this machine. */
   #pid(): string {
     const pid = this.#running?.process.pid;
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   }
 
-  /** Runs a command inside, as root; what it leaves running stays. Resolves with its output once it has ended. */
+  /** Runs a command inside, as root. Background processes of the command stay. Resolves with its output once it has ended. */
   async run(...command: readonly string[]): Promise<{ readonly how: string; readonly out: string }> {
     if (!this.#running) return { how: 'not running', out: '' };
     const into = ['--target', this.#pid(), '--mount', '--pid', '--net', '--root', '--wd'];
@@ -236,7 +236,7 @@ class Container {
         throw new Error(`${this.name} is not healthy:\n${this.log}`);
   }
 
-  /** Ends it in order; resolves with how it ended. */
+  /** Stops the container cleanly; resolves with its exit code or signal. */
   async stop(): Promise<string> {
     if (!this.#running) return 'not running';
     const { process: child, exited } = this.#running;
@@ -251,13 +251,13 @@ class Container {
 
 export interface Composition {
   readonly containers: ReadonlyMap<string, Container>;
-  /** Starts every service once those that it depends on are as it wants them; throws with the log of one that is not in time. */
+  /** Starts every service once its dependencies are ready. Throws with the log of a service that is not ready in time. */
   up(): Promise<void>;
-  /** Ends all in order, those first that depend on others. Volumes stay; addresses that are not fixed are others at the next `up`. */
+  /** Stops all containers cleanly, dependents first. Volumes stay; dynamic addresses may change at the next `up`. */
   down(): Promise<void>;
-  /** Ends a container in order and starts it again; resolves with how it ended, once it is healthy. */
+  /** Stops a container cleanly and starts it again. Resolves with its exit code or signal once it is healthy. */
   restart(container: string): Promise<string>;
-  /** Ends what runs and removes volumes and networks. */
+  /** Stops all containers, and removes volumes and networks. */
   remove(): Promise<void>;
 }
 

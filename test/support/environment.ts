@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { type FreshRedis, temporaryFolder } from './servers.js';
 
-/** How roles reach a Redis. */
+/** How roles connect to a Redis. */
 export function redisSettings({ url, cluster, sentinels, masterUrl }: FreshRedis): Record<string, string> {
   if (cluster) return { REDIS_CLUSTER: cluster.join(',') };
   if (sentinels && masterUrl) return { REDIS_URL: masterUrl, REDIS_SENTINELS: sentinels.join(',') };
   return { REDIS_URL: url };
 }
 
-/** Of all roles of one installation; FILES_DIR is a new folder, which the caller removes. */
+/** The settings of all roles of one installation. FILES_DIR is a new folder, which the caller removes. */
 export function environment(
   redis: FreshRedis,
   databaseUrl: string,
@@ -25,7 +25,7 @@ export function environment(
     TOKEN_PEPPER: randomBytes(32).toString('base64url'),
     TOKEN_KEYS: `t1:${randomBytes(32).toString('base64')}`,
     POSTGRES_POOL: '4',
-    // Most tests call as fast as they can.
+    // Most tests make calls as fast as they can.
     ...{ RATE_PER_BOT: '0', RATE_PER_PERSON: '0', RATE_PER_CHAT: '0' },
     DRAIN_MS: '0',
     UWS_HTTP_MAX_HEADERS_SIZE: '65536',

@@ -1,6 +1,6 @@
 /**
- * The image of infra/deploy/Dockerfile, built by buildah without a container engine or a registry: its base is the Debian 13 root of
- * infra/build/debian13.mjs with Node.js 24. Needs what that script needs, and buildah.
+ * The image of infra/deploy/Dockerfile, built by buildah without a container engine or a registry. Its base is the Debian 13 root of
+ * infra/build/debian13.mjs with Node.js 24. Needs buildah and everything that this script needs.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ function must(command: string, ...args: readonly string[]): string {
   throw new Error(`${command} ${args.join(' ')}: ${ran.error?.message ?? ''}\n${ran.stdout}${ran.stderr}`);
 }
 
-/** Why this machine cannot build the image; undefined where it can. */
+/** Why this machine cannot build the image; undefined if it can. */
 function whyNoImage(): string | undefined {
   const able = spawnSync(process.execPath, [debian13, '--available'], { encoding: 'utf8' });
   if (able.status !== 0) return able.stderr.trim();
@@ -38,27 +38,27 @@ export interface Image {
     readonly Healthcheck?: { readonly Test: readonly string[] };
     readonly Volumes: Readonly<Record<string, object>>;
   };
-  /** Folder that shows its files. */
+  /** The folder with its files. */
   readonly files: string;
-  /** How much it adds to its base. */
+  /** The size that the image adds to its base. */
   readonly addedBytes: number;
   /**
-   * Starts a command as an engine does: the image's user, process 1, no capabilities, a read-only root with its own `/tmp`. The folder
-   * `volume` stands for the image's volume. The network is that of this machine.
+   * Starts a command as an engine does: the image’s user, process 1, no capabilities, a read-only root with its own `/tmp`. The folder
+   * `volume` is mounted as the image’s volume. The network is that of this machine.
    */
   start(command: readonly string[], env: Readonly<Record<string, string>>, volume: string): ChildProcess;
-  /** Removes the image and everything that was made to build it. */
+  /** Removes the image and all files that the build made. */
   remove(): void;
 }
 
-/** Process 1 of what `start` started. */
+/** Process 1 of a command started by `start`. */
 export const pidOf = ({ pid }: ChildProcess): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 
 const bytesOf = (folder: string) =>
   Number(must('du', '--summarize', '--block-size=1', folder).split('\t')[0]);
 
-/** What `node:24-trixie-slim` has: Node.js and npm in /usr/local, the user `node`, no Redis. Returns its size in bytes. */
+/** The contents of `node:24-trixie-slim`: Node.js and npm in /usr/local, the user `node`, no Redis. Returns its size in bytes. */
 function makeBase(buildah: (...args: string[]) => string, name: string): number {
   must(process.execPath, debian13, '--node', '24', '--', 'true');
   const base = buildah('from', 'scratch');
@@ -73,7 +73,7 @@ function makeBase(buildah: (...args: string[]) => string, name: string): number 
     'useradd --uid 1000 --create-home node',
   ].join(' && ');
   buildah('run', '--isolation', 'chroot', base, '--', 'sh', '-ec', finish);
-  // Authorities that this machine trusts, for a registry behind one of its own.
+  // The authorities that this machine trusts, for a registry with a certificate of its own authority.
   buildah('config', '--env', 'NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt', base);
   const bytes = bytesOf(files);
   buildah('commit', '--rm', '--quiet', base, name);
@@ -86,7 +86,7 @@ const script = `
   root=$0 user=$3 folder=$4; shift 4
   exec chroot --userspec="$user" "$root" env -C "$folder" setpriv --no-new-privs "$@"`;
 
-/** Builds the image in a storage of its own, packages anew from the registry: some minutes. */
+/** Builds the image in separate storage and downloads its packages again. Takes some minutes. */
 export function buildImage(): Image {
   const reason = whyNoImage();
   if (reason !== undefined) throw new Error(`the image cannot be built here: ${reason}`);

@@ -1,9 +1,9 @@
-/** Runs of one call under an idempotency key on nodes of this process: stopped at a step, and taken over by another. */
+/** Runs one call under an idempotency key on nodes of this process: stops it at a step, and repeats it on another node. */
 import { createDispatch, type DispatchOptions } from '../../src/server/dispatch.js';
 import type { ApiRequest } from '../../src/server/request.js';
 import { type TestNode, within } from './store.js';
 
-/** Who calls: a bot its method, a person an endpoint as `POST /api/chats`. */
+/** The caller: a bot calls a method, and a person an endpoint such as `POST /api/chats`. */
 export interface Caller {
   readonly token: string;
 }
@@ -13,7 +13,7 @@ export interface Reply {
   readonly body: string;
 }
 
-/** Parts of a call by their names, and how they are kept; without them a call names no file. */
+/** The uploaded parts of a call by name, and the file store. Without them the call has no files. */
 export interface Upload {
   readonly files?: DispatchOptions['files'];
   readonly parts?: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ function multipart(params: object, parts: Readonly<Record<string, string>>): Buf
 
 const noFiles = {} as DispatchOptions['files'];
 
-/** The reply of a node; rejects with what the handler throws. */
+/** The reply of a node. Rejects with the error that the handler throws. */
 export function call(
   node: TestNode,
   caller: Caller,
@@ -83,13 +83,13 @@ export function call(
 
 const never = new Promise<never>(() => undefined);
 
-/** Lets the holds of dead nodes end, as time would. */
+/** Expires the claims of dead nodes, as time would. */
 export async function outwait({ connection: { client } }: TestNode): Promise<void> {
   for (const key of await client.keys('*:idempotency:*'))
     if (await client.hexists(key, 'u')) await client.hset(key, 'u', 0);
 }
 
-/** Makes a node stop for good at a script, before or after it ran; true once it has. */
+/** Makes a node stop for good at a script, before or after it ran. `died` is true once it has stopped. */
 export function dieAt(node: TestNode, script: string, when: 'before' | 'after') {
   const state = { died: false };
   node.hooks.call = async (name, run) => {
@@ -101,7 +101,7 @@ export function dieAt(node: TestNode, script: string, when: 'before' | 'after') 
   return state;
 }
 
-/** Makes a node stop when a call has done its work and is about to note the answer; afterwards the node is well again. */
+/** Makes a node stop between a call’s work and the recording of its answer. Afterwards the node works again. */
 export async function dieUnnoted(node: TestNode, run: () => Promise<unknown>): Promise<void> {
   const state = dieAt(node, 'idempotency/settle', 'before');
   const running = run();

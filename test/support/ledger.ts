@@ -1,8 +1,8 @@
 /**
- * What callers were told and what bots received, and the comparison of both with what the service kept.
+ * The answers that callers got and the updates that bots received, compared with the data that the service stored.
  *
- * Every try of a call has a text of its own, so that an answer, a message and an update can be told apart for ever. A try
- * that got no answer may have been applied once or never; a try that was acknowledged must have been applied once.
+ * Every try of a call has its own text, so that an answer, a message and an update can always be matched. A try without
+ * an answer may have been applied once or not at all. A try that was acknowledged must have been applied once.
  */
 
 export interface Seen {
@@ -20,26 +20,26 @@ interface Received extends Seen {
   readonly updateId: number;
 }
 
-/** Counts of what must not happen, with the first examples; `acknowledged` and `unanswered` say what was compared. */
+/** Counts of faults, with the first examples. `acknowledged` and `unanswered` say how much was compared. */
 export interface Verdict {
   readonly acknowledged: number;
   readonly unanswered: number;
-  /** Of those without an answer, how many were applied all the same. */
+  /** The number of tries without an answer that were applied. */
   readonly appliedUnanswered: number;
   readonly lost: number;
   readonly doubled: number;
   readonly reordered: number;
   readonly invented: number;
-  /** Updates that were pushed again though the receiver had seen them, which it may expect (interface §6). */
+  /** Updates pushed again although the receiver had got them, which receivers must expect (interface §6). */
   readonly redelivered: number;
-  /** Ids that were given to two messages or two updates. */
+  /** Ids that two messages or two updates got. */
   readonly reused: number;
   readonly examples: readonly string[];
-  /** What was said in each message that something is wrong with. */
+  /** The texts of the messages with a fault. */
   readonly texts: readonly string[];
 }
 
-/** What a verdict holds when nothing is wrong. */
+/** A verdict without faults. */
 export const nothingWrong = { lost: 0, doubled: 0, reordered: 0, invented: 0, reused: 0, examples: [] };
 
 class Findings {
@@ -60,7 +60,7 @@ class Findings {
 }
 
 export class Ledger {
-  /** In the order in which each sender was answered. */
+  /** In the order in which each sender got its answers. */
   readonly acknowledged: Acknowledged[] = [];
   readonly #tried = new Map<string, string>();
   readonly #answered = new Set<string>();
@@ -92,9 +92,9 @@ export class Ledger {
   }
 
   /**
-   * Compares with the history of every chat (in any order) and with what the bots that listen to a chat must hear: each
-   * message of the history whose text `hears` says is for that bot. Where updates are `pushed`, those of different chats come
-   * in any order, and one that was seen before may come again at any time: what counts is when it came first.
+   * Compares the ledger with the history of every chat (in any order) and with the updates that bots must receive: each message
+   * of the history for which `hears` returns true. If updates are `pushed`, those of different chats may arrive in any order,
+   * and an update may arrive again at any time; only its first arrival counts.
    */
   check(
     history: ReadonlyMap<string, readonly Seen[]>,
@@ -150,7 +150,7 @@ export class Ledger {
     return kept;
   }
 
-  /** One who waits for each answer before the next call gets growing ids, and nobody gets an id twice. */
+  /** A sender that waits for each answer before its next call gets growing ids, and no id is given out twice. */
   #checkSenders(found: Findings): void {
     const lastOf = new Map<string, number>();
     const given = new Map<string, string>();
@@ -177,7 +177,7 @@ export class Ledger {
     const heard = new Set<string>();
     const updates = new Map<number, string>();
     const lastOf = new Map<string, number>();
-    /** Of a chat where updates are pushed, else of the bot. */
+    /** The last update per chat if updates are pushed, otherwise per bot. */
     const lastUpdates = new Map<string, number>();
     for (const { chat, updateId, messageId, text } of this.#received.get(bot) ?? []) {
       const what = `update ${updateId} "${text}" of bot ${bot}`;

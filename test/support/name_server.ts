@@ -1,15 +1,15 @@
-/** A name server on loopback that answers over UDP and counts what it is asked. */
+/** A name server on loopback that answers over UDP and counts its queries. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv4 } from 'node:net';
 import { type Answer, decode, encode } from 'dns-packet';
 
 export interface NameServer {
-  /** `address:port`, as a resolver takes it */
+  /** `address:port`, the form that a resolver accepts */
   readonly address: string;
-  /** What a name means from now on: addresses, an error code, or `silent`. Unknown names are NXDOMAIN. */
+  /** Sets the answer for a name: addresses, an error code, or `silent`. Unknown names are NXDOMAIN. */
   set(name: string, meaning: Meaning): void;
-  /** questions for a name so far, of both families */
+  /** queries for a name so far, for both address families */
   asked(name: string): number;
   close(): Promise<void>;
 }
@@ -18,7 +18,7 @@ export type Meaning = readonly string[] | 'SERVFAIL' | 'silent' | ((type: string
 
 const codes = { NXDOMAIN: 3, SERVFAIL: 2 };
 
-/** Starts one on a free port. Every answer may be kept for an hour, so that a cache in between shows. */
+/** Starts one on a free port. Answers may be cached for an hour, so that tests detect a cache in between. */
 export async function startNameServer(): Promise<NameServer> {
   const zone = new Map<string, Meaning>();
   const counts = new Map<string, number>();

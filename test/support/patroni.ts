@@ -1,4 +1,4 @@
-/** Two servers of Postgres under Patroni, with one etcd: a primary and a synchronous standby. */
+/** Two Postgres servers under Patroni, with one etcd: a primary and a synchronous standby. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { temporaryFolder } from './servers.js';
 
 const postgresFolder = '/usr/lib/postgresql/15/bin';
 
-/** Whether this machine has what it takes: Debian's packages patroni, etcd-server and postgresql-15. */
+/** Whether this machine has Debian’s packages patroni, etcd-server and postgresql-15. */
 export const patroniRuns =
   existsSync(postgresFolder) && findProgram('patroni') !== undefined && findProgram('etcd') !== undefined;
 
@@ -28,11 +28,11 @@ interface Node {
 }
 
 export interface PatroniCluster {
-  /** A URL of both, as DATABASE_URL has them. */
+  /** A URL with both servers, in the form of DATABASE_URL. */
   readonly both: string;
-  /** The node that Patroni calls the primary; undefined while there is none. */
+  /** The node that Patroni reports as the primary; undefined while there is none. */
   primary(): Promise<{ readonly url: string; readonly port: number } | undefined>;
-  /** Ends the primary and its Patroni by SIGKILL, as a machine that loses its power. */
+  /** Kills the primary and its Patroni with SIGKILL, as a power failure would. */
   killPrimary(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -129,7 +129,7 @@ export async function startPatroni(): Promise<PatroniCluster> {
     },
     async stop() {
       for (const node of nodes) {
-        // It stops its Postgres.
+        // Patroni stops its Postgres.
         node.process.kill('SIGTERM');
         await node.exited;
       }

@@ -1,4 +1,4 @@
-/** PgBouncer in transaction mode before a Postgres. */
+/** PgBouncer in transaction mode in front of a Postgres. */
 import { spawn, spawnSync } from 'node:child_process';
 import { chownSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -9,10 +9,10 @@ import { postgresUser } from '../../src/dev/postgres_binaries.js';
 import { endChild, exitOf, freePort } from '../../src/dev/processes.js';
 import { temporaryFolder } from './servers.js';
 
-/** PETREL_TEST_PGBOUNCER names another one than that of the system. Undefined where there is none. */
+/** The program: PETREL_TEST_PGBOUNCER, or that of the system. Undefined if there is none. */
 export const pgbouncer = process.env.PETREL_TEST_PGBOUNCER || findProgram('pgbouncer');
 
-/** `unnamed` before 1.21, which keeps no prepared statements. */
+/** `unnamed` before 1.21, which does not support prepared statements. */
 export function poolerForm(): 'unnamed' | 'prepared' {
   const told = spawnSync(pgbouncer as string, ['--version'], { encoding: 'utf8' }).stdout;
   const [, major = 0, minor = 0] = /PgBouncer (\d+)\.(\d+)/.exec(told) ?? [];
@@ -20,11 +20,11 @@ export function poolerForm(): 'unnamed' | 'prepared' {
 }
 
 export interface Pooler {
-  /** Of the same database, by way of the pooler. */
+  /** The URL of the same database through the pooler. */
   readonly url: string;
-  /** The same without `?pooler=`. */
+  /** The same URL without `?pooler=`. */
   readonly bareUrl: string;
-  /** What it counts for the database: `total_xact_count` and the like. */
+  /** The counters of the pooler for the database, such as `total_xact_count`. */
   stats(): Promise<Readonly<Record<string, number>>>;
   stop(): Promise<void>;
 }

@@ -1,12 +1,12 @@
-/** Looks for tokens in plain text in all that a service has written: its logs, Redis' append-only file, every row of Postgres. */
+/** Searches for tokens in plain text in all data that a service wrote: its logs, the append-only file of Redis, every row of Postgres. */
 import pg from 'pg';
 import { createFinder } from '../../src/leaks/finder.js';
 import { scan } from '../../src/leaks/scan.js';
 
-/** Of each table; what is there in numbers is of one kind. */
+/** Checks at most this many rows of a table: rows in larger numbers are all of one kind. */
 const rowsMax = 20_000;
 
-/** The tokens that stand in the rows of a database, with their tables. */
+/** The tokens found in the rows of a database, with their tables. */
 async function inPostgres(url: string): Promise<Array<readonly [place: string, token: string]>> {
   const client = new pg.Client(url);
   await client.connect();
@@ -36,8 +36,8 @@ async function inPostgres(url: string): Promise<Array<readonly [place: string, t
 }
 
 /**
- * Places in which tokens stand that were issued, without their secret part. `folder` is Redis', if it is ours to read; what cannot
- * be read by now is passed over.
+ * Places that contain issued tokens, without the secret part. `folder` is the data folder of Redis, if this test may read it. Stores that
+ * can no longer be read are skipped.
  */
 export async function findPlainTokens(
   databaseUrl: string,
@@ -54,7 +54,7 @@ export async function findPlainTokens(
       : scan(folder, { onUnread: () => undefined }))
       found.push([`file ${place}`, token]);
   } catch {
-    // Its test has removed it.
+    // The test has already removed it.
   }
   const plain = found.filter(([, token]) => issued.has(token));
   return [...new Set(plain.map(([place, token]) => `${place}: ${token.slice(0, token.indexOf(':'))}:…`))];

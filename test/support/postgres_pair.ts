@@ -1,4 +1,4 @@
-/** A Postgres with a standby that follows it by streaming replication, and an address behind which servers change. */
+/** A Postgres with a standby that follows it by streaming replication, and an address that can be pointed at either server. */
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -12,14 +12,14 @@ import { temporaryFolder } from './servers.js';
 
 export interface Address {
   readonly port: number;
-  /** Cuts all connections; new ones go to this port. */
+  /** Cuts all connections and sends new ones to this port. */
   point(to: number): void;
-  /** New connections alone go to this port. */
+  /** Sends only new connections to this port. */
   pointNew(to: number): void;
   close(): Promise<unknown>;
 }
 
-/** One address behind which servers change, as behind a virtual address or a name. */
+/** One address in front of changing servers, like a virtual address or a DNS name. */
 export async function openAddress(): Promise<Address> {
   const sockets = new Set<Socket>();
   let target = 0;
@@ -62,7 +62,7 @@ export function copyFolder(from: string, to: string): void {
   if (status !== 0) throw new Error(stderr);
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function ask<R>(url: string, text: string): Promise<R[]> {
   const client = new pg.Client(url);
   client.on('error', () => {});
@@ -81,11 +81,11 @@ export interface Pair {
   readonly primaryPort: number;
   readonly standbyUrl: string;
   readonly standbyPort: number;
-  /** Makes the standby of what the primary has now, and starts it. The primary restarts. */
+  /** Makes the standby from the present data of the primary, and starts it. The primary restarts. */
   addStandby(): Promise<void>;
-  /** Waits until the standby has replayed all that the primary has. */
+  /** Waits until the standby has replayed all data of the primary. */
   caughtUp(): Promise<void>;
-  /** Has the standby follow no more. */
+  /** Stops replication to the standby. */
   cut(): Promise<void>;
   killPrimary(): Promise<void>;
   startPrimary(): Promise<void>;
@@ -93,7 +93,7 @@ export interface Pair {
   close(): Promise<void>;
 }
 
-/** A primary, and from `addStandby` on a standby. */
+/** A primary, and after `addStandby` also a standby. */
 export async function startPair({ durable = false } = {}): Promise<Pair> {
   const dir = temporaryFolder();
   const options = { dir: join(dir, 'primary'), port: await freePort(), durable, detached: false };
@@ -124,7 +124,7 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
       copyFolder(options.dir, second.dir);
       makeStandby();
       primary = await startPostgres(options);
-      // It counts as started once it is promoted.
+      // The standby counts as started once it is promoted.
       standby = startPostgres(second);
       standby.catch(() => undefined);
       await eventually('the standby answers', () =>

@@ -1,4 +1,4 @@
-/** The balancers of infra/proxy/ with a certificate of an authority of their own, and with all that they wrote. */
+/** The balancers of infra/proxy/ with a certificate of their own authority, and with everything that they logged. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,12 +20,12 @@ export interface Balancer {
   readonly pid: number;
   /** The authority of its certificate. */
   readonly ca: string;
-  /** All that it wrote. */
+  /** Everything that it logged. */
   log(): string;
   stop(): Promise<void>;
 }
 
-/** A copy of the shipped configurations in which operators have `range` instead of the loopback range. */
+/** A copy of the shipped configurations in which `range` replaces the loopback range of operators. */
 function withOperators(dir: string, range: string): string {
   const own = join(dir, 'shipped');
   mkdirSync(own);
@@ -36,7 +36,7 @@ function withOperators(dir: string, range: string): string {
   return own;
 }
 
-/** Starts one before three fronts, by their ports. */
+/** Starts one in front of three fronts, given by their ports. */
 export async function startProxy(
   kind: ProxyKind,
   fronts: readonly number[],

@@ -1,14 +1,14 @@
-/** What tests do to the queues of updates that no call does. */
+/** Changes to queues of updates that no call makes. */
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from './cluster.js';
 import type { Service } from './service.js';
 
-/** Makes what waits in a bot's queue a day old: too old to be delivered. */
+/** Makes the pending updates of a bot a day old: too old to be delivered. */
 export async function ageQueue(service: Pick<Service, 'redis' | 'env'>, bot: number): Promise<void> {
   const redis = openAnywhere(service.redis);
   const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot);
   const rows = await redis.xrangeBuffer(queue, '-', '+');
-  // The stream keeps its last id, so that the queue goes on behind it.
+  // The stream keeps its last id, so that the queue continues after it.
   const last = Number(String(rows.at(-1)?.[0]).split('-')[0]);
   await redis.del(queue);
   for (const [i, [, fields]] of rows.entries()) {

@@ -1,4 +1,4 @@
-/** Receivers of webhooks: HTTPS servers on loopback that count what reaches them. */
+/** Webhook receivers: HTTPS servers on loopback that count connections and requests. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createHttps } from 'node:https';
@@ -9,14 +9,14 @@ export interface Receiver {
   readonly port: number;
   /** TCP connections accepted so far */
   connections(): number;
-  /** of these, open now */
+  /** connections open now */
   open(): number;
-  /** requests whose head arrived so far */
+  /** requests whose header arrived so far */
   requests(): number;
   close(): Promise<void>;
 }
 
-/** With no host named, all local addresses of both families accept, since any of them might be dialled. */
+/** Without a host, all local addresses of both families accept connections, since any of them might be dialled. */
 const everywhere = { port: 0 };
 
 function counted(server: ReturnType<typeof createTcp>) {
@@ -39,7 +39,7 @@ function counted(server: ReturnType<typeof createTcp>) {
   };
 }
 
-/** Starts an HTTPS receiver; `body` is complete when `answer` is called. */
+/** Starts an HTTPS receiver. `body` is complete when `answer` is called. */
 export async function startReceiver(
   certificate: Certificate,
   answer: (request: IncomingMessage, response: ServerResponse, body: Buffer) => void = (_, response) =>
@@ -65,10 +65,10 @@ export async function startReceiver(
   return { port: (server.address() as AddressInfo).port, requests: () => requests, ...counts };
 }
 
-/** Starts a plain TCP listener: one that only counts, or that says something else than TLS. */
+/** Starts a plain TCP listener that only counts, or that answers something other than TLS. */
 export async function startListener(talk: (socket: Socket) => void = () => {}): Promise<Receiver> {
   const server = createTcp((socket) => {
-    // Unread, its end would not be noticed either.
+    // Without reading, the end of the connection would not be noticed.
     socket.resume();
     talk(socket);
   });

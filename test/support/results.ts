@@ -1,4 +1,4 @@
-/** Holds every successful answer that a test gets against the schema that the OpenAPI document shows of it. */
+/** Validates every successful answer in a test against its schema in the OpenAPI document. */
 import type { z } from 'zod';
 import { endpoints } from '../../src/server/endpoints.gen.js';
 import { methods } from '../../src/server/methods.gen.js';
@@ -6,7 +6,7 @@ import { createRouter } from '../../src/server/router.js';
 
 const find = createRouter(endpoints);
 
-/** What was answered well so far: names of methods, and endpoints as `GET /api/me`. */
+/** The calls answered successfully so far: names of methods, and endpoints such as `GET /api/me`. */
 export const answered = new Set<string>();
 
 function hold(name: string, schema: z.ZodType | undefined, value: unknown): void {
@@ -22,14 +22,14 @@ interface Answer {
   readonly body: { readonly ok?: unknown; readonly result?: unknown } | null;
 }
 
-/** The answer of a bot method; throws when it is not as described. */
+/** Returns the answer of a bot method. Throws if it does not match its schema. */
 export function holdMethod<A extends Answer>(name: string, answer: A): A {
   const method = methods.find((each) => each.name.toLowerCase() === name.toLowerCase());
   if (method && answer.body?.ok === true) hold(method.name, method.result, answer.body.result);
   return answer;
 }
 
-/** The answer of an endpoint; throws when it is not as described. `path` may have a query. */
+/** Returns the answer of an endpoint. Throws if it does not match its schema. `path` may have a query. */
 export function holdEndpoint<A extends Answer>(verb: string, path: string, answer: A): A {
   const match = find(verb, path.split('?')[0] ?? '');
   const { body } = answer;

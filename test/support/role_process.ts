@@ -9,24 +9,24 @@ const start_ms_max = 90_000;
 const stop_ms_max = 15_000;
 const log_chars_max = 200_000;
 
-/** One role in one process. Every signal goes to that process alone, by its pid. */
+/** One role in one process. Every signal is sent only to that process, by its pid. */
 export interface RoleProcess {
   readonly role: string;
-  /** of the present or last process */
+  /** the pid of the current or last process */
   readonly pid: number;
   readonly process: ChildProcess;
   readonly alive: boolean;
-  /** What it wrote to both outputs, over all its processes; the last 200,000 characters. */
+  /** Its output on stdout and stderr, over all its processes; the last 200,000 characters. */
   log(): string;
-  /** Tokens that it wrote at any time. */
+  /** All tokens that it logged. */
   readonly leaked: readonly string[];
-  /** Starts a new process once the former has ended, with the same port, and waits until it is ready. */
+  /** Starts a new process on the same port once the former has ended, and waits until it is ready. */
   start(): Promise<void>;
-  /** Ends it in order (SIGTERM) and waits; resolves with `exit code 0` or the signal. */
+  /** Stops the process cleanly (SIGTERM) and waits. Resolves with `exit code 0` or the signal. */
   stop(): Promise<string>;
-  /** Ends it at once (SIGKILL) and waits. */
+  /** Kills the process (SIGKILL) and waits. */
   kill(): Promise<void>;
-  /** Freezes it (SIGSTOP); `resume` lets it go on. */
+  /** Freezes the process (SIGSTOP). `resume` resumes it. */
   pause(): void;
   resume(): void;
 }
@@ -37,7 +37,7 @@ export interface Front extends RoleProcess {
   readonly port: number;
 }
 
-/** One more process of a role; whoever makes it ends it. */
+/** Creates one more process of a role. The caller must end it. */
 export function createRole(role: string, env: () => Promise<Record<string, string>>): RoleProcess {
   let child: ChildProcess | undefined;
   let exited: Promise<string> = Promise.resolve('not started');
@@ -117,7 +117,7 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
   };
 }
 
-/** One more front, on a free port; not started. */
+/** One more front on a free port, not started. */
 export async function createFront(
   env: Readonly<Record<string, string>>,
   own: Readonly<Record<string, string>>,
@@ -130,7 +130,7 @@ export async function createFront(
   }) as Front;
 }
 
-/** A crowded machine may take longer to start a process than tests wait elsewhere; the others serve meanwhile. */
+/** A busy machine may take longer to start a process than tests wait elsewhere. The other fronts serve meanwhile. */
 export async function startPatiently(role: RoleProcess): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

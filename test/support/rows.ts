@@ -1,4 +1,4 @@
-/** Compares what Redis holds with the rows of Postgres, entity by entity. */
+/** Compares the entities in Redis with the rows of Postgres, one by one. */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { unpack, unpackMessage } from '../../src/store/core/codec.js';
@@ -20,7 +20,7 @@ interface PostKey {
 }
 type Reaction = Row & PostKey & { readonly user_id: number; readonly emoji: number };
 
-/** Lines that must agree. What Redis has let go is left out of both. */
+/** Lines of both stores that must agree. Entities evicted from Redis are omitted from both. */
 interface Sides {
   readonly redis: string[];
   readonly postgres: string[];
@@ -73,14 +73,14 @@ async function chats(node: TestNode): Promise<Sides> {
   return sides;
 }
 
-/** A post as Redis has it: place, version, and of each emoji count, first use and the latest reactors. */
+/** A post as stored in Redis: place, version, and for each emoji the count, first use and latest reactors. */
 async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   const fields = await connection.client.hgetallBuffer(key);
   const value = (name: string) => String(fields[name] ?? '');
   if (value('x') !== '') return 'gone';
   const emoji = Object.keys(fields).flatMap((name) => (name.startsWith('n:') ? [name.slice(2)] : []));
   const each = emoji.sort().map((one) => {
-    // The latest, and those before them.
+    // The latest reactors, and those before them.
     const parts = [fields[`l:${one}`], fields[`o:${one}`]];
     const list = Buffer.concat(parts.filter((part) => part !== undefined));
     const users = Array.from({ length: list.length / 16 }, (_, i) =>
@@ -91,7 +91,7 @@ async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   return [value('c'), value('m'), value('u'), value('v'), ...each].join(' ');
 }
 
-/** The same of Postgres. Its tallies must also agree with its reactions. */
+/** The same from Postgres. Its tallies must also agree with its reactions. */
 function coldPost(post: Row & PostKey, tallies: readonly (Row & { emoji: number })[], live: Reaction[]) {
   if (post.record === null) return 'gone';
   const newest = tallies.reduce<Row | null>((a, b) => (a && a.version > b.version ? a : b), null);
@@ -130,7 +130,7 @@ async function posts(node: TestNode, reactions: readonly Reaction[]): Promise<Si
   return sides;
 }
 
-/** What those who acted lately have. A generation that was let go waits for its end: nobody looks at it any more. */
+/** The reactions of recent users. An older generation that was released is skipped: it is no longer read and will expire. */
 async function acted(node: TestNode, reactions: readonly Reaction[]): Promise<Sides> {
   const sides: Sides = { redis: [], postgres: [] };
   const { client } = node.connection;
@@ -151,7 +151,7 @@ async function acted(node: TestNode, reactions: readonly Reaction[]): Promise<Si
   return sides;
 }
 
-/** Holds that Postgres has row for row what Redis has: versions and bytes. The journals are empty. */
+/** Checks that Postgres has every row of Redis, with the same version and bytes. The journals must be empty. */
 export async function expectSameRows(node: TestNode): Promise<void> {
   const reactions = await node.written.query<Reaction>(
     'select * from post_reactions where record is not null',
@@ -165,7 +165,7 @@ export async function expectSameRows(node: TestNode): Promise<void> {
   expect(all.flatMap(({ postgres }) => postgres).sort()).toEqual(all.flatMap(({ redis }) => redis).sort());
 }
 
-/** Holds that what went past the bounds of these bots' queues is in Postgres as it was. Returns how much that is. */
+/** Checks that updates beyond the limits of these bots’ queues are in Postgres unchanged. Returns their number. */
 export async function expectBuried(node: TestNode, bots: readonly number[]): Promise<number> {
   const rows = await node.written.query<Row & { bot_id: number; update_id: number }>(
     'select * from dead_updates',

@@ -1,4 +1,4 @@
-/** Small media files, made here byte by byte. */
+/** Small media files, built here byte by byte. */
 import { deflateSync } from 'node:zlib';
 
 const u16 = (n: number) => Buffer.from([n >> 8, n & 255]);
@@ -17,7 +17,7 @@ function crc32(bytes: Buffer): number {
   return ~crc >>> 0;
 }
 
-/** A black picture in shades of grey; `said` is the size that its head tells, if another. */
+/** A black greyscale picture. `said` is the size stated in its header, if different. */
 export function png(
   width: number,
   height: number,
@@ -67,7 +67,7 @@ const matrix = (turned: boolean) =>
     ).map(u32),
   );
 
-/** A video of one sample a second, whose pictures cannot be decoded; `turned` lays it on its side. */
+/** A video with one frame per second that cannot be decoded. `turned` rotates it by 90 degrees. */
 export function mp4(width: number, height: number, seconds: number, turned = false): Buffer {
   const zeros = (n: number) => Buffer.alloc(n);
   const sample = Buffer.concat([

@@ -1,5 +1,5 @@
 /**
- * A Redis that three Sentinels watch, for tests: a master and a replica on free ports, with a password as elsewhere.
+ * A Redis with three Sentinels for tests: a master and a replica on free ports, and a password as for other test servers.
  *
  *   const watched = await freshSentinels();
  *   const service = await startService({ redis: watched });
@@ -21,24 +21,24 @@ export interface WatchedNode {
   readonly port: number;
   readonly pid: number;
   readonly client: Redis;
-  /** Ends it at once (SIGKILL). */
+  /** Kills the server at once (SIGKILL). */
   kill(): Promise<void>;
-  /** Starts it again on its data. */
+  /** Starts the server on its data. */
   start(): Promise<void>;
 }
 
 export interface FreshSentinels extends FreshRedis {
   readonly sentinels: readonly string[];
   readonly sentinelPids: readonly number[];
-  /** What REDIS_URL is to be. */
+  /** The value for REDIS_URL. */
   readonly masterUrl: string;
-  /** The first one was made master. */
+  /** The first one starts as the master. */
   readonly nodes: readonly [WatchedNode, WatchedNode];
   /** Index of the master that the Sentinels name. */
   master(): Promise<number>;
-  /** Waits until they name another one than `former`, which says that it is master. */
+  /** Waits until the Sentinels name a master other than `former`, and it reports that it is master. */
   replaced(former: number): Promise<void>;
-  /** Waits until the replica has all that the master has. */
+  /** Waits until the replica has all data of the master. */
   caughtUp(): Promise<void>;
 }
 
@@ -103,7 +103,7 @@ async function startNode(dir: string, password: string, masterPort?: number): Pr
     ...{ 'repl-diskless-sync-delay': 0, 'repl-ping-replica-period': 1 },
     ...(masterPort === undefined ? {} : { replicaof: `127.0.0.1 ${masterPort}` }),
   };
-  // Sentinels write into it who is whose replica.
+  // Sentinels write the replication settings into this file.
   const file = join(dir, 'redis.conf');
   const lines = Object.entries(settings).map(([key, value]) => `${key} ${value === '' ? '""' : value}`);
   writeFileSync(file, `${lines.join('\n')}\n`);
@@ -117,7 +117,7 @@ async function startNode(dir: string, password: string, masterPort?: number): Pr
   });
 }
 
-/** They know each other and the replica from the start, so that nobody waits for their greetings. */
+/** The Sentinels know each other and the replica from the start, so that tests need not wait for discovery. */
 async function startSentinels(
   dir: string,
   password: string,
@@ -153,7 +153,7 @@ async function startSentinels(
   );
 }
 
-/** Starts a master, its replica and three Sentinels. `stop` ends them and removes the data. */
+/** Starts a master, its replica and three Sentinels. `stop` stops them and removes the data. */
 export async function freshSentinels(): Promise<FreshSentinels> {
   const dir = temporaryFolder();
   const password = randomBytes(12).toString('hex');
@@ -165,7 +165,7 @@ export async function freshSentinels(): Promise<FreshSentinels> {
   await until('a replica that follows', () => follows(second));
   const sentinels = await startSentinels(dir, password, nodes);
   const [asked] = sentinels as [Server];
-  // A replica stands for election once a Sentinel has heard from it.
+  // A replica can be elected once a Sentinel has heard from it.
   await until('Sentinels that could elect', async () => {
     const usable = await Promise.all(
       sentinels.map(async ({ client }) => {

@@ -13,7 +13,7 @@ async function query(url: string, text: string): Promise<unknown[]> {
   }
 }
 
-test('databases of two files do not see each other, and are gone when dropped', async () => {
+test('databases of two files are isolated, and disappear when dropped', async () => {
   const [one, other] = await Promise.all([freshDatabase(), freshDatabase()]);
   await query(one.url, 'create table only_here (id int)');
   await expect(query(other.url, 'select * from only_here')).rejects.toThrow(/does not exist/);
@@ -28,7 +28,7 @@ test('databases of two files do not see each other, and are gone when dropped', 
   for (const name of names) expect(left).not.toContainEqual({ datname: name });
 });
 
-test('a fresh Redis is another one than the shared', async () => {
+test('a fresh Redis is separate from the shared one', async () => {
   const redis = await freshRedis();
   expect(redis.url).not.toBe(inject('redisUrl'));
   await checkRedis(redis.url);

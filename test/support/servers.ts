@@ -1,4 +1,4 @@
-/** Real servers for tests: one Redis and one PostgreSQL for the whole run, and fresh ones for a file on its own. */
+/** Real servers for tests: one Redis and one PostgreSQL for the whole run, and separate ones for a single file. */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -12,9 +12,9 @@ import { migrate } from '../../src/postgres/migrate.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Shared by all files of the run: use keys of your own, or `freshRedis()`. */
+    /** Shared by all files of the run. Use your own keys, or `freshRedis()`. */
     redisUrl: string;
-    /** The database `petrel` of the shared server: use `freshDatabase()`. */
+    /** The database `petrel` of the shared server. Use `freshDatabase()` instead. */
     databaseUrl: string;
   }
 }
@@ -25,14 +25,14 @@ export interface TestServers {
   stop(): Promise<void>;
 }
 
-/** A folder under the system's one for temporary files, that PostgreSQL's own user may enter. */
+/** A temporary folder that PostgreSQL’s own user may enter. */
 export function temporaryFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-test-'));
   chmodSync(dir, 0o711);
   return dir;
 }
 
-/** Starts both servers on a temporary folder, without any care for durability. `stop` removes the folder. */
+/** Starts both servers in a temporary folder, without durability. `stop` removes the folder. */
 export async function startTestServers(): Promise<TestServers> {
   const dir = temporaryFolder();
   const [redis, postgres] = await Promise.all([
@@ -61,7 +61,7 @@ async function onServer(url: string, statement: string): Promise<void> {
   }
 }
 
-/** Has the present schema; nobody connects to it. */
+/** The template with the current schema; no client connects to it. */
 const template = 'migrated';
 
 const databaseNamed = (url: string, name: string) =>
@@ -69,7 +69,7 @@ const databaseNamed = (url: string, name: string) =>
 
 export interface FreshDatabase {
   readonly url: string;
-  /** Removes it and ends whoever is still connected. */
+  /** Drops the database and ends its remaining connections. */
   drop(): Promise<void>;
 }
 
@@ -86,7 +86,7 @@ async function createDatabase(options: string): Promise<FreshDatabase> {
 /** A new, empty database on the shared server. */
 export const freshDatabase = (): Promise<FreshDatabase> => createDatabase('');
 
-/** A new database with the present schema and an installation of its own: a copy, which takes less time than migrations. */
+/** A new database with the current schema and its own installation id. It is a copy, which is faster than migrations. */
 export async function migratedDatabase(): Promise<FreshDatabase> {
   const database = await createDatabase(`template ${template}`);
   await onServer(database.url, "update installation set value = gen_random_uuid() where name = 'ID'");
@@ -94,22 +94,22 @@ export async function migratedDatabase(): Promise<FreshDatabase> {
 }
 
 export interface FreshRedis {
-  /** of a cluster: of its first master */
+  /** for a cluster, the URL of its first master */
   readonly url: string;
-  /** URLs of all masters, where it is a cluster */
+  /** URLs of all masters, for a cluster */
   readonly cluster?: readonly string[];
-  /** URLs of the Sentinels that watch it, and what REDIS_URL is then; `url` is that of its first master */
+  /** URLs of the Sentinels, and the value of REDIS_URL for them; `url` is that of the first master */
   readonly sentinels?: readonly string[];
   readonly masterUrl?: string;
   readonly port: number;
   readonly pid: number;
-  /** of its append-only file; none of a cluster */
+  /** the folder of its append-only file; none for a cluster */
   readonly dir?: string;
-  /** Ends it and removes its data. */
+  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 
-/** A Redis of its own, empty, on a free port, in some 20 ms. */
+/** Starts a separate, empty Redis on a free port, in some 20 ms. */
 export async function freshRedis(): Promise<FreshRedis> {
   const dir = temporaryFolder();
   const { url, port, pid, stop } = await startRedis({ dir, appendfsync: 'no', detached: false });

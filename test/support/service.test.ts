@@ -1,9 +1,9 @@
-/** The fixture itself: processes that are what they say, and none left behind. */
+/** Tests the fixture itself: it starts real processes and leaves none behind. */
 import { expect, test } from 'vitest';
 import { commandOf } from '../../src/dev/processes.js';
 import { resultOf, startService } from './service.js';
 
-test('two fronts serve one installation, one is killed and started again, and nothing is left', async () => {
+test('two fronts serve one installation, one is killed and started again, and no process is left at the end', async () => {
   const service = await startService({ fronts: 2 });
   const pids = () => [...service.fronts, service.deliver, service.flush].map(({ pid }) => pid);
   const [a, b] = service.fronts;

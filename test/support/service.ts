@@ -1,5 +1,5 @@
 /**
- * The real service for tests: its roles as child processes of the build, on a Redis and a database of their own.
+ * The real service for tests: its roles as child processes of the build, with a separate Redis and database.
  *
  *   const service = await startService({ fronts: 2 });
  *   const owner = await service.newUser('olga');
@@ -44,7 +44,7 @@ export interface TestBot {
   readonly token: string;
 }
 
-/** What came back over HTTP. */
+/** An HTTP answer. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -59,10 +59,10 @@ export interface Service {
   readonly adminToken: string;
   readonly redis: FreshRedis;
   readonly databaseUrl: string;
-  /** The environment of the roles, without PORT: enough to open `makeKeys`, `createSecrets`, or more processes. What is changed
-   * here holds for roles that are started from then on. */
+  /** The environment of the roles, without PORT: enough for `makeKeys`, `createSecrets`, or more processes. Changes
+   * take effect for roles that are started afterwards. */
   readonly env: Record<string, string>;
-  /** A call of the application API; `path` begins with `/api/`. `front` is an index, 0 when absent. */
+  /** Makes a call of the application API. `path` begins with `/api/`. `front` is an index, 0 if absent. */
   app(
     user: { readonly token: string },
     verb: string,
@@ -70,45 +70,45 @@ export interface Service {
     body?: unknown,
     front?: number,
   ): Promise<Answer>;
-  /** A call of a bot method with JSON parameters. */
+  /** Makes a call of a bot method with JSON parameters. */
   bot(
     bot: string | { readonly token: string },
     method: string,
     params?: Readonly<Record<string, unknown>>,
     front?: number,
   ): Promise<Answer>;
-  /** A person whose username is `name`, an underscore and a number. */
+  /** Creates a person whose username is `name`, an underscore and a number. */
   newUser(name: string): Promise<TestUser>;
-  /** A bot whose username is `name`, a number and `bot`. */
+  /** Creates a bot whose username is `name`, a number and `bot`. */
   newBot(owner: TestUser, name: string): Promise<TestBot>;
-  /** The person starts the bot; returns the Message. */
+  /** Makes the person start the bot; returns the Message. */
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
-  /** A group of the person, in which the bots are members; returns its id. */
+  /** Creates a group of the person with the bots as members; returns its id. */
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
-  /** Names a token that came another way than in the result of a call: `stop` looks for it too. */
+  /** Adds a token that was not in the result of a call, so that `stop` searches for it too. */
   issued(token: string): void;
-  /** Throws if a token lies in plain text in a log, in Redis' files or in Postgres. */
+  /** Throws if a token is stored in plain text in a log, in the files of Redis or in Postgres. */
   checkTokens(): Promise<void>;
-  /** Ends exactly these processes, the private Redis too, and drops the database. Throws if they have written a token. */
+  /** Stops exactly these processes and the private Redis, and drops the database. Throws if they wrote a token. */
   stop(): Promise<void>;
 }
 
 export interface ServiceOptions {
-  /** 1 when absent */
+  /** 1 if absent */
   readonly fronts?: number;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
-  /** Settings of fronts alone, over those of all roles. */
+  /** Settings of fronts only, which override those of all roles. */
   readonly frontEnv?: Readonly<Record<string, string>>;
-  /** A Redis or a cluster to use instead of a private one (PETREL_TEST_REDIS says of which kind); `stop` ends it all the same. */
+  /** A Redis or cluster to use instead of a private one of the kind in PETREL_TEST_REDIS. `stop` stops it too. */
   readonly redis?: FreshRedis;
-  /** `petrel migrate` divides it over the DATABASE_SHARDS of `extraEnv`. */
+  /** The shards over which `petrel migrate` divides the database, from the DATABASE_SHARDS of `extraEnv`. */
   readonly divided?: boolean;
-  /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
+  /** An empty database to use instead of one on the shared server. `stop` drops it too. */
   readonly database?: FreshDatabase;
 }
 
-/** The `result` of an answer with status 200; throws with the answer otherwise. */
+/** The `result` of an answer with status 200. Throws with the answer otherwise. */
 // biome-ignore lint/suspicious/noExplicitAny: see Answer
 export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   const { status, body } = await answer;
@@ -116,19 +116,19 @@ export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   return body.result;
 }
 
-/** The items of a page, on the same terms. */
+/** The items of a page. Throws as `resultOf` does. */
 // biome-ignore lint/suspicious/noExplicitAny: see Answer
 export const itemsOf = async (answer: Answer | Promise<Answer>): Promise<any> =>
   (await resultOf(answer)).items;
 
-/** A private Redis of the kind that PETREL_TEST_REDIS names: `cluster`, `sentinel`, or one server. */
+/** A private Redis of the kind in PETREL_TEST_REDIS: `cluster`, `sentinel`, or a single server. */
 function freshTopology(): Promise<FreshRedis> {
   const kind = process.env.PETREL_TEST_REDIS;
   if (kind === 'cluster') return freshCluster();
   return kind === 'sentinel' ? freshSentinels() : freshRedis();
 }
 
-/** Starts Redis, database, one `deliver`, one `flush` and the fronts; what has started is ended if the rest fails. */
+/** Starts Redis, the database, one `deliver`, one `flush` and the fronts. If one fails, stops those already started. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { fronts = 1, extraEnv = {}, frontEnv = {} } = options;
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
@@ -154,7 +154,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   async function stop(): Promise<void> {
     await agent.destroy();
-    // A frozen process takes no signal but SIGKILL.
+    // A frozen process reacts to no signal but SIGKILL.
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();

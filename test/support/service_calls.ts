@@ -1,4 +1,4 @@
-/** How tests call a service: as its people, its bots and its operator. */
+/** Calls to a service as its people, its bots and its operator. */
 import { type Agent, request } from 'undici';
 import { holdEndpoint, holdMethod } from './results.js';
 import type { Front } from './role_process.js';
@@ -6,7 +6,7 @@ import { type Answer, resultOf, type Service } from './service.js';
 
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
 
-/** Calls to fronts over HTTP; what they answer is held against the documents, and tokens in it are added to `issued`. */
+/** Makes calls to fronts over HTTP. Validates answers against the OpenAPI documents, and adds their tokens to `issued`. */
 export function createCalls(
   fronts: readonly Front[],
   admin: string,

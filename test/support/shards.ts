@@ -1,4 +1,4 @@
-/** Databases for tests over several shards, in which a statement that touches the wrong kind of table fails: it is not there. */
+/** Databases for tests with several shards. A statement on the wrong kind of table fails, because the table does not exist there. */
 import pg from 'pg';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import {
@@ -12,7 +12,7 @@ import {
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import { migratedDatabase } from './servers.js';
 
-/** What each database needs for itself. */
+/** Tables that every database needs. */
 const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
 
 async function dropTables(url: string, which: (table: string) => boolean): Promise<void> {
@@ -31,7 +31,7 @@ export interface ShardDatabases {
   drop(): Promise<void>;
 }
 
-/** Makes this control database one without sharded tables, and so many shards with nothing else, over which partitions are spread. */
+/** Removes the sharded tables from this control database, makes `count` shards with them, and spreads the partitions over the shards. */
 export async function divideDatabase(
   controlUrl: string,
   count: number,
@@ -62,7 +62,7 @@ export interface OpenShards {
   close(): Promise<void>;
 }
 
-/** A node's way to these shards, the control database among them. */
+/** A node’s connections to these shards, including the control database. */
 export async function openTestShards(
   control: { readonly pool: Pool; readonly db: Database },
   urls: readonly string[],

@@ -1,5 +1,5 @@
 /**
- * One running service for all files of a worker that need no settings of their own. A file finds it as the former left it: it makes
+ * One running service for all files of a worker that need no settings of their own. The state of earlier files is kept: a file makes
  * its own people, bots and chats, stops no process and changes no setting. Files of one worker run one after another.
  */
 import { expect, test } from 'vitest';
@@ -13,7 +13,7 @@ const shared = test.extend('service', { scope: 'worker' }, async ({}, { onCleanu
   return service;
 });
 
-/** Gives the file the service before its tests, within `msMax`; after them its processes still run, and no token lies anywhere in plain text. */
+/** Starts the service before a file’s tests, within `msMax`; afterwards checks that its processes still run and no token is in plain text. */
 export function onSharedService(begin: (service: Service) => unknown, msMax = 120_000): void {
   shared.beforeAll(({ service }) => begin(service), msMax);
   shared.afterAll(async ({ service }) => {

@@ -1,4 +1,4 @@
-/** Preloaded into a process (`--import`): its wall clock is wrong by SHIFTED_CLOCK_MS. */
+/** Preloaded into a process (`--import`): shifts its wall clock by SHIFTED_CLOCK_MS. */
 const shiftMs = Number(process.env.SHIFTED_CLOCK_MS);
 const RealDate = Date;
 

@@ -1,4 +1,4 @@
-/** Whole stores on a fresh Redis and database, in this process: as many nodes as a test wants, each with places to stop at. */
+/** Whole stores on a fresh Redis and database, in this process: any number of nodes, each with hooks at which a test can stop it. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
@@ -23,13 +23,13 @@ import { migratedDatabase } from './servers.js';
 import { divideDatabase, openTestShards } from './shards.js';
 
 export interface Hooks {
-  /** Around every script call of a node. */
+  /** Wraps every script call of a node. */
   call: (name: string, run: () => Promise<unknown>, partition: number) => Promise<unknown>;
-  /** Around every statement of a node outside a transaction. */
+  /** Wraps every statement of a node outside a transaction. */
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
-  /** False drops a hint on its way. */
+  /** Returns false to drop a hint. */
   hint: (channel: string, text: string) => boolean;
-  /** Hears which bots a worker is to look at. */
+  /** Called with each bot that a worker should check. */
   wake: (bot: number) => void;
 }
 
@@ -40,11 +40,11 @@ export interface TestNode {
   readonly pool: Pool;
   readonly shards: Shards;
   readonly db: Database;
-  /** What is written behind: rows of each shard that has partitions, one shard after the other. */
+  /** Queries the written-behind rows: all shards with partitions, one after the other. */
   readonly written: Sql;
   readonly keys: Keys;
   readonly hooks: Hooks;
-  /** What failed in the background. */
+  /** Errors in the background. */
   readonly errors: unknown[];
   close(): Promise<void>;
 }
@@ -52,11 +52,11 @@ export interface TestNode {
 export interface TestCluster {
   readonly redis: RedisServer;
   readonly databaseUrl: string;
-  /** Partition p lies in the one with the index p % length; in the database itself where there is none. */
+  /** Partition p is in the shard with the index p % length, or in the database itself if there are no shards. */
   readonly shardUrls: readonly string[];
   readonly keys: Keys;
   node(reactorsListed?: number): Promise<TestNode>;
-  /** Writes every journal to Postgres; what was written may be evicted from then on. */
+  /** Writes every journal to Postgres. Written entities may be evicted afterwards. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
@@ -151,7 +151,7 @@ async function openNode(
   };
 }
 
-/** A Redis with an append-only file and a migrated database of their own; with `shardCount`, that many more for what is written behind. */
+/** A Redis with an append-only file and a migrated database, both separate. `shardCount` adds that many shards for written-behind rows. */
 export async function startCluster(
   partitions = 4,
   shardCount = Number(process.env.TEST_SHARDS ?? 0),
@@ -189,7 +189,7 @@ export async function startCluster(
   };
 }
 
-/** No store writes a token: whatever has the form and the checksum of one was issued. */
+/** Treats every text with the form and the checksum of a token as issued: no store may contain one. */
 const anyToken = { has: () => true };
 let names = 0;
 export const uniqueName = (): string => `name_${++names}_${randomBytes(3).toString('hex')}`;
@@ -212,7 +212,7 @@ export async function makeBot({ store }: TestNode, owner: Person): Promise<Perso
   return { id: bot.id, token, sender: { id: bot.id, isBot: true, profile } };
 }
 
-/** A user, the user's bot and their direct chat. */
+/** A user, the user’s bot and their direct chat. */
 export async function makeDirect(node: TestNode) {
   const user = await makeUser(node);
   const bot = await makeBot(node, user);
@@ -228,14 +228,14 @@ export const text = (value: string, button?: string): NewMessage => ({
   allowMissingReply: false,
 });
 
-/** Polls once, confirming what came before `offset`. */
+/** Polls once, confirming the updates below `offset`. */
 export const poll = ({ store }: TestNode, bot: Person, offset = 0, timeout = 0): Promise<UpdateEntry[]> =>
   store.polls.poll(bot.id, { offset, limit: 100, timeout, mask: null, onGone: () => undefined });
 
 export const shown = (updates: readonly UpdateEntry[]) =>
   updates.map(({ message }) => message.record.content.text);
 
-/** Evicts records, as their time to live would. */
+/** Evicts records, as expiry would. */
 export async function evict(node: TestNode, ...keys: string[]): Promise<void> {
   await node.connection.client.del(...keys);
 }
@@ -245,7 +245,7 @@ export const chatKeys = (keys: Keys, chat: ChatRef, ...messages: number[]): stri
   ...messages.map((id) => keys.message(chat, id)),
 ];
 
-/** What a promise came to, without waiting for more than `ms`. */
+/** The result of a promise, or `late` after `ms`. */
 export function within<T>(ms: number, promise: Promise<T>): Promise<T | 'late'> {
   return Promise.race([promise, sleep(ms, 'late' as const)]);
 }

@@ -1,4 +1,4 @@
-/** A random workload of all calls that change chats, and what was acknowledged of it. */
+/** A random workload of all calls that change chats, with a record of the acknowledged changes. */
 import { ApiError } from '../../src/errors.js';
 import type { Content, Media } from '../../src/store/core/codec.js';
 import type { User } from '../../src/store/core/control.js';
@@ -6,7 +6,7 @@ import { type ChatRef, isDirect } from '../../src/store/core/keys.js';
 import type { Edit, NewMessage, Sender } from '../../src/store/messages/messages.js';
 import { makeBot, makeDirect, makeUser, type Person, type TestNode, text } from './store.js';
 
-/** mulberry32: a failure is run again by its seed. */
+/** mulberry32, so that a failure can be repeated with its seed. */
 export function numbersFrom(start: number): () => number {
   let state = start;
   return () => {
@@ -17,7 +17,7 @@ export function numbersFrom(start: number): () => number {
   };
 }
 
-/** What was acknowledged of a message; null once it was deleted. */
+/** The acknowledged state of a message; null once deleted. */
 export type Acked = { readonly content: Content; readonly markup: unknown } | null;
 
 export interface Room {
@@ -26,7 +26,7 @@ export interface Room {
   readonly messages: Map<number, Acked>;
   readonly posts: Map<number, number>;
   pinned: number;
-  /** of each post: user → emoji */
+  /** reactions of each post: user → emoji */
   readonly reactions: Map<number, Map<number, Set<string>>>;
   readonly next: () => number;
 }
@@ -50,11 +50,11 @@ const refusals = new Set([
   'button_not_found',
   'message_not_found',
   'post_not_found',
-  // What it needs was evicted at each of its attempts, and it has changed nothing.
+  // The records it needs were evicted at each attempt. It has changed nothing.
   'unavailable',
 ]);
 
-/** What a call answered, or null for a refusal that this workload runs into. */
+/** The answer of a call, or null for a refusal that this workload expects. */
 export async function attempt<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
@@ -64,7 +64,7 @@ export async function attempt<T>(call: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Whoever is signed in sees a public channel: these need no record of their own. */
+/** Every signed-in user sees a public channel: these users need no record of their own. */
 const reactors: User[] = Array.from({ length: 6 }, (_, i) => ({
   id: 8_000_000_000 + i,
   externalId: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
@@ -78,7 +78,7 @@ const reactors: User[] = Array.from({ length: 6 }, (_, i) => ({
   },
 }));
 
-/** One call on a room. Each room has one at a time, so that what is acknowledged has an order. */
+/** Makes one call in a room. Each room has one call at a time, so that acknowledged changes have an order. */
 export async function act(nodes: readonly TestNode[], room: Room): Promise<void> {
   const { chat, people, messages, next } = room;
   const pick = <T>(from: readonly T[]) => from[Math.floor(next() * from.length)] as T;
@@ -189,7 +189,7 @@ export async function act(nodes: readonly TestNode[], room: Room): Promise<void>
   }
 }
 
-/** Two direct chats, two groups and two channels, each with a person and a bot that may do all. */
+/** Two direct chats, two groups and two channels, each with a person and a bot that have all rights. */
 export async function makeRooms(a: TestNode, next: () => number): Promise<Room[]> {
   const rights = {
     can_pin_messages: true,
