@@ -44,7 +44,8 @@ const reacting: readonly Row[] = [
     answer: () => bad('invalid reaction specified'),
   }),
   row({
-    title: '§2 Post reaction payload: ok, all reactions on the post, and only the caller's own in my_reactions',
+    title:
+      '§2 Post reaction payload: ok, all reactions on the post, and my_reactions with only those of the caller',
     async arrange(c) {
       const at = await freshPost(c);
       const path = `/api/posts/${at.post.id}/reactions`;
