@@ -25,7 +25,7 @@ async function claim(path: string, { authorization }: ApiRequest): Promise<void>
   await unlink(path).catch(() => fail('not_found'));
 }
 
-/** `/app/demo` for a front of `dev`, no pages for any other. `path` is the file with the demo data, `keyPath` the file with the key of the link. */
+/** The page `/app/demo` for a front of `dev`; no page for any other front. `path`: file with the demo data. `keyPath`: file with the key of the link. */
 export function demoPages(
   path: string | undefined,
   keyPath: (path: string) => string,

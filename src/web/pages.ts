@@ -1,4 +1,4 @@
-/** Serves the web application at `/app` and the operators' page at `/ops`: built files, kept in memory in three encodings, under a strict policy. */
+/** Serves the web application at `/app` and the operators' page at `/ops`: built files, in memory in three encodings, under a strict policy. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
@@ -37,7 +37,7 @@ const policy = [
   'trusted-types petrel',
 ].join('; ');
 
-/** Stricter: the operators' page shows nothing from other hosts, and because its token allows everything, it may create no trusted-types policy. */
+/** Stricter, because the token of the operators' page allows everything: no content of other hosts, and no trusted-types policy. */
 const operatorsPolicy = [
   "default-src 'none'",
   "script-src 'self'",

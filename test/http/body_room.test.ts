@@ -151,7 +151,7 @@ describe('memory for request bodies per caller', () => {
   });
 });
 
-test('a quarter of the memory is for bodies, within a minimum and a maximum', () => {
+test('request bodies may use a quarter of the memory, within a minimum and a maximum', () => {
   const room = bodyRoomBytes();
   expect(room).toBeGreaterThanOrEqual(limits.bodies_bytes_min);
   expect(room).toBeLessThanOrEqual(limits.bodies_bytes_max);

@@ -211,7 +211,7 @@ test('a source that ends too early closes the connection, so that the client doe
   expect(fixture.faults.map(String)).toEqual(['Error: the file is shorter than announced']);
 });
 
-test('many replies at a time each get their own bytes', async () => {
+test('simultaneous replies do not mix their bytes', async () => {
   await serve((request) => {
     const size = Number(request.path.slice(1));
     request.replyStream({ status: 200, headers, length: size, body: source(size, 10_000).stream });

@@ -41,7 +41,7 @@ test('every request that was due during a pause counts its delay, even with only
   expect(spread.max).toBeGreaterThan(700);
 });
 
-test('load cycles through its rows and counts failures by status', async () => {
+test('the load generator cycles through its rows and counts failures by status', async () => {
   seen = [];
   silentUntil = 0;
   const rows = [['a'], ['b'], ['c']];
@@ -52,7 +52,7 @@ test('load cycles through its rows and counts failures by status', async () => {
   expect(refused).toMatchObject({ sent: 6, answered: 0, failed: { 429: 6 } });
 });
 
-test('load stops when too many calls fail, and does not count the warm-up', async () => {
+test('the load generator stops when too many calls fail, and does not count the warm-up', async () => {
   const load = { rate: 2_000, seconds: 1, connections: 4, salt: '' };
   const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
   expect(stopped.sent).toBeLessThan(2_000);

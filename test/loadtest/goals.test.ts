@@ -25,7 +25,7 @@ const goals = (scenarios: object[], latencies: object[]) =>
     figure,
   }));
 
-test('the share is the worse of rate and CPU time, and Redis has its own goal', () => {
+test('the share of a scenario is the lower one of its rate and its CPU time, and Redis has its own goal', () => {
   expect(goals([scenario(0.9, 0.79, 25)], []).map(({ row }) => row)).toEqual([
     ['P2', false],
     ['P2', true],

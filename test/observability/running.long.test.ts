@@ -294,7 +294,7 @@ test(
 );
 
 test(
-  'a killed Redis fires its alerts',
+  'a Redis that was killed fires the alerts for its loss',
   async () => {
     process.kill(service.redis.pid, 'SIGKILL');
     await provoke(['PetrelRedisAway', 'PetrelAuthLeaseLost', 'PetrelServerErrors'], () => send('lost'));

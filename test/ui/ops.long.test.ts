@@ -76,7 +76,7 @@ test.each(['light', 'dark'] as const)(
   },
 );
 
-test('rows keep their order while figures change, until a column header is pressed by the keyboard', async () => {
+test('the rows of a table keep their order while figures change, until a column header is pressed by the keyboard', async () => {
   const info = () => world.service.bot(bot, 'getWebhookInfo');
   await info();
   const page = await look();

@@ -47,7 +47,7 @@ test('rates are differences between reports, over all processes, even if some st
   expect([...(second?.byNode.keys() ?? [])]).toEqual(['b']);
 });
 
-test('old reports leave the mean, and a call that is newly listed brings no past counts', () => {
+test('counts from before the window leave the mean, and a newly listed call adds none of its earlier counts', () => {
   const rating = new Rating();
   let last = null;
   for (let s = 0; s <= 40; s += 2)

@@ -30,7 +30,7 @@ interface Told {
 
 const page = 50;
 const told_max = 2_000;
-/** More messages than this are dropped at the far end, and loaded again on scrolling back. */
+/** When more messages than this are loaded, those at the far end are dropped, and loaded again on scrolling back. */
 const loaded_max = 4_000;
 
 /** Counts events and started loads, so that each can tell whether it is older than another. */

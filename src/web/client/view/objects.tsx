@@ -15,7 +15,7 @@ const degrees = (value: number) => value.toFixed(5);
 const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number }) =>
   `https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}#map=16/${latitude}/${longitude}`;
 
-/** The card of a message; undefined if it has none. */
+/** The card of a location, venue or contact in a message; undefined if the message has none of these. */
 export function objectOf({ venue, location, contact }: Message): Card | undefined {
   if (venue) return { kind: 'venue', title: venue.title, detail: venue.address, href: mapOf(venue.location) };
   if (location) {
