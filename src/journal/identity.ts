@@ -177,6 +177,8 @@ export function createIdentity(options: IdentityOptions): Identity {
   let own: PostgresIdentity = { id: '', generation: 0, held: true };
   let refusal: IdentityError | null = null;
   let told = '';
+  /** The last report about a master. The master of partition 0 may be accepted in between. */
+  let toldOfMaster = '';
   let deciding: Promise<Decision> | undefined;
 
   function tellRefused(error: IdentityError): void {
@@ -264,7 +266,8 @@ export function createIdentity(options: IdentityOptions): Identity {
     refusal = new IdentityError(
       `a master of this Redis Cluster belongs to the installation ${of}, and DATABASE_URL to ${own.id}`,
     );
-    tellRefused(refusal);
+    if (toldOfMaster !== refusal.message) onRefused(refusal.message);
+    toldOfMaster = refusal.message;
     return false;
   }
 
