@@ -28,6 +28,9 @@ export interface EngineResponse {
   onAborted(listener: () => void): EngineResponse;
   /** The engine empties the chunk when the listener returns. */
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): EngineResponse;
+  /** Stops reading the body from the socket until `resume`. A chunk that was read already still arrives. */
+  pause(): void;
+  resume(): void;
   /** 4 or 16 bytes. */
   getRemoteAddress(): ArrayBuffer;
   getRemoteAddressAsText(): ArrayBuffer;

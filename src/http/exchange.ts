@@ -212,9 +212,12 @@ export class Exchange extends Head implements ApiRequest {
         return true;
       }
       this.admitting = true;
+      // A fast client would fill a stranger's share before the token is looked up.
+      this.response.pause();
       known.then(
         (found) => this.admitted(incoming, found),
         (error: unknown) => {
+          if (this.stage === 'owed') this.response.resume();
           // A body that found no room was refused meanwhile.
           if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
         },
@@ -240,6 +243,7 @@ export class Exchange extends Head implements ApiRequest {
     this.admitting = false;
     if (this.stage !== 'owed') return;
     if (known) incoming.recognise();
+    this.response.resume();
     if (!this.complete) return;
     this.body = incoming.take();
     this.run();
