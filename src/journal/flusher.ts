@@ -18,15 +18,15 @@ import { createUpkeep } from './upkeep.js';
 import type { OnQuarantine } from './write.js';
 
 export interface FlusherOptions {
-  /** Setting AUDIT_DAYS. */
+  /** Days for which audit entries are kept: setting AUDIT_DAYS. */
   readonly auditDays?: number;
-  /** Setting MESSAGE_DAYS. */
+  /** Days for which messages are kept: setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly shards: Shards;
   readonly keys: Keys;
-  /** Setting HOT_TTL_MS. */
+  /** Time in ms for which flushed entities stay in Redis: setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
   /** Setting HOT_BYTES_PER_BOT; without it messages in Redis are not bounded by bytes. */
   readonly hotBytesPerBot?: number;

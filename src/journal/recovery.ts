@@ -17,7 +17,7 @@ export interface RecoveryOptions {
   readonly connection: RedisServers;
   /** Setting JOURNAL_HIGH_WATER, in entries. */
   readonly highWater: number;
-  /** Setting JOURNAL_BYTES_MAX. */
+  /** Journal bytes above which changes are refused: setting JOURNAL_BYTES_MAX. */
   readonly bytesMax: number;
   /** Called with each recovery: the runner is created together with `recover`. */
   readonly runner: () => ScriptRunner;

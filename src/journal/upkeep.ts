@@ -14,9 +14,9 @@ export interface UpkeepOptions {
   readonly pool: Pool;
   /** Kinds of tables that the database holds now. */
   readonly holds: () => Holds;
-  /** Setting AUDIT_DAYS. */
+  /** Days for which audit entries are kept: setting AUDIT_DAYS. */
   readonly auditDays?: number;
-  /** Setting MESSAGE_DAYS. */
+  /** Days for which messages are kept: setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
   /** Called with every failure; the upkeep continues without help. */
   readonly onError: (error: Error) => void;

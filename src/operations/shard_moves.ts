@@ -158,7 +158,7 @@ async function fence(runner: Runner): Promise<void> {
       await resume(runner);
       throw new StartError(
         `${shardName(target.id)} did not catch up within ${catchUpMsMax / 1_000} s: ${shardName(source.id)} serves ` +
-          'the partitions as before, and copying goes on. Run the command again',
+          'the partitions as before, and copying continues. Run the command again',
       );
     }
     await sleep(poll_ms);

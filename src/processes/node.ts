@@ -41,7 +41,7 @@ export async function readNodes({
   keys,
 }: Pick<Backends, 'connection' | 'keys'>): Promise<SeenNode[]> {
   const client = connection.at(0)?.client;
-  if (!client) throw new Error('the server of partition 0 is away');
+  if (!client) throw new Error('the server of partition 0 is unavailable');
   const [now, all] = await Promise.all([clockOf(client), client.hgetall(keys.nodes())]);
   const seen: SeenNode[] = [];
   const gone: string[] = [];

@@ -60,7 +60,7 @@ export function createRing({ connection, runner, keys, secrets, onError }: RingO
   async function open() {
     await connection.ready(limits.redis_command_timeout_ms, 0);
     const client = connection.at(0)?.client;
-    if (!client) throw new Error('the server of partition 0 is away');
+    if (!client) throw new Error('the server of partition 0 is unavailable');
     const [seconds] = await client.time();
     return { client, now: Number(seconds) * 1_000 };
   }

@@ -125,7 +125,7 @@ export interface Store {
 
 export interface StoreOptions {
   readonly db: Database;
-  /** Setting DATABASE_REPLICA_URLS. */
+  /** Standbys of Postgres for reads: setting DATABASE_REPLICA_URLS. */
   readonly replicas?: Replicas;
   /** The databases of the tables written behind. */
   readonly shards: StoreShards;
@@ -133,13 +133,13 @@ export interface StoreOptions {
   readonly hints: Hints;
   readonly keys: Keys;
   readonly secrets: Secrets;
-  /** Setting HOT_TTL_MS. */
+  /** Time in ms for which records from Postgres stay in Redis: setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
   /** Wakes a delivery worker for a bot with a webhook. May be lost, because a sweep finds the bot later. */
   readonly wake?: (bot: number) => void;
-  /** Setting REACTORS_LISTED. */
+  /** Number of reactors listed per emoji: setting REACTORS_LISTED. */
   readonly reactorsListed: number;
-  /** Setting JWT_ISSUER. */
+  /** Issuer of the identity provider: setting JWT_ISSUER. */
   readonly issuer?: string | undefined;
   /** Setting BOTS_PER_OWNER; limits.bots_per_owner_max if absent. */
   readonly botsPerOwner?: number | undefined;

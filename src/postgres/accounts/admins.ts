@@ -4,9 +4,9 @@ import { type Database, isDuplicate, one, type Sql } from '../sql.js';
 export interface AdminTokenRow {
   readonly id: number;
   readonly name: string;
-  /** Unix time in s */
+  /** when the token was created, Unix time in s */
   readonly created_at: number;
-  /** Unix time in s; null for a token that does not expire */
+  /** when the token expires, Unix time in s; null for one that does not */
   readonly expires_at: number | null;
 }
 
@@ -82,7 +82,7 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** Unix time in s; for a group of equal calls, the time of the first */
+  /** when the call was made, Unix time in s; for a group of equal calls, the time of the first */
   readonly at: number;
   /** HTTP status of the response; null for a change whose outcome is not known. */
   readonly status: number | null;

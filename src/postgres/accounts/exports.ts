@@ -14,7 +14,7 @@ export async function loadReadMark(sql: Sql, user: number, chat: number): Promis
 }
 
 export interface PersonFacts {
-  /** Unix time in seconds */
+  /** when the account was created, Unix time in seconds */
   readonly created_at: number;
   /** the person's names at identity providers */
   readonly identities: ReadonlyArray<{ readonly issuer: string; readonly subject: string }>;
@@ -37,7 +37,7 @@ export async function loadFacts(sql: Sql, user: number): Promise<PersonFacts> {
 export interface NoticeFact {
   readonly id: number;
   readonly notice: Notice;
-  /** Unix time in seconds */
+  /** when the notice was stored, Unix time in seconds */
   readonly at: number;
 }
 

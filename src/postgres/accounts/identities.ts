@@ -7,7 +7,7 @@ export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** null for an identity that no longer belongs to anybody */
+  /** the person; null for an identity that no longer belongs to anybody */
   readonly user_id: number | null;
   readonly version: number;
 }

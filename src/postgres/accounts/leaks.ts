@@ -133,7 +133,7 @@ export interface LeakRow {
   /** null when the bot no longer exists */
   readonly username: string | null;
   readonly user_id: number | null;
-  /** Unix time in ms */
+  /** when the token was found, Unix time in ms */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;

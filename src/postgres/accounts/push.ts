@@ -45,7 +45,7 @@ export async function removeSubscription(sql: Sql, user: number, endpoint: strin
 
 export interface SubscriptionFact {
   readonly endpoint: string;
-  /** Unix time in seconds */
+  /** when the browser was registered, Unix time in seconds */
   readonly created_at: number;
 }
 

@@ -69,9 +69,9 @@ export function createUser(
 
 export interface UserTokenRow {
   readonly id: number;
-  /** '' for a token that was issued without a name */
+  /** name of the token; '' for one that was issued without a name */
   readonly name: string;
-  /** Unix time in seconds */
+  /** when the token was created, Unix time in seconds */
   readonly created_at: number;
   /** YYYY-MM-DD in UTC; null for a token that was never used */
   readonly last_used_on: string | null;

@@ -36,7 +36,7 @@ export interface AuditRow {
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Unix time in s */
+  /** when the event happened, Unix time in s */
   readonly at: number;
 }
 

@@ -214,7 +214,7 @@ export interface OfferRow {
   readonly bot_username: string;
   readonly from_id: number;
   readonly to_id: number;
-  /** Unix time in s */
+  /** when the offer expires, Unix time in s */
   readonly expires_at: number;
 }
 

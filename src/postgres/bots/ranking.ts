@@ -65,7 +65,7 @@ export interface RankedRow {
   readonly id: number;
   readonly username: string;
   readonly hooked: boolean;
-  /** Unix time in s */
+  /** since when the webhook fails, Unix time in s; null if it does not */
   readonly failing_since: number | null;
 }
 

@@ -236,7 +236,7 @@ export async function loadPin(
 export interface MessageRow {
   readonly message_id: number;
   readonly version: number;
-  /** null for a deleted message */
+  /** the message record; null for a deleted message */
   readonly record: Buffer | null;
 }
 

@@ -144,7 +144,7 @@ export interface InvitationRow {
   readonly username: string | null;
   readonly member_count: number;
   readonly by_id: number;
-  /** Unix time in seconds */
+  /** when the person was invited, Unix time in seconds */
   readonly date: number;
 }
 

@@ -19,7 +19,7 @@ export interface MemberEvent {
   readonly by_id: number;
   readonly was: Standing;
   readonly became: Standing;
-  /** Unix time in seconds */
+  /** when the member changed, Unix time in seconds */
   readonly date: number;
 }
 

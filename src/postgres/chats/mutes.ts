@@ -3,7 +3,7 @@ import type { Sql } from '../sql.js';
 
 export interface MuteRow {
   readonly chat_id: number;
-  /** Unix time in seconds; null for a mute without end */
+  /** end of the mute, Unix time in seconds; null for a mute without end */
   readonly until: number | null;
 }
 

@@ -8,7 +8,7 @@ import type { Failure } from './failing.js';
 export interface NewAttempt {
   readonly bot: number;
   readonly updateId: number;
-  /** Unix time in ms */
+  /** when the attempt was made, Unix time in ms */
   readonly at: number;
   readonly delivered: boolean;
   /** HTTP status; null without a response */
@@ -18,7 +18,7 @@ export interface NewAttempt {
   /** the first 1 KiB of the response, redacted */
   readonly answer: string;
   readonly tries: number;
-  /** Unix time in ms; null when there is no further attempt */
+  /** time for which the next attempt is planned, Unix time in ms; null if none is */
   readonly nextTryAt: number | null;
   /** why there is no further attempt; null if there is one or the delivery succeeded */
   readonly dead: string | null;
@@ -181,7 +181,7 @@ export function failuresOf(
 export interface AttemptRow {
   readonly id: number;
   readonly update_id: number;
-  /** Unix time in s */
+  /** when the attempt was made, Unix time in s */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -189,7 +189,7 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** Unix time in s */
+  /** time for which the next attempt was planned, Unix time in s; null if none was */
   readonly next_try_at: number | null;
   readonly dead: string | null;
 }

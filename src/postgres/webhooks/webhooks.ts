@@ -6,22 +6,22 @@ import { type Database, noteStale, one, type Sql } from '../sql.js';
 
 /** Columns that a `setWebhook` call sets. */
 export interface WebhookColumns {
-  /** encrypted; null ends webhook mode */
+  /** encrypted URL; null ends webhook mode */
   readonly url_box: Buffer | null;
-  /** encrypted */
+  /** encrypted secret that is sent with each request */
   readonly secret_box: Buffer | null;
-  /** PEM */
+  /** certificate to trust for the receiver, in PEM */
   readonly certificate: string | null;
   readonly max_connections: number;
   readonly ip_address: string | null;
 }
 
 export interface WebhookRow extends WebhookColumns {
-  /** encrypted */
+  /** encrypted signing secret */
   readonly signing_box: Buffer;
-  /** encrypted; still signs until `former_until` */
+  /** encrypted former signing secret, which still signs until `former_until` */
   readonly former_signing_box: Buffer | null;
-  /** Unix time in ms */
+  /** end of the former signing secret, Unix time in ms */
   readonly former_until: number | null;
   readonly version: number;
   /** version of the last `setWebhook` or `deleteWebhook`; a new signing secret does not change it */

@@ -11,7 +11,7 @@ import type { ReactionRecord } from '../posts/post_cold.js';
 export interface ExportedReaction {
   readonly post: number;
   readonly emoji: string;
-  /** Unix time in seconds */
+  /** when the person reacted, Unix time in seconds */
   readonly date: number;
 }
 

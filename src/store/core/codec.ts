@@ -137,7 +137,7 @@ export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
 /** The header array. Lua accesses it by position: see lua/lib/message.lua. */
 export interface MessageHeader {
   readonly version: number;
-  /** Unix time in seconds */
+  /** when the message was sent, Unix time in seconds */
   readonly date: number;
   /** Unix time in milliseconds of the last edit; 0 if the message was never edited */
   readonly editedAt: number;

@@ -48,7 +48,7 @@ export interface StoreContext {
   readonly secrets: Secrets;
   /** How long a record read from Postgres stays in Redis, in milliseconds. */
   readonly hotTtlMs: number;
-  /** Setting TRANSFER_CONSENT. */
+  /** Whether transfers of bots need consent: setting TRANSFER_CONSENT. */
   readonly transferConsent: boolean;
   /** How many reactors are listed per emoji, at most limits.reactors_listed_max. */
   readonly reactorsListed: number;

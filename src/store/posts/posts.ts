@@ -41,7 +41,7 @@ export interface Reactor {
   /** external id of the user */
   readonly user: string;
   readonly emoji: string;
-  /** Unix time in seconds */
+  /** when the user reacted, Unix time in seconds */
   readonly date: number;
   /** cursor for the reactors after this one */
   readonly cursor: string;
