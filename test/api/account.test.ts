@@ -67,15 +67,15 @@ async function furnish(name: string) {
   return { ann, olga, own, other, group, channel, post };
 }
 
-describe('a deleted account', () => {
-  test('is deleted only with a confirmation', async () => {
+describe('deletion of accounts', () => {
+  test('an account is deleted only with a confirmation', async () => {
     const ann = await service.newUser('ann');
     for (const body of [{}, { confirm: false }])
       expect((await service.app(ann, 'DELETE', '/api/me', body)).status).toBe(400);
     expect((await service.app(ann, 'GET', '/api/me')).status).toBe(200);
   });
 
-  test('is unknown on every node, and none of its data can be read', async () => {
+  test('a deleted account is unknown on every node, and none of its data can be read', async () => {
     const { ann, olga, own, other, group, channel, post } = await furnish('ann');
     await resultOf(service.app(ann, 'POST', `/api/chats/${other.id}/read`, { message_id: 2 }));
     const second = await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'phone' }));
@@ -163,7 +163,7 @@ describe('a deleted account', () => {
       expect(await count('messages where position($1::bytea in record) > 0', Buffer.from(text))).toBe(0);
   });
 
-  test('can be deleted by an operator, also while it is suspended', async () => {
+  test('an operator can delete an account, also while it is suspended', async () => {
     const eve = await service.newUser('eve');
     const path = `/api/admin/users/${eve.id}`;
     await resultOf(service.app(operator, 'POST', `${path}/suspension`));
@@ -191,11 +191,11 @@ async function exported(by: { readonly token: string }): Promise<ExportLine[]> {
   return lines.filter(({ kind }) => kind !== 'wait') as ExportLine[];
 }
 
-describe('an export', () => {
+describe('exports', () => {
   const kind = <K extends ExportLine['kind']>(lines: readonly ExportLine[], which: K) =>
     lines.filter((line): line is Extract<ExportLine, { kind: K }> => line.kind === which);
 
-  test('contains all data of the person and no secret, and counts against the limit of exports', async () => {
+  test('an export contains all data of the person and no secret, and counts against the limit of exports', async () => {
     const { ann, own, other, group, channel, post } = await furnish('ida');
     await resultOf(
       service.bot(own, 'setMyCommands', { commands: [{ command: 'a', description: 'does a' }] }),

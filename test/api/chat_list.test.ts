@@ -144,7 +144,7 @@ test('a chat evicted from Redis is still ordered by its newest message', async (
   expect((await pagesOf(ben, 100))[0]?.items).toEqual(before);
 });
 
-test('a preview has only the first words, the kind and the sender of a message', async () => {
+test('a preview contains only the first words, the kind and the sender of a message', async () => {
   const group = await service.newGroup(ann, 'Previews', [ben, bot]);
   const long = '🐦'.repeat(4_096);
   await say(ann, group, long);

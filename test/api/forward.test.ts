@@ -153,7 +153,7 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
   });
 });
 
-describe('§4.3.2 a copy does not name the source', () => {
+describe('§4.3.2 copies, which do not name the source', () => {
   const copy = async (message_id: number, params: Params = {}) => {
     const given = { chat_id: user.id, from_chat_id: group, message_id, ...params };
     const sent = await result('copyMessage', given, 1);

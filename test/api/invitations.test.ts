@@ -51,7 +51,7 @@ async function query(text: string, values: unknown[] = []) {
   }
 }
 
-test('a person chooses who may add them, and only that person sees the choice', async () => {
+test('a person chooses who may add them to groups, and only that person sees the choice', async () => {
   expect((await ok(vera, 'GET', '/api/me')).add_to_groups).toBe('everyone');
   for (const choice of ['shared_chats', 'nobody', 'everyone']) {
     expect((await choose(vera, choice)).add_to_groups).toBe(choice);

@@ -129,7 +129,7 @@ test('rotated keys are fetched once, and tokens with made-up key ids cause no mo
   rsa = next;
 });
 
-describe('an invalid provider token', () => {
+describe('invalid provider tokens', () => {
   const claims = () => claimsOf('sub|bea');
   const without = (name: string) => {
     const { [name]: _, ...rest } = claims();
@@ -179,7 +179,7 @@ describe('an invalid provider token', () => {
       'a token that is too long',
       async () => sign(claimsOf('sub|bea', { filler: 'x'.repeat(limits.jwt_length_max) })),
     ],
-  ])('is refused with 401: %s', async (_, make) => {
+  ])('an invalid token is refused with 401: %s', async (_, make) => {
     const token = await make();
     expect((await me(token)).body).toEqual(refused);
     expect((await service.app({ token }, 'POST', '/api/me/tokens', { name: 'x' })).body).toEqual(refused);

@@ -161,7 +161,7 @@ export const message: AnswerRow = {
       reply_parameters: { message_id: messages.at(-1) },
     }),
 };
-const oneMessage: AnswerRow = { bytes: message.bytes, why: 'one message, as `sendMessage` answers it' };
+const oneMessage: AnswerRow = { bytes: message.bytes, why: 'one message, as `sendMessage` returns it' };
 const reactions: AnswerRow = {
   bytes: 64 * kib,
   answer: async (w) => {
@@ -171,7 +171,7 @@ const reactions: AnswerRow = {
   },
 };
 const emojiOf = (count: number) => Array.from({ length: count }, (_, n) => String.fromCodePoint(0x1f400 + n));
-const onePost: AnswerRow = { bytes: 96 * kib, why: 'one message and its reactions, 20 of each person' };
+const onePost: AnswerRow = { bytes: 96 * kib, why: 'one message and its reactions, up to 20 of each person' };
 const references: AnswerRow = { bytes: 4 * kib, why: 'ids of 100 messages' };
 
 const direct: Readonly<Record<string, Row>> = {

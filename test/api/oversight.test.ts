@@ -76,12 +76,12 @@ async function openPoll(front: number) {
   return { poll };
 }
 
-describe('a revoked token', () => {
+describe('revoked tokens', () => {
   test.each([
     ['deleted', () => own('DELETE')],
     ['suspended', () => service.app(operator, 'POST', `/api/admin/bots/${bot.id}/suspension`)],
     ['replaced', () => own('POST', '/regenerate_token')],
-  ])('ends the open poll of a bot that was %s, on another node', async (_, end) => {
+  ])('the open poll of a bot that was %s ends on another node', async (_, end) => {
     const { poll } = await openPoll(1);
     await resultOf(end());
     expect(await poll).toMatchObject(refusal(401, 'Unauthorized'));
@@ -97,8 +97,8 @@ describe('a revoked token', () => {
   });
 });
 
-describe('a deleted bot', () => {
-  test('is unknown on every node, and its messages stay', async () => {
+describe('deleted bots', () => {
+  test('a deleted bot is unknown on every node, and its messages stay', async () => {
     const group = await service.newGroup(owner, 'g', [bot]);
     await resultOf(service.bot(bot, 'sendMessage', { chat_id: ann.id, text: 'stays' }));
     await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, text: 'stays too' }));
@@ -134,7 +134,7 @@ describe('a deleted bot', () => {
     await resultOf(service.app(owner, 'POST', `/api/chats/${group}/messages`, { text: 'alone' }));
   });
 
-  test('gets no more deliveries, and its pending updates are removed', async () => {
+  test('a deleted bot gets no more deliveries, and its pending updates are removed', async () => {
     await hook();
     await resultOf(say('before'));
     await expect.poll(() => received, { timeout: 8_000 }).toEqual(['before']);
@@ -149,7 +149,7 @@ describe('a deleted bot', () => {
     expect(received).toEqual(['before']);
   });
 
-  test('can be deleted only by its owner, and its username stays taken for a while', async () => {
+  test('a bot can be deleted only by its owner, and its username stays taken for a while', async () => {
     expect(await own('DELETE', '', ann)).toMatchObject(refusal(403, 'Forbidden: not the owner of the bot'));
     await resultOf(own('DELETE'));
     const again = await service.app(ann, 'POST', '/api/me/bots', { username: bot.username, name: 'Again' });
@@ -157,11 +157,11 @@ describe('a deleted bot', () => {
   });
 });
 
-describe('a suspended bot', () => {
+describe('suspended bots', () => {
   const suspend = (verb: 'POST' | 'DELETE', id = bot.id) =>
     service.app(operator, verb, `/api/admin/bots/${id}/suspension`);
 
-  test('is refused on every node and gets no deliveries, and continues with all updates when it is unsuspended', async () => {
+  test('a suspended bot is refused on every node and gets no deliveries, and loses no update until it is unsuspended', async () => {
     await hook();
     await resultOf(say('one'));
     await expect.poll(() => received, { timeout: 8_000 }).toEqual(['one']);
@@ -181,7 +181,7 @@ describe('a suspended bot', () => {
     expect((await events()).slice(0, 2)).toEqual(['unsuspended', 'suspended']);
   });
 
-  test('can be suspended only if it exists, and only by an operator', async () => {
+  test('only operators can suspend a bot, and it must exist', async () => {
     expect(await suspend('POST', 999_999)).toMatchObject(refusal(404, 'Not Found: bot not found'));
     const path = `/api/admin/bots/${bot.id}/suspension`;
     expect(await service.app(owner, 'POST', path)).toMatchObject(refusal(401, 'Unauthorized'));

@@ -41,8 +41,8 @@ const suitable = () => ({
   ...{ username: heir.username, confirm: true, policy: 'all', usernames: [], dead_letters: true },
 });
 
-describe('a transferred bot', () => {
-  test('accepts only the recipient as owner, on every owner endpoint and every node', async () => {
+describe('transferred bots', () => {
+  test('a transferred bot accepts only the recipient as owner, on every owner endpoint and every node', async () => {
     const known = (await resultOf(service.bot(bot, 'getMe', {}, 1))).id;
     expect(known).toBe(bot.id);
     expect(await hand()).toBe(true);
@@ -69,7 +69,7 @@ describe('a transferred bot', () => {
     }
   });
 
-  test('has a new token, which the recipient can read', async () => {
+  test('a transferred bot has a new token, which the recipient can read', async () => {
     await hand();
     const { token } = await resultOf(service.app(heir, 'GET', path('/token')));
     expect(token).not.toBe(bot.token);
@@ -78,7 +78,7 @@ describe('a transferred bot', () => {
     }
   });
 
-  test('keeps its webhook, texts, pending updates and write access, and gets a new signing secret', async () => {
+  test('a transferred bot keeps its webhook, texts, pending updates and write access, and gets a new signing secret', async () => {
     await resultOf(
       service.app(owner, 'PATCH', path(), { name: { '': 'New name' }, description: { '': 'Said' } }),
     );
@@ -111,7 +111,7 @@ describe('a transferred bot', () => {
     for (const front of [0, 1]) expect((await says(heir, front)).status).toBe(200);
   });
 
-  test('hides the audit entries of the former owner from the new owner', async () => {
+  test('the new owner does not see audit entries of the former owner', async () => {
     await resultOf(service.app(owner, 'GET', path('/token')));
     expect(await events(owner)).toEqual(['token_shown', 'created']);
     await hand();
@@ -148,7 +148,7 @@ test('the new owner can neither see nor replay deliveries that were attempted be
   await books.close();
 });
 
-describe('a transfer is refused', () => {
+describe('refused transfers', () => {
   const refused = async (body: unknown, status: number, description: string, by = owner) => {
     expect(await transfer(by, body)).toMatchObject(refusal(status, description));
     // Nothing changed.
@@ -157,7 +157,7 @@ describe('a transfer is refused', () => {
     expect(await events(owner)).toEqual(['created']);
   };
 
-  test('if it is not confirmed', async () => {
+  test('a transfer without a confirmation is refused', async () => {
     const { username } = heir;
     await refused({ username }, 400, 'Bad Request: parameter "confirm" is required');
     for (const confirm of [false, 'false', 0])
@@ -165,7 +165,7 @@ describe('a transfer is refused', () => {
     await refused({ username, confirm: 'yes' }, 400, 'Bad Request: parameter "confirm" must be a boolean');
   });
 
-  test('if the recipient does not exist, is a bot, a chat or the owner', async () => {
+  test('a transfer to an unknown user, a bot, a chat or the owner is refused', async () => {
     const to = (username: unknown) => ({ username, confirm: true });
     const channel = { type: 'channel', title: 'c', username: `channel_${bot.id}` };
     await resultOf(service.app(owner, 'POST', '/api/chats', channel));
@@ -177,7 +177,7 @@ describe('a transfer is refused', () => {
     await refused(to(`@${owner.username}`), 400, 'Bad Request: the bot is yours already');
   });
 
-  test('if the caller is not the owner, whoever the recipient is', async () => {
+  test('a transfer by another person than the owner is refused for every recipient', async () => {
     for (const username of [heir.username, owner.username, 'no_body_here'])
       await refused({ username, confirm: true }, 403, 'Forbidden: not the owner of the bot', heir);
   });

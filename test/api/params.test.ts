@@ -107,7 +107,7 @@ describe('JSON', () => {
   });
 });
 
-describe('the limit of parameters and values', () => {
+describe('limits of parameters and values', () => {
   const pairs = (count: number) => Array.from({ length: count }, (_, i) => `a${i}=1`);
   const members = (count: number) => Array.from({ length: count }, (_, i) => `"a${i}":1`);
   test.each([
@@ -115,16 +115,16 @@ describe('the limit of parameters and values', () => {
     ['a form', (n: number) => parse(form, pairs(n).join('&'))],
     ['a form that repeats a name', (n: number) => parse(form, 'a=1&'.repeat(n))],
     ['JSON', (n: number) => parse(json, `{${members(n).join()}}`)],
-  ])('applies to %s', (_, read) => {
+  ])('the number of parameters is limited in %s', (_, read) => {
     expect(refusal(() => read(limits.parameters_max))).toBe('accepted');
     expect(refusal(() => read(limits.parameters_max + 1))).toBe('too_many_parameters');
   });
 
-  test('does not count empty pairs', () => {
+  test('empty pairs do not count as parameters', () => {
     expect(plain(parse(form, `${'&'.repeat(5_000)}a=1`))).toEqual({ a: '1' });
   });
 
-  test('applies to the values in one JSON text', () => {
+  test('the number of values in one JSON text is limited', () => {
     const list = (count: number) => `{"a":[${'1,'.repeat(count - 1)}1]}`;
     const text = `{"a":"${',['.repeat(limits.json_text_values_max)}\\",,"}`;
     expect(refusal(() => parse(json, list(limits.json_text_values_max - 2)))).toBe('accepted');
@@ -132,7 +132,7 @@ describe('the limit of parameters and values', () => {
     expect(refusal(() => parse(json, text))).toBe('accepted');
   });
 
-  test('does not count commas and brackets inside strings, whatever is escaped there', () => {
+  test('commas and brackets inside JSON strings do not count as values, whatever is escaped there', () => {
     const most = limits.json_text_values_max;
     for (const inside of ['\\"', '\\\\', '\\\\\\"', '[', '\\",[']) {
       const text = `{"a":"${`${inside},`.repeat(2 * most)}","b":[1,2]}`;

@@ -43,7 +43,7 @@ describe.each(rules)('every method that %s lists the refusals', (_, concerns, re
 
   test('more than one method is checked', () => expect(own.length).toBeGreaterThan(1));
 
-  test.each(own.map((method) => [method.name, method] as const))('%s', (__, method) => {
+  test.each(own.map((method) => [method.name, method] as const))('%s lists them', (__, method) => {
     expect(refusals.filter((name) => !method.errors.includes(name))).toEqual([]);
   });
 });

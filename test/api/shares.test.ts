@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { createShares } from '../../src/server/shares.js';
 
-/** Bytes with which each call is charged, instead of a sample. */
+/** Number of bytes charged for each call, instead of a measured sample. */
 const measured = 2_000;
 const large = limits.large_body_bytes_min;
 
@@ -135,7 +135,7 @@ test('refused calls are charged, and their errors reach the caller', async () =>
   expect(done).toEqual(['other']);
 });
 
-test('small calls are charged by sample', () => {
+test('small calls are charged by sampling their cost', () => {
   const { call, planned, pass } = world();
   for (let i = 0; i < 2_000 && planned.length === 0; i++) {
     call(1, 'a', 0.5, 0);
@@ -153,7 +153,7 @@ test('later parts of a call are charged', () => {
   expect(done).toEqual(['other']);
 });
 
-test('refuses calls of an account with too many waiting calls or bytes, not of others', () => {
+test('an account with too many waiting calls or bytes is refused further calls, other accounts are not', () => {
   const { call } = spent();
   const refused = expect.objectContaining({ kind: 'too_many_requests', retryAfter: 1 });
   for (let i = 0; i < limits.calls_waiting_max; i++) call(1, 'a', 1);

@@ -60,7 +60,7 @@ describe('paths and verbs', () => {
     ['/bot', 'GET', 401, 'Unauthorized'],
     ['/botnonsense/getMe', 'GET', 401, 'Unauthorized'],
     ['/api/me', 'GET', 401, 'Unauthorized'],
-  ])('%s %s: %i %s', async (path, verb, code, text) => {
+  ])('a call of %s with %s gets %i %s', async (path, verb, code, text) => {
     await seen.refused(() => raw(path, verb), code as number, text as string);
   });
 

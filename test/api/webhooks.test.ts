@@ -60,7 +60,7 @@ describe('a refused setWebhook keeps the old webhook', () => {
     ['no connections', { max_connections: 0 }, 'max_connections must be between 1 and 100'],
     ['too many connections', { max_connections: '101' }, 'max_connections must be between 1 and 100'],
     ['a fraction', { max_connections: 1.5 }, 'max_connections must be between 1 and 100'],
-  ])('%s', async (_, params, text) => {
+  ])('setWebhook refuses: %s', async (_, params, text) => {
     const certificate = books.certificate;
     await resultOf(
       call('setWebhook', { url: url(), certificate, max_connections: 7, secret_token: 'old_-1' }),

@@ -20,7 +20,7 @@ export interface Place {
   /** A channel in which the bot may post, edit and delete. */
   readonly channel: number;
   readonly picture: Buffer;
-  /** The result of a person's call. */
+  /** Makes a call of a person; returns its result. */
   app(verb: string, path: string, body?: object, who?: TestUser): Promise<Json>;
   /** Sends a message of the user. `chat` is the bot's id for a direct chat. */
   say(chat: number, text: string): Promise<Json>;

@@ -1,4 +1,4 @@
-/** Rows of interface §3 on who owns a bot. */
+/** Rows of interface §3 on the ownership of bots. */
 import { expect } from 'vitest';
 import type { Bot, Case, Person } from './case.js';
 import { abilities } from './fields.rows.js';
@@ -62,7 +62,7 @@ export const ownershipRows: readonly Row[] = [
     },
   }),
   row({
-    title: '§3 Bot ownership: owned by A, transfer that is not confirmed → refused, owned by A',
+    title: '§3 Bot ownership: owned by A, transfer without confirmation → refused, owned by A',
     arrange: handed,
     act: (c, at) => transfer(c, c.owner, at, false),
     answer: () => bad('parameter "confirm" must be true'),

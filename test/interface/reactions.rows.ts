@@ -1,4 +1,4 @@
-/** Rows of interface §3 on reactions, and of §4.1: the endpoints by which people react to posts. */
+/** Rows of interface §3 on reactions, and of §4.1: the endpoints with which people react to posts. */
 import { expect } from 'vitest';
 import type { Case, Person, Post } from './case.js';
 import { freshPost } from './fields.rows.js';
@@ -97,7 +97,7 @@ const transitions: readonly Transition[] = [
     ...{ all: (_, ben) => [reaction('🔥', ben)], own: [] },
   },
   {
-    title: '§3 Heart reaction: not set, POST like → set, as by the heart emoji',
+    title: '§3 Heart reaction: not set, POST like → set, like a reaction with the heart emoji',
     arrange: reacted(['ben', heart]),
     ...{ verb: 'POST', path: '/like' },
     ...{ all: (ann, ben) => [reaction(heart, ann, ben)], own: [heart] },

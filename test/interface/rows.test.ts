@@ -65,7 +65,7 @@ const subjects = {
 };
 
 test.each(Object.entries(subjects))(
-  '%s: every subject of its tables has a row, or is left out',
+  '%s: every subject of the tables in the section has a row or is left out',
   (section, all) => {
     const known = [...titles, ...leftOut.map(({ row }) => row)];
     const missing = all.filter(

@@ -1,4 +1,4 @@
-/** Rows of interface §3 on tokens and update delivery, of §4.2, and of §7 on tokens that are not valid. */
+/** Rows of interface §3 on tokens and update delivery, of §4.2, and of §7 on invalid tokens. */
 import { expect } from 'vitest';
 import type { Bot, Case } from './case.js';
 import { abilities } from './fields.rows.js';
@@ -8,7 +8,7 @@ import { botUser, number, personMessage, privateChat } from './shapes.js';
 const path = (bot: Bot) => `/api/me/bots/${bot.id}/regenerate_token`;
 const me = (bot: Bot) => ok({ ...botUser(bot), ...abilities });
 
-/** A bot that every node has seen with this token. */
+/** A bot whose token every node has cached. */
 async function knownBot(c: Case): Promise<Bot> {
   const bot = await c.bot();
   for (const _ of [1, 2]) expect((await c.get(bot, 'getMe')).status).toBe(200);
@@ -19,14 +19,15 @@ const stillValid = async (c: Case, bot: Bot) => expect((await c.get(bot, 'getMe'
 
 const regeneration: readonly Row[] = [
   row({
-    title: '§3 Bot token: valid, regenerate token → a new token valid, the old one stops working immediately',
+    title:
+      '§3 Bot token: valid, regenerate token → the new token is valid, and the old one stops working immediately',
     arrange: knownBot,
     act: (c, bot) => c.app(c.owner, 'POST', path(bot)),
     answer: ({ id, username }) =>
       ok({ id, username, token: expect.stringMatching(new RegExp(`^${id}:A[A-Za-z0-9_-]{34}$`)) }),
     async after(c, bot, { body: { result } }) {
       expect(result.token).not.toBe(bot.token);
-      // On both nodes.
+      // Checks both nodes.
       for (const _ of [1, 2]) {
         const old = await c.get(bot, 'getMe');
         expect([old.status, old.body]).toEqual([401, unauthorized]);
@@ -35,14 +36,14 @@ const regeneration: readonly Row[] = [
     },
   }),
   row({
-    title: '§3 Bot token: valid, regenerate token by who is not the owner → refused, the token stays valid',
+    title: '§3 Bot token: valid, regenerate token by another person → refused, and the token stays valid',
     arrange: knownBot,
     act: (c, bot) => c.app(c.ben, 'POST', path(bot)),
     answer: () => refusal(403, 'Forbidden: not the owner of the bot'),
     after: stillValid,
   }),
   row({
-    title: '§4.2 POST /api/me/bots/{bot_id}/regenerate_token, no body → the bot with its new token',
+    title: '§4.2 POST /api/me/bots/{bot_id}/regenerate_token, without a body → the bot with its new token',
     arrange: (c) => c.bot(),
     act: (c, bot) => c.http('POST', path(bot), { authorization: `Bearer ${c.owner.token}` }),
     answer: ({ id, username }) => ok({ id, username, token: expect.any(String) }),
@@ -52,21 +53,21 @@ const regeneration: readonly Row[] = [
     },
   }),
   row({
-    title: '§4.2 regenerate_token without a user token → 401, the token stays valid',
+    title: '§4.2 regenerate_token without a user token → 401, and the token stays valid',
     arrange: knownBot,
     act: (c, bot) => c.http('POST', path(bot), {}),
     answer: () => unauthorized,
     after: stillValid,
   }),
   row({
-    title: '§4.2 regenerate_token with the token of the bot → 401, the token stays valid',
+    title: '§4.2 regenerate_token with the token of the bot → 401, and the token stays valid',
     arrange: knownBot,
     act: (c, bot) => c.app(bot, 'POST', path(bot)),
     answer: () => unauthorized,
     after: stillValid,
   }),
   row({
-    title: '§4.2 regenerate_token of no bot → 404',
+    title: '§4.2 regenerate_token of an unknown bot → 404',
     arrange: (c) => c.bot(),
     act: (c) => c.app(c.owner, 'POST', '/api/me/bots/9999999999/regenerate_token'),
     answer: () => refusal(404, 'Not Found: bot not found'),
@@ -76,7 +77,7 @@ const regeneration: readonly Row[] = [
 const delivery: readonly Row[] = [
   row({
     title:
-      '§3 Update delivery mode: polling, deleteWebhook → polling, what waits stays, getUpdates can be used',
+      '§3 Update delivery mode: polling, deleteWebhook → polling, pending updates stay, and getUpdates can be used',
     async arrange(c) {
       const at = await c.direct();
       return { ...at, message_id: await c.say(c.ann, at.bot.id, 'waits') };
@@ -91,7 +92,7 @@ const delivery: readonly Row[] = [
   }),
 ];
 
-/** Tokens that are not valid, made of a valid one. */
+/** Invalid tokens, made from a valid one. */
 const invalid: ReadonlyArray<readonly [string, (token: string, id: number) => string]> = [
   ['missing', () => ''],
   ['malformed', () => 'not-a-token'],
@@ -113,7 +114,7 @@ const invalidRows = invalid.flatMap(([what, made]) =>
 );
 
 const replaced = row({
-  title: '§7 Invalid bot token: replaced, sendMessage → 401, nothing is sent',
+  title: '§7 Invalid bot token: replaced, sendMessage → 401, and nothing is sent',
   async arrange(c) {
     const at = await c.direct();
     await c.appResult(c.owner, 'POST', path(at.bot));

@@ -1,4 +1,4 @@
-/** Rows on setting and deleting a webhook, and what is told of it (interface §§2, 3, 4.3, 6). */
+/** Rows on setting and deleting a webhook, and on the webhook info (interface §§2, 3, 4.3, 6). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import {
@@ -25,7 +25,7 @@ const form = { 'content-type': 'application/x-www-form-urlencoded' };
 const states: readonly Row[] = [
   row({
     title:
-      '§2 Webhook info: url, has_custom_certificate, last_error_date, last_error_message of a webhook that is set',
+      '§2 Webhook info: url, has_custom_certificate, last_error_date, last_error_message of a set webhook',
     async arrange(c) {
       const at = await pushing(() => 503, { max_connections: 7, secret_token: 'not_shown' })(c);
       await say(c, at, 'waits');
@@ -84,7 +84,7 @@ const states: readonly Row[] = [
     },
   }),
   row({
-    title: '§4.3 GET deleteWebhook of a webhook that is set → true, what waits stays',
+    title: '§4.3 GET deleteWebhook of a set webhook → true, and pending updates stay',
     async arrange(c) {
       const at = await pushing(() => 500)(c);
       await say(c, at, 'waits');
@@ -98,7 +98,7 @@ const states: readonly Row[] = [
     },
   }),
   row({
-    title: '§4.3 POST setWebhook, with form-encoded parameters → the webhook is set as they say',
+    title: '§4.3 POST setWebhook, with form-encoded parameters → the webhook is set with these parameters',
     arrange: polling(),
     act: (c, { bot, hook: { url, certificate } }) =>
       c.http(
@@ -114,7 +114,7 @@ const states: readonly Row[] = [
       ),
   }),
   row({
-    title: '§4.3 POST setWebhook of the same webhook → true, nothing changes',
+    title: '§4.3 POST setWebhook of the same webhook → true, and nothing changes',
     arrange: pushing(),
     act: (c, at) => set(c, at),
     answer: () => told('Webhook is already set'),
@@ -131,14 +131,14 @@ const multipart = (url: string, certificate: string) =>
 
 const parameters: readonly Row[] = [
   row({
-    title: '§6 setWebhook: url, an empty one → the webhook is deleted',
+    title: '§6 setWebhook: an empty url → the webhook is deleted',
     arrange: pushing(),
     act: (c, { bot }) => c.call(bot, 'setWebhook', { url: '' }),
     answer: wasDeleted,
     after: async (c, { bot }) => expect(await info(c, bot)).toMatchObject({ url: '', max_connections: 40 }),
   }),
   row({
-    title: '§6 setWebhook: certificate, an uploaded file → updates are pushed to who shows it',
+    title: '§6 setWebhook: an uploaded certificate → updates are pushed to the server with this certificate',
     arrange: polling(),
     act: (c, { bot, hook }) =>
       c.http(
@@ -156,7 +156,7 @@ const parameters: readonly Row[] = [
     },
   }),
   row({
-    title: '§6 setWebhook: no certificate → nothing is pushed to one whose certificate is not valid',
+    title: '§6 setWebhook: no certificate → nothing is pushed to a server with an invalid certificate',
     arrange: polling(),
     act: (c, { bot, hook }) => c.call(bot, 'setWebhook', { url: hook.url }),
     answer: wasSet,
@@ -173,7 +173,7 @@ const parameters: readonly Row[] = [
     },
   }),
   row({
-    title: '§6 setWebhook: certificate, a text that is none → refused',
+    title: '§6 setWebhook: a certificate that is not PEM → refused',
     arrange: pushing(),
     act: (c, at) => set(c, at, { certificate: 'certificate' }),
     answer: () => bad('bad webhook: certificate is not a valid PEM certificate'),
@@ -227,7 +227,7 @@ const parameters: readonly Row[] = [
     }),
   ),
   row({
-    title: '§6 setWebhook: secret_token of other characters than letters, digits, _ and - → refused',
+    title: '§6 setWebhook: a secret_token with characters other than letters, digits, _ and - → refused',
     arrange: pushing(),
     act: (c, at) => set(c, at, { secret_token: 'a b' }),
     answer: () => bad('secret token contains unallowed characters'),

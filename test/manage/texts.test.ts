@@ -29,12 +29,12 @@ const scripts = {
 describe.each(languages)('%s', (language) => {
   const own = texts[language];
 
-  test('has every text, with the placeholders of the English text', () => {
+  test('each language has every text, with the placeholders of the English text', () => {
     expect(Object.keys(own).sort()).toEqual([...keys].sort());
     for (const key of keys) expect([key, placeholders(own[key])]).toEqual([key, placeholders(texts.en[key])]);
   });
 
-  test('contains no untranslated English', () => {
+  test('no text of another language is English', () => {
     for (const key of keys.filter((one) => !alike.includes(one))) {
       expect(own[key], key).toMatch(scripts[language]);
       if (language !== 'en' && key !== 'button_token') expect(own[key], key).not.toBe(texts.en[key]);
@@ -43,7 +43,7 @@ describe.each(languages)('%s', (language) => {
     }
   });
 
-  test('has texts within the length limits of their places', () => {
+  test('all texts are within the length limits of their places', () => {
     const longest = {
       commands: menuOf(own)
         .map(({ description }) => description)

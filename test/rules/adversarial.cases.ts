@@ -238,7 +238,7 @@ const params: Row[] = [
   ),
   ...texts('JSON in a parameter', bodyMax, 150, parseJson, ['['], ['"a",', '[', '1]'], ['\\\\', '["', '"]']),
   [
-    'JSON, as many names as may be',
+    'JSON, maximum number of names',
     'names with escapes',
     bodyMax,
     150,
@@ -381,7 +381,7 @@ const markup: Row[] = [
     ['`'],
   ),
   ...texts(
-    'a text without marks',
+    'a text without markup',
     2 * limits.text_length_max,
     3_000,
     (t) => formatText(t),
@@ -400,7 +400,7 @@ const markup: Row[] = [
     ['1', '#'],
   ),
   ...texts(
-    'a text of blanks',
+    'a blank text',
     markupMax,
     100,
     (t) =>
@@ -520,7 +520,7 @@ const others: Row[] = [
     ['Mon, '],
   ),
   ...texts(
-    'answer of a webhook, shown',
+    'answer of a webhook, shown to the owner',
     5_120,
     2_000,
     (t) => shownAnswer(Buffer.from(t), ['https://a.example/hook/secret', 'secretsecret']),

@@ -29,7 +29,7 @@ describe('checkCommands', () => {
     }
   });
 
-  it('drops fields other than command and description', () => {
+  it('drops all fields of a command except its name and description', () => {
     expect(checkCommands([{ command: 'a', description: 'd', more: 1 } as never])).toEqual(one('a'));
   });
 

@@ -110,7 +110,7 @@ it('counts offsets in UTF-16 code units', () => {
   expect(computedEntities('👍 /a')).toEqual([{ type: 'bot_command', offset: 3, length: 2 }]);
 });
 
-it('takes linear time for every repeated text', () => {
+it('finding entities takes linear time for every repeated text', () => {
   const units = [
     'a.',
     '@a',

@@ -18,7 +18,7 @@ const marked = (text: string, entities: EntityInput[]) => [...formatText(text, u
 const at = (type: string, offset: number, length: number) => ({ type, offset, length });
 
 describe('explicit entities', () => {
-  it('are ignored if a parse mode is given', () => {
+  it('explicit entities are ignored if a parse mode is given', () => {
     expect(formatText('<b>a</b>', 'HTML', [at('italic', 0, 1)]).entities).toEqual([at('bold', 0, 1)]);
   });
 

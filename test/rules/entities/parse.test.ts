@@ -263,7 +263,7 @@ describe('the name of a mode', () => {
   });
 });
 
-describe('a source with too many marks', () => {
+describe('limit of marks', () => {
   const most = limits.markup_marks_max;
   const tooMany = `Text has more than ${most} marks`;
   it.each([
@@ -275,7 +275,7 @@ describe('a source with too many marks', () => {
     ['MarkdownV2', '>a\n'],
     ['Markdown', '*a*'],
     ['Markdown', '[a](http://a.b/)'],
-  ])('is refused in %s: %s', (mode, unit) => {
+  ])('a source with too many marks is refused in %s: %s', (mode, unit) => {
     expect(refusal(unit.repeat(most + 1), mode)).toBe(tooMany);
     expect(refusal('x'.repeat(10 * most), mode)).toBe('no refusal');
   });
@@ -288,7 +288,7 @@ describe('a source with too many marks', () => {
     );
   });
 
-  it('is refused before it is parsed completely', () => {
+  it('a source with too many marks is refused before it is parsed completely', () => {
     const source = '*_~'.repeat(limits.markup_length_max / 3);
     const times = [1, 2, 3, 4, 5].map(() => {
       const began = performance.now();

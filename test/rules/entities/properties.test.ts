@@ -181,7 +181,7 @@ function dropSplit<T extends { offset: number; length: number }>(given: T[]): T[
   return given.filter(({ offset, length }) => offset !== inside && offset + length !== inside);
 }
 
-it('takes linear time for every repeated source', () => {
+it('formatting takes linear time for every repeated source', () => {
   const units = [
     '<b>',
     '<b>a</b>',

@@ -227,11 +227,11 @@ const sorted = (entities: readonly Entity[]) =>
     .map(({ type, offset, length, ...values }) => JSON.stringify([offset, -length, type, values]))
     .sort();
 
-describe('a written tree is parsed unchanged', () => {
+describe('round trips', () => {
   it.each([
     ['HTML', html],
     ['MarkdownV2', markdown],
-  ] as const)('from %s', (mode, write) => {
+  ] as const)('a tree written as %s is parsed unchanged', (mode, write) => {
     let nested = 0;
     fc.assert(
       fc.property(documents, (given) => {
@@ -246,7 +246,7 @@ describe('a written tree is parsed unchanged', () => {
     expect(nested).toBeGreaterThan(8);
   });
 
-  it('from a list of entities', () => {
+  it('a tree written as a list of entities is formatted unchanged', () => {
     fc.assert(
       fc.property(documents, (given) => {
         const { text, entities } = plain(given);
