@@ -4,11 +4,11 @@ import { type Database, one, type Sql } from '../sql.js';
 
 /** A token that somebody found, with the bot or person whose it would be. */
 export interface FoundToken {
-  /** its index among the tokens that were found */
+  /** index of the token among the tokens that were found */
   readonly at: number;
   readonly id: number;
   readonly hmac: Buffer;
-  /** where it was found; contains no tokens */
+  /** place where the token was found; contains no tokens */
   readonly place: string;
 }
 
@@ -130,7 +130,7 @@ export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Pro
 export interface LeakRow {
   readonly id: number;
   readonly bot_id: number | null;
-  /** null when the bot no longer exists */
+  /** username of the bot; null when the bot no longer exists */
   readonly username: string | null;
   readonly user_id: number | null;
   /** when the token was found, Unix time in ms */

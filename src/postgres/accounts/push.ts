@@ -167,7 +167,7 @@ export async function noteTold(sql: Sql, told: readonly DueRow[]): Promise<void>
 }
 
 export interface Addressee extends DueRow, SubscriptionKeys {
-  /** id of the subscription */
+  /** id of the push subscription */
   readonly id: number;
   readonly language_code: string | null;
 }

@@ -32,7 +32,7 @@ export type AuditActor =
 export interface AuditRow {
   readonly id: number;
   readonly actor_type: AuditActor['type'];
-  /** the person's id; null for other actors */
+  /** id of the person who made the change; null for other actors */
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;

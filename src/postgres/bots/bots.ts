@@ -18,7 +18,7 @@ export interface BotRow {
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
-  /** names by language, '' for the default */
+  /** names of the bot by language, '' for the default */
   readonly names: TextsColumn;
   readonly version: number;
 }
@@ -74,7 +74,7 @@ export function createBot(
     readonly owner: number;
     readonly username: string;
     readonly name: string;
-    /** how many bots an owner may have */
+    /** maximum number of bots that an owner may have */
     readonly max?: number | undefined;
   },
   tokenFor: (id: number) => StoredToken,

@@ -12,7 +12,7 @@ export interface NewCredentials {
   /** encrypted signing secret of the webhook; the former one stays in use until `overlapMs` later */
   readonly signing: Buffer;
   readonly overlapMs: number;
-  /** how many bots an owner may have */
+  /** maximum number of bots that an owner may have */
   readonly botsMax?: number | undefined;
 }
 

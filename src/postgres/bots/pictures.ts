@@ -9,7 +9,7 @@ export interface StoredPicture {
   readonly key: string;
   /** size in bytes */
   readonly size: number;
-  /** width in pixels */
+  /** width and height in pixels */
   readonly width: number;
   readonly height: number;
 }

@@ -110,7 +110,7 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** only for a public chat */
+  /** username of a public chat; absent for others */
   readonly username?: string | undefined;
   readonly private: boolean;
 }
@@ -177,9 +177,9 @@ export function loadMembers(sql: Sql, chat: number, after: number, limit: number
 }
 
 export interface UserChatsRow {
-  /** ids of the bots in direct chats */
+  /** ids of the bots with whom the person has direct chats */
   readonly direct: readonly number[];
-  /** ids of groups and channels */
+  /** ids of the person's groups and channels */
   readonly shared: readonly number[];
   readonly version: number;
 }

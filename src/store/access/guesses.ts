@@ -25,7 +25,7 @@ export interface Guesses {
 interface Slowed {
   /** end of the wait, by the monotonic clock */
   readonly until: number;
-  /** number of lookups used, and the time of counting */
+  /** number of lookups used, and when they were counted */
   readonly lookUps: number;
   readonly countedAt: number;
 }

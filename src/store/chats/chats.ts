@@ -14,7 +14,7 @@ import { createMembers, type Members } from './members.js';
 
 export interface ChatState {
   readonly chat: ChatRef;
-  /** last message id */
+  /** id of the chat's last message */
   readonly newest: number;
   /** profile of the user in a direct chat, of the chat otherwise */
   readonly profile: Profile;

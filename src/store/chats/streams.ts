@@ -26,7 +26,7 @@ export interface Change {
   readonly id: string;
   /** set for new, edited and pinned messages, unless the message is not in Redis or was deleted */
   readonly message: StoredMessage | null;
-  /** answer to a callback query */
+  /** answer to a callback query; null for other changes */
   readonly answer: Readonly<Record<string, unknown>> | null;
   /** for a pin: whether to notify the person */
   readonly notify: boolean;

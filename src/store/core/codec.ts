@@ -73,7 +73,7 @@ export interface Media {
   readonly size?: number;
   readonly mime?: string;
   readonly name?: string;
-  /** width in pixels */
+  /** width and height in pixels */
   readonly width?: number;
   readonly height?: number;
   /** duration in seconds */
@@ -102,7 +102,7 @@ export interface Content {
 export interface ForwardOrigin {
   /** the person or bot who wrote the original message; absent for a channel */
   readonly from?: Profile;
-  /** the channel of the original message */
+  /** channel of the original message, with `message` as the id there */
   readonly chat?: Profile;
   readonly message?: number;
   /** Unix time in seconds of the original message */

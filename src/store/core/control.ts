@@ -35,11 +35,11 @@ export interface Bot {
   /** the owner's id; 0 for a deleted bot and for the management bot */
   readonly owner: number;
   readonly username: string;
-  /** the default name; if none was set, the name at creation */
+  /** the bot's default name; if none was set, its name at creation */
   readonly name: string;
   /** lookup value of the bot's valid token, base64; '' while the token is blocked */
   readonly token: string;
-  /** names by language */
+  /** the bot's names by language */
   readonly names: Texts;
   /** why the token is not accepted; a deleted bot keeps its record for readers of its messages */
   readonly state?: 'suspended' | 'deleted' | undefined;

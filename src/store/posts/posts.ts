@@ -43,7 +43,7 @@ export interface Reactor {
   readonly emoji: string;
   /** when the user reacted, Unix time in seconds */
   readonly date: number;
-  /** cursor for the reactors after this one */
+  /** cursor with which the list continues after this reactor */
   readonly cursor: string;
 }
 

@@ -10,7 +10,7 @@ export interface PollRequest {
   /** Id below which all updates are confirmed; -N keeps the last N; 0 confirms nothing. */
   readonly offset: number;
   readonly limit: number;
-  /** time to wait in seconds; 0 answers immediately */
+  /** time in seconds to wait for updates; 0 answers immediately */
   readonly timeout: number;
   /** new mask of update kinds; null keeps the current one */
   readonly mask: number | null;
@@ -35,9 +35,9 @@ export interface Polls {
 interface Waiter {
   readonly bot: number;
   readonly name: string;
-  /** makes the poll check its queue */
+  /** function that makes the poll check its queue */
   readonly requestCheck: () => void;
-  /** ends the current wait */
+  /** function that ends the current wait */
   wake: () => void;
 }
 

@@ -20,7 +20,7 @@ export interface UpdateEntry {
   readonly id: string;
   /** the message; for reaction counts, only its date is set */
   readonly message: StoredMessage;
-  /** the person or bot that sent, edited or pressed */
+  /** profile of the person or bot that sent, edited or pressed */
   readonly from: Profile;
   /** the pressed button; only for callback queries */
   readonly press: PressExtra | null;

@@ -24,7 +24,7 @@ export interface DeadLetter {
 }
 
 export interface ReplayAsk {
-  /** update ids, both inclusive */
+  /** first and last update id of the range, both included */
   readonly from: number;
   readonly to: number;
   /** Whether to include delivered updates, if still stored. */
