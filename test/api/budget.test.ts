@@ -65,14 +65,16 @@ async function during(work: () => Promise<void>): Promise<string[]> {
     return sent.slice(at('begin') + 1, at('end'));
   };
   let lookUps = renewals.filter((at, i) => at - (renewals[i - 1] ?? at) > heldUpSecondsMax).length;
-  return seen
-    .flatMap(between)
-    .filter((args) => !args.some((arg) => /:bot:\d+$/.test(arg)) || lookUps-- <= 0)
-    // Redis learns of the last commit of Postgres soon after it.
-    .filter((args) => !args.some((arg) => /:(auth_nodes|nodes|rings|postgres)$/.test(arg)))
-    .filter(([command = '']) => command.toLowerCase() !== 'time')
-    .filter(([command = '']) => !/^(cluster|info)$/i.test(command))
-    .map(([command = '']) => command.toLowerCase());
+  return (
+    seen
+      .flatMap(between)
+      .filter((args) => !args.some((arg) => /:bot:\d+$/.test(arg)) || lookUps-- <= 0)
+      // Redis learns of the last commit of Postgres soon after it.
+      .filter((args) => !args.some((arg) => /:(auth_nodes|nodes|rings|postgres)$/.test(arg)))
+      .filter(([command = '']) => command.toLowerCase() !== 'time')
+      .filter(([command = '']) => !/^(cluster|info)$/i.test(command))
+      .map(([command = '']) => command.toLowerCase())
+  );
 }
 
 test('getMe with a cached token sends nothing to Redis', async () => {
