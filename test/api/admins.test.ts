@@ -201,7 +201,7 @@ test('a change is logged before it is made: if the log cannot be written, the ch
   expect(JSON.stringify(items)).not.toContain('not_noted');
 });
 
-test('identical reads share one log entry per hour', async () => {
+test('identical reads of one token share one log entry per hour', async () => {
   const reader = await add('reader');
   for (let i = 0; i < 6; i++) expect((await look(reader, i % 2)).status).toBe(200);
   await expect.poll(async () => (await changes('reader')).reduce((sum, { times }) => sum + times, 0)).toBe(6);

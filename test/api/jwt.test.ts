@@ -150,7 +150,7 @@ describe('invalid provider tokens', () => {
   test.each<[string, () => Promise<string> | string]>([
     ['alg none', () => new UnsecuredJWT(claims()).encode()],
     [
-      'alg none with a valid signature',
+      'alg none with the signature of another token',
       async () => `${new UnsecuredJWT(claims()).encode()}${(await sign(claims())).split('.')[2]}`,
     ],
     ['HS256 with the public key as its secret', () => hmac(pem().toString(), rsa.kid)],

@@ -106,7 +106,7 @@ test('guesses from a slowed address are refused without a look-up, and valid tok
   expect((await transactions()) - before).toBeLessThan(4 * lookUps + 30);
 });
 
-test('a valid token that the front has not cached is looked up from a slowed address, a few times a minute', async () => {
+test('a valid token that the front has not cached is looked up from a slowed address, a limited number of times per minute', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
   // The token is cached now, so guesses cannot use up its look-ups.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);

@@ -20,7 +20,7 @@ describe('validUsername', () => {
     ['an at sign', '@abc'],
     ['a line break', 'abc\n'],
     ['nothing', ''],
-  ])('refuses a username with this error: %s', (_, text) => expect(validUsername(text)).toBe(false));
+  ])('refuses a username: %s', (_, text) => expect(validUsername(text)).toBe(false));
 });
 
 describe('validBotUsername', () => {

@@ -66,7 +66,7 @@ describe('HTML', () => {
     ['link without a host is dropped', '<a href="x">a</a>', 'a'],
     ['user link', '<a href="tg://user?id=42">a</a>', 'a', 'text_mention 0 1 42'],
     [
-      'user link beyond all identifiers',
+      'user link with an id that is too large',
       '<a href="tg://user?id=10000000000000">a</a>',
       'a',
       'text_link 0 1 tg://user?id=10000000000000',
@@ -85,7 +85,7 @@ describe('HTML', () => {
     ['numeric references', '&#65;&#x42;&#128077;', 'AB👍'],
     ['references without semicolon', '&lt &#65', '< A'],
     ['unknown reference', '&nbsp; & &; a&b', '&nbsp; & &; a&b'],
-    ['references of no storable character', '&#0;&#xD800;&#1114112;x', '&#0;&#xD800;&#1114112;x'],
+    ['references to characters that cannot be stored', '&#0;&#xD800;&#1114112;x', '&#0;&#xD800;&#1114112;x'],
     ['a lone >', 'a > b', 'a > b'],
     ['nesting', '<b>a<i>b</i></b>', 'ab', 'bold 0 2', 'italic 1 1'],
     ['same style nested', '<b>a<b>b</b></b>', 'ab', 'bold 0 2'],
@@ -99,7 +99,7 @@ describe('HTML', () => {
     ['UTF-16 offsets', '👍<b>👍</b>', '👍👍', 'bold 2 2'],
     ['outer white space', ' \n<b>a </b>\n', 'a', 'bold 0 1'],
     ['code of white space', '<pre>  </pre>a', '  a', 'pre 0 2'],
-    ['white space that an entity begins with stays', ' <b> a</b>', ' a', 'bold 0 2'],
+    ['white space at the beginning of an entity', ' <b> a</b>', ' a', 'bold 0 2'],
   ];
   it.each(cases)('parses: %s', (_, source, ...expected) => expect(brief(source, 'HTML')).toEqual(expected));
 
@@ -152,7 +152,7 @@ describe('MarkdownV2', () => {
     ],
     ['a backslash before other characters', 'a\\é\\', 'a\\é\\'],
     [
-      'nesting as documented',
+      'the nesting in the documentation',
       '*bold _italic ~struck~ __under___ bold*',
       'bold italic struck under bold',
       'bold 0 29',
@@ -161,7 +161,7 @@ describe('MarkdownV2', () => {
       'underline 19 5',
     ],
     ['__ inside _ is underline', '_a__b__c_', 'abc', 'italic 0 3', 'underline 1 1'],
-    ['italic and underline told apart by an empty bold', '___a_**__', 'a', 'italic 0 1', 'underline 0 1'],
+    ['italic and underline separated by an empty bold', '___a_**__', 'a', 'italic 0 1', 'underline 0 1'],
     ['quote', '>a\n>b', 'a\nb', 'blockquote 0 3'],
     ['quote in the middle', 'x\n>a\n>b\ny', 'x\na\nb\ny', 'blockquote 2 4'],
     [
@@ -209,7 +209,7 @@ describe('MarkdownV2', () => {
     ['no end of a link text', '[a', "Can't find end of TextUrl entity at byte offset 0"],
     ['no end of an address', '[a](b', "Can't find end of a URL at byte offset 4"],
     ['address that ends in a backslash', '[a](b\\', "Can't find end of a URL at byte offset 4"],
-    ['no end of an emoji', '![a', "Can't find end of CustomEmoji entity at byte offset 0"],
+    ['an emoji without an end', '![a', "Can't find end of CustomEmoji entity at byte offset 0"],
     ['emoji without address', '![a]', 'Custom emoji entity must contain a tg://emoji URL'],
     ['no end of an emoji address', '![a](b', "Can't find end of a custom emoji URL at byte offset 5"],
     [
