@@ -1,4 +1,4 @@
-/** Calls of the scripts below auth/, and every status they can end in. */
+/** Test cases for the scripts in auth/, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
@@ -42,37 +42,37 @@ const guess = (what: string, more: More): Case => ({
 });
 
 export const authCases: Case[] = [
-  guess('the first of an address', {
+  guess('accepts the first guess of an address', {
     answer: ['ok', 0],
     changes: ['guesses:192.0.2.1'],
     after: async (client) => expect(await client.pttl(guesses)).toBeGreaterThan(50_000),
   }),
-  guess('the last that is taken at once', {
+  guess('accepts the last guess of a burst', {
     seeds: [seeds.text(guesses, String(Date.now() + 59_000))],
     answer: ['ok', 0],
     changes: ['guesses:192.0.2.1'],
   }),
-  guess('one too many, which does not make the wait longer', {
+  guess('refuses one more guess without extending the wait', {
     seeds: [seeds.text(guesses, String(Date.now() + 3_600_000))],
     answer: ['ok'],
   }),
-  renew('nothing new', {
+  renew('reports nothing if nothing was revoked', {
     seeds: [nodes(), log],
     answer: ['ok', incarnation, 2, []],
     changes: ['auth_nodes'],
   }),
   renew(
-    'one revoked since',
+    'reports a token revoked since the last renewal',
     { seeds: [nodes(), log], answer: ['ok', incarnation, 2, [Buffer.from('x')]], changes: ['auth_nodes'] },
     { acked: '1' },
   ),
   renew(
-    'a log that does not reach back',
+    'reports everything as revoked if the log does not reach back',
     { seeds: [nodes()], answer: ['ok', incarnation, 2, everything], changes: ['auth_nodes'] },
     { acked: '1' },
   ),
   renew(
-    'an acknowledgement of what was lost',
+    'reports everything as revoked after an acknowledged epoch was lost',
     {
       seeds: [nodes()],
       answer: ['ok', incarnation, 2, everything],
@@ -82,12 +82,12 @@ export const authCases: Case[] = [
     { acked: '3' },
   ),
   renew(
-    'another incarnation, though the epochs agree',
+    'reports everything as revoked under another incarnation, even for the same epoch',
     { seeds: [nodes()], answer: ['ok', incarnation, 2, everything], changes: ['auth_nodes'] },
     { known: String(incarnation - 1) },
   ),
   renew(
-    'the first of a new incarnation',
+    'reports everything as revoked at the first renewal of a new incarnation',
     {
       seeds: [nodes({ incarnation: incarnation - 1 }), log],
       answer: ['ok', incarnation, 2, everything],
@@ -96,17 +96,17 @@ export const authCases: Case[] = [
     { known: String(incarnation - 1) },
   ),
   renew(
-    'an empty Redis',
+    'reports everything as revoked on an empty Redis',
     { answer: ['ok', incarnation, 0, everything], changes: ['auth_nodes'] },
     { known: '0' },
   ),
   {
-    ...{ script: 'auth/renew', what: 'a Redis that is not known yet', keys: auth },
+    ...{ script: 'auth/renew', what: 'refuses while the incarnation is unknown', keys: auth },
     args: { node: 'n', known: '0', acked: '0', lease_ms: '1000' },
     answer: ['stale_run'],
   },
   {
-    ...{ script: 'auth/revoke', what: 'a Redis that is not known yet', keys: auth },
+    ...{ script: 'auth/revoke', what: 'refuses while the incarnation is unknown', keys: auth },
     args: { subjects: 'bot:1 user:2' },
     answer: ['stale_run'],
   },
@@ -126,7 +126,7 @@ export const authCases: Case[] = [
   {
     ...{
       script: 'auth/revoke',
-      what: 'the first of a new incarnation',
+      what: 'clears the log at the first revocation of a new incarnation',
       keys: auth,
       args: { subjects: 'bot:1 user:2' },
     },
@@ -137,17 +137,17 @@ export const authCases: Case[] = [
     },
     after: async (client) => expect(await client.xlen(auth.revoked)).toBe(1),
   },
-  pending('one has not acknowledged', { a: `2 ${soon}`, b: `1 ${soon}` }, 1),
-  pending('a lease that ended still counts', { b: `1 ${Date.now() - 1_000}` }, 1),
+  pending('counts a node that has not acknowledged', { a: `2 ${soon}`, b: `1 ${soon}` }, 1),
+  pending('counts a node whose lease has ended', { b: `1 ${Date.now() - 1_000}` }, 1),
   pending(
-    'who is long gone is forgotten',
+    'forgets a node that has been gone for long',
     { b: `1 ${Date.now() - limits.auth_node_age_ms_max - 5_000}` },
     0,
     ['auth_nodes'],
   ),
   {
     script: 'auth/leave',
-    what: 'a node',
+    what: 'removes a node',
     keys: auth,
     args: { node: 'a' },
     seeds: [nodes({ a: `2 ${soon}` })],

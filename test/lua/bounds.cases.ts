@@ -1,4 +1,4 @@
-/** Calls on what is long or large: one script does a bounded part of it, and says that more is left. */
+/** Test cases with long or large data: one call does a bounded part of the work, and reports that more is left. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -26,7 +26,7 @@ const filled =
       Date.now(),
     );
 
-/** So many chats, each with eight parked updates, to be retried at a time. */
+/** Creates chats with eight parked updates each, all due at one time. */
 const parked =
   (chats: number, dueAt: number): Seed =>
   (client) =>
@@ -66,62 +66,76 @@ export const boundCases: readonly Case[] = [
   {
     ...{
       script: 'updates/poll',
-      what: 'keeps the last of many: takes out some, and reads nothing',
+      what: 'removes a bounded number of updates when it keeps only the last of many',
       keys: queue,
     },
     ...{ args: {}, ...poll({ offset: '-1' }), seeds: longQueue },
     ...{ answer: ['ok', [], 1], changes: [state, stream], after: left(1_300 - entriesMax) },
   },
   {
-    ...{ script: 'updates/poll', what: 'confirms many: takes out some, and reads nothing', keys: queue },
+    ...{
+      script: 'updates/poll',
+      what: 'removes a bounded number of updates when it confirms many',
+      keys: queue,
+    },
     ...{ args: {}, ...poll({ offset: '1301' }), seeds: longQueue },
     ...{ answer: ['ok', [], 1], changes: [state, stream], after: left(1_300 - entriesMax) },
   },
   {
-    ...{ script: 'updates/poll', what: 'confirms large updates: as many as its bytes allow', keys: queue },
+    ...{ script: 'updates/poll', what: 'confirms large updates up to the limit in bytes', keys: queue },
     ...{ args: {}, ...poll({ offset: '51' }), seeds: largeQueue },
     ...{ answer: ['ok', [], 1], changes: [state, stream] },
     async after(client) {
       const rest = await client.xlen(at.queue);
       expect(rest).toBeGreaterThan(50 - 20);
       expect(rest).toBeLessThan(50);
-      // What is left is what the queue counts, but for the seed's rough sum.
+      // Only the entries left count in the queue, apart from the rough sum of the seed.
       const bytes = Number(await client.hget(keys.queueState(bot), 'bytes'));
       expect(bytes).toBeGreaterThan(rest * 99_000);
       expect(bytes).toBeLessThan(rest * 101_000);
     },
   },
   {
-    ...{ script: 'updates/poll', what: 'reads large updates: as many as its bytes allow', keys: queue },
+    ...{ script: 'updates/poll', what: 'reads large updates up to the limit in bytes', keys: queue },
     ...{ args: {}, ...poll({}), seeds: largeQueue },
     ...{ answer: ['ok', expect.toSatisfy(small), 0], changes: [state] },
   },
   {
-    ...{ script: 'updates/read_outbox', what: 'large entries: as many as its bytes allow' },
+    ...{ script: 'updates/read_outbox', what: 'reads large entries up to the limit in bytes' },
     ...{ keys: { meta: keys.meta(home), outbox: keys.outbox(home) }, args: { after: '', limit: '200' } },
     seeds: [seeds.open(home), filled(keys.outbox(home), 50, 100_000)],
     ...{ answer: ['ok', expect.toSatisfy(small), incarnation, 1], changes: [] },
   },
   {
     ...switched,
-    what: 'another webhook: the first of many failed chats are retried at once',
+    what: 'retries the first of many failed chats at once for a new webhook',
     seeds: [seeds.open(home), hooked({ hook_set: 7 }), parked(entriesMax + 100, later)],
     ...{ answer: ['ok', 0, 1], changes: [state, retries], after: hastened(entriesMax) },
   },
   {
-    ...{ script: 'webhooks/hasten', what: 'the rest of them', keys: at, args: { version: '9' } },
+    ...{
+      script: 'webhooks/hasten',
+      what: 'retries the remaining failed chats at once',
+      keys: at,
+      args: { version: '9' },
+    },
     seeds: [hooked({ hook_set: 9 }), parked(entriesMax - 1, later)],
     ...{ answer: ['ok', 0], changes: [retries], after: hastened(entriesMax - 1) },
   },
   {
-    ...{ script: 'webhooks/hasten', what: 'more than one call may', keys: at, args: { version: '9' } },
+    ...{
+      script: 'webhooks/hasten',
+      what: 'leaves failed chats beyond the limit of one call',
+      keys: at,
+      args: { version: '9' },
+    },
     seeds: [hooked({ hook_set: 9 }), parked(entriesMax + 1, later)],
     ...{ answer: ['ok', 1], changes: [retries], after: hastened(entriesMax) },
   },
   {
     ...{
       script: 'webhooks/hasten',
-      what: 'not what a worker has just taken',
+      what: 'leaves chats that a worker has just leased',
       keys: at,
       args: { version: '9' },
     },
@@ -129,12 +143,17 @@ export const boundCases: readonly Case[] = [
     ...{ answer: ['ok', 0], changes: [] },
   },
   {
-    ...{ script: 'webhooks/hasten', what: 'another webhook was set', keys: at, args: { version: '8' } },
+    ...{
+      script: 'webhooks/hasten',
+      what: 'does nothing if another webhook was set meanwhile',
+      keys: at,
+      args: { version: '8' },
+    },
     seeds: [hooked({ hook_set: 9 }), parked(3, later)],
     ...{ answer: ['ok', 0], changes: [] },
   },
   {
-    ...{ script: 'webhooks/lease', what: 'many chats are due: takes some', keys: at },
+    ...{ script: 'webhooks/lease', what: 'leases a bounded number of due chats', keys: at },
     args: { bot: `${bot}`, limit: 100 },
     seeds: [seeds.open(home), hooked({ cur: 1_000 }), filled(at.queue, 1_000, 3), parked(100, 1)],
     answer: [
@@ -142,11 +161,11 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((chats) => (chats as unknown[]).length === limits.webhook_due_entries_max / 8),
     ],
     changes: [state, 'meta', due, retries],
-    // The others are still due.
+    // The other chats are still due.
     after: hastened(100 - limits.webhook_due_entries_max / 8),
   },
   {
-    ...{ script: 'auth/renew', what: 'a node that was away for many epochs forgets everything' },
+    ...{ script: 'auth/renew', what: 'makes a node forget all tokens if it missed too many epochs' },
     keys: { meta: keys.meta(0), nodes: keys.authNodes(), revoked: keys.authRevoked() },
     args: { node: 'n', known: String(incarnation), acked: '1', lease_ms: '1000' },
     seeds: [
@@ -158,7 +177,7 @@ export const boundCases: readonly Case[] = [
     changes: ['auth_nodes'],
   },
   {
-    ...{ script: 'chats/read_changes', what: 'more changes than one call may tell of: gaps' },
+    ...{ script: 'chats/read_changes', what: 'reports gaps for changes beyond the limit of one call' },
     keys: {
       meta: keys.meta(home),
       changes: keys.changesRoot(home),
@@ -191,7 +210,7 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((rows) => {
         const kinds = (rows as Buffer[][]).map(([, kind]) => String(kind));
         const gaps = kinds.filter((kind) => kind === 'gap').length;
-        // Whole chats or none of a chat: three changes each, and a gap for every other one.
+        // A chat is reported completely or not at all: three changes each, and a gap for every other chat.
         return (
           kinds.length - gaps === Math.floor(entriesMax / 3) * 3 && gaps === 300 - Math.floor(entriesMax / 3)
         );
@@ -200,7 +219,7 @@ export const boundCases: readonly Case[] = [
     changes: [],
   },
   {
-    ...{ script: 'chats/read_changes', what: 'larger messages than one call may read: a gap' },
+    ...{ script: 'chats/read_changes', what: 'reports a gap for messages beyond the limit in bytes' },
     keys: {
       meta: keys.meta(home),
       changes: keys.changesRoot(home),

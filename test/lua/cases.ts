@@ -1,4 +1,4 @@
-/** What a row of the table of script calls is. */
+/** One test case: a call of a script and its expected result. */
 import type { Redis } from 'ioredis';
 import type { ScriptName } from '../../src/redis/scripts/scripts.gen.js';
 import type { Seed } from './world.js';
@@ -9,9 +9,9 @@ export interface Case {
   readonly seeds?: readonly Seed[];
   readonly keys: Readonly<Record<string, string | readonly string[]>>;
   readonly args: Readonly<Record<string, unknown>>;
-  /** The status, and then any values that matter. */
+  /** The status, followed by the values to check. */
   readonly answer: readonly unknown[];
-  /** Every key that changes, without its tag; nothing for a refusal. */
+  /** Every key that changes, without its tag. A refusal changes none. */
   readonly changes?: readonly string[];
   readonly after?: (client: Redis) => Promise<void>;
 }

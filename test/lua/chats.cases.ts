@@ -1,4 +1,4 @@
-/** Calls of the scripts below chats/, and every status they can end in. */
+/** Test cases for the scripts in chats/, with every status that they can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -57,7 +57,7 @@ const event = (what: string, more: More, args = {}): Case => ({
   args: { chat: chatText(group), event: '31', own: '', record: 'r', from: 'f', token: 'T', ...args },
   ...more,
 });
-/** What the outbox holds: for which bots, of which kind. */
+/** The entries of the outbox: for which bots, and of which kind. */
 const heard = (expected: string[][]) => async (client: Redis) => {
   const entries = await client.xrange(eventAt.outbox, '-', '+');
   expect(entries.map(([, f]) => [f[1], f[3]])).toEqual(expected);
@@ -89,7 +89,7 @@ const activity = (what: string, more: More, args = {}): Case => ({
 });
 
 export const chatCases: Case[] = [
-  activity('of chats that are hot, cold, empty, and hot without their newest message', {
+  activity('reads chats that are hot, cold, empty, and hot without their newest message', {
     seeds: [
       open,
       seeds.chat(direct),
@@ -111,8 +111,8 @@ export const chatCases: Case[] = [
     ],
     changes: [],
   }),
-  activity('in another run', { seeds: [open], answer: ['stale_run'] }, { run: 'other' }),
-  fill('an absent chat', {
+  activity('refuses another run id', { seeds: [open], answer: ['stale_run'] }, { run: 'other' }),
+  fill('fills an absent chat', {
     seeds: [open, ticket('T')],
     answer: ['ok', 1],
     changes: [chatName, chatTicket],
@@ -133,12 +133,12 @@ export const chatCases: Case[] = [
     },
   }),
   fill(
-    'a chat without messages begins its log',
+    'starts the log of a chat without messages',
     { seeds: [open, ticket('T')], answer: ['ok', 1], changes: [chatName, chatTicket, logName] },
     { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0']) },
   ),
   fill(
-    'a chat without messages leaves a log that streams keep as it is',
+    'keeps the log of a chat without messages if streams use it',
     {
       seeds: [
         ...[open, ticket('T'), seeds.log(direct)],
@@ -152,7 +152,7 @@ export const chatCases: Case[] = [
     },
     { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0']) },
   ),
-  fill('copies of an older incarnation: the sequence and the missing deadline stay', {
+  fill('replaces copies of an older incarnation, and keeps the sequence and the missing time to live', {
     seeds: [open, ticket('T'), seeds.chat(direct, { pi: 94, s: 12, v: base + 6 })],
     answer: ['ok', 1],
     changes: [chatName, chatTicket],
@@ -167,13 +167,21 @@ export const chatCases: Case[] = [
       expect(await client.pttl(chatAt.chat)).toBe(-1);
     },
   }),
-  fill('where a chat is', { seeds: [open, ticket('T'), seeds.chat(direct)], answer: ['ok', 0], changes: [] }),
-  fill('without a ticket', { seeds: [open], answer: ['ok', 0], changes: [] }),
-  fill("under another's ticket", { seeds: [open, ticket('U')], answer: ['ok', 0], changes: [] }),
-  fill('another run', { seeds: [open, ticket('T')], answer: ['stale_run'] }, { run: 'other' }),
+  fill('leaves a chat that is present', {
+    seeds: [open, ticket('T'), seeds.chat(direct)],
+    answer: ['ok', 0],
+    changes: [],
+  }),
+  fill('fills nothing without a ticket', { seeds: [open], answer: ['ok', 0], changes: [] }),
+  fill('stores nothing under the ticket of another call', {
+    seeds: [open, ticket('U')],
+    answer: ['ok', 0],
+    changes: [],
+  }),
+  fill('refuses another run id', { seeds: [open, ticket('T')], answer: ['stale_run'] }, { run: 'other' }),
   {
     script: 'chats/miss',
-    what: 'a hot chat',
+    what: 'reports nothing missing for a hot chat',
     keys: chatAt,
     args: { token: 'T' },
     seeds: [open, seeds.chat(direct)],
@@ -182,7 +190,7 @@ export const chatCases: Case[] = [
   },
   {
     script: 'chats/miss',
-    what: 'a cold chat',
+    what: 'reports a cold chat as missing',
     keys: chatAt,
     args: { token: 'T' },
     seeds: [open],
@@ -190,7 +198,7 @@ export const chatCases: Case[] = [
   },
   {
     script: 'chats/miss',
-    what: 'older copies',
+    what: 'reports copies of an older incarnation as missing',
     keys: chatAt,
     args: { token: 'T' },
     seeds: [open, seeds.chat(direct, { pi: 94 })],
@@ -198,7 +206,7 @@ export const chatCases: Case[] = [
   },
   {
     script: 'chats/miss',
-    what: 'another run',
+    what: 'refuses another run id',
     keys: chatAt,
     args: { token: 'T', run: 'other' },
     seeds: [open],
@@ -206,7 +214,7 @@ export const chatCases: Case[] = [
   },
   {
     script: 'chats/refresh',
-    what: 'an older copy',
+    what: 'replaces an older copy',
     keys: chatAt,
     args: refreshArgs,
     seeds: [seeds.chat(direct), ticket('T')],
@@ -215,7 +223,7 @@ export const chatCases: Case[] = [
   },
   {
     script: 'chats/refresh',
-    what: 'a newer copy',
+    what: 'keeps a newer copy',
     keys: chatAt,
     args: refreshArgs,
     seeds: [seeds.chat(direct, { pv: 6 })],
@@ -224,31 +232,42 @@ export const chatCases: Case[] = [
   },
   {
     script: 'chats/refresh',
-    what: 'no copy: fills under way are refused',
+    what: 'invalidates fills in flight if there is no copy',
     keys: chatAt,
     args: refreshArgs,
     seeds: [ticket('T')],
     answer: ['ok', 0],
     changes: [chatTicket],
   },
-  action('a member', { seeds: [...groupOpen, seeds.member(bot, 'member')], answer: ['ok'], changes: [] }),
-  action('in a direct chat', { seeds: groupOpen, answer: ['ok'], changes: [] }, { direct: true }),
-  action('another run', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
-  action('a cold chat', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
-  action('a cold member', { seeds: groupOpen, answer: ['member_missing', 'T'] }),
-  action('who left', { seeds: [...groupOpen, seeds.member(bot, 'left')], answer: ['not_member', 'group'] }),
-  action('of a bot whom the user blocked', {
+  action('accepts a member', {
+    seeds: [...groupOpen, seeds.member(bot, 'member')],
+    answer: ['ok'],
+    changes: [],
+  }),
+  action(
+    'accepts a bot in a direct chat',
+    { seeds: groupOpen, answer: ['ok'], changes: [] },
+    { direct: true },
+  ),
+  action('refuses another run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
+  action('reports a cold chat as missing', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
+  action('reports a cold member as missing', { seeds: groupOpen, answer: ['member_missing', 'T'] }),
+  action('refuses a former member', {
+    seeds: [...groupOpen, seeds.member(bot, 'left')],
+    answer: ['not_member', 'group'],
+  }),
+  action('refuses a bot that the user blocked', {
     seeds: [seeds.open(groupHome), seeds.chat(group, { t: 'blocked' })],
     answer: ['blocked'],
   }),
-  event('of a person', {
+  event('posts a membership event of a person to the bots', {
     seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
     answer: ['ok', 1],
     changes: ['meta', 'outbox', 'req:E'],
     after: heard([['7,8', 'chat_member']]),
   }),
   event(
-    'of a bot: it hears of itself, the others of it',
+    'posts a membership event of a bot to itself and to other bots',
     {
       seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
       answer: ['ok', 1],
@@ -260,30 +279,30 @@ export const chatCases: Case[] = [
     },
     { own: '7' },
   ),
-  event('where no bot is', {
+  event('posts nothing if the chat has no bots', {
     seeds: [seeds.open(groupHome), seeds.chat(group)],
     answer: ['ok', 0],
     changes: ['meta', 'req:E'],
   }),
-  event('that was posted', {
+  event('does not post an event twice', {
     seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7' }), seeds.text(eventAt.request, '1')],
     answer: ['ok', 0],
     changes: [],
   }),
-  event('another run', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
-  event('a cold chat', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
-  event('a full journal', {
+  event('refuses another run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
+  event('reports a cold chat as missing', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
+  event('refuses while the journal is full', {
     seeds: [seeds.open(groupHome, { hw: 0 }), seeds.chat(group)],
     answer: ['journal_full'],
   }),
-  event('a full outbox', {
+  event('refuses while the outbox is full', {
     seeds: [...groupOpen, seeds.stream(eventAt.outbox, limits.outbox_length_max)],
     answer: ['outbox_full'],
   }),
   {
     ...{
       script: 'chats/read_changes',
-      what: 'where to begin',
+      what: 'returns the start of the log',
       keys: changesAt,
       args: { after: '0', keep: '0', chats: [chatText(direct)] },
     },
@@ -292,7 +311,7 @@ export const chatCases: Case[] = [
   {
     ...{
       script: 'chats/read_changes',
-      what: 'what came since',
+      what: 'returns the changes since a version',
       keys: changesAt,
       args: { after: `${base + 1}`, keep: '0', chats: [chatText(direct)] },
     },
@@ -310,7 +329,7 @@ export const chatCases: Case[] = [
   {
     ...{
       script: 'chats/read_changes',
-      what: 'a log that does not reach back',
+      what: 'reports a gap if the log does not reach back',
       keys: changesAt,
       args: { after: `${base}`, keep: '0', chats: [chatText(direct)] },
     },
@@ -323,7 +342,7 @@ export const chatCases: Case[] = [
   {
     ...{
       script: 'chats/read_changes',
-      what: 'a log that had an end and was begun anew',
+      what: 'reports a gap if the log expired and was started again',
       keys: changesAt,
       args: { after: `${base}`, keep: '0', chats: [chatText(direct)] },
     },
@@ -342,7 +361,7 @@ export const chatCases: Case[] = [
   {
     ...{
       script: 'chats/read_changes',
-      what: 'a log begins where somebody looks',
+      what: 'starts a log at the first read',
       keys: changesAt,
       args: { after: '0', keep: '1', chats: [chatText(direct)] },
     },

@@ -1,4 +1,4 @@
-/** Calls of the scripts below control/, and every status they can end in. */
+/** Test cases for the scripts in control/, with every status that they can return. */
 
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -41,10 +41,10 @@ const forget = (what: string, more: More): Case => ({
   ...more,
 });
 export const controlCases: Case[] = [
-  forget('a copy', { seeds: [stored(1)], answer: ['ok', 1], changes: [copyName] }),
-  forget('a fill that is under way', { seeds: [copyHeld], answer: ['ok', 1], changes: [copyTicket] }),
-  forget('nothing', { answer: ['ok', 0] }),
-  write('a fill under its ticket', {
+  forget('removes a copy', { seeds: [stored(1)], answer: ['ok', 1], changes: [copyName] }),
+  forget('invalidates a fill in flight', { seeds: [copyHeld], answer: ['ok', 1], changes: [copyTicket] }),
+  forget('accepts a missing copy', { answer: ['ok', 0] }),
+  write('stores a fill with its ticket', {
     seeds: [open, copyHeld],
     answer: ['ok', 1],
     changes: [copyName, copyTicket],
@@ -52,7 +52,7 @@ export const controlCases: Case[] = [
       expect(unpack((await client.getBuffer(copy.record)) as Buffer)).toEqual([2 ** 52, incarnation, 'new']),
   }),
   write(
-    'a fill of what never was: it is gone after a minute',
+    'stores for one minute that a record does not exist',
     {
       seeds: [open, copyHeld],
       answer: ['ok', 1],
@@ -61,37 +61,41 @@ export const controlCases: Case[] = [
     },
     { version: '0', ttl_ms: `${10 * absent}` },
   ),
-  write('a fill without a ticket', { seeds: [open], answer: ['ok', 0], changes: [] }),
-  write('a fill where a copy is', { seeds: [open, copyHeld, stored(1)], answer: ['ok', 0], changes: [] }),
-  write('a fill over a copy of an older incarnation', {
+  write('ignores a fill without a ticket', { seeds: [open], answer: ['ok', 0], changes: [] }),
+  write('ignores a fill if a copy is present', {
+    seeds: [open, copyHeld, stored(1)],
+    answer: ['ok', 0],
+    changes: [],
+  }),
+  write('replaces a copy of an older incarnation by a fill', {
     seeds: [open, copyHeld, stored(1, 94)],
     answer: ['ok', 1],
     changes: [copyName, copyTicket],
   }),
   write(
-    'a refresh of an older copy',
+    'replaces an older copy by a refresh',
     { seeds: [open, stored(1), copyHeld], answer: ['ok', 1], changes: [copyName, copyTicket] },
     { ...refresh, token: '' },
   ),
   write(
-    'a refresh of a newer copy',
+    'keeps a newer copy at a refresh',
     { seeds: [open, stored(9), copyHeld], answer: ['ok', 0], changes: [copyTicket] },
     { ...refresh, version: '9' },
   ),
   write(
-    'a refresh of an absent copy under its ticket',
+    'stores a refresh of an absent copy with its ticket',
     { seeds: [open, copyHeld], answer: ['ok', 1], changes: [copyName, copyTicket] },
     refresh,
   ),
   write(
-    'a refresh of an absent copy without a ticket',
+    'ignores a refresh of an absent copy without a ticket',
     { seeds: [open], answer: ['ok', 0], changes: [] },
     { ...refresh, token: '' },
   ),
-  write('another run', { seeds: [open, copyHeld], answer: ['stale_run'] }, { run: 'other' }),
+  write('refuses another run id', { seeds: [open, copyHeld], answer: ['stale_run'] }, { run: 'other' }),
   {
     script: 'control/read',
-    what: 'a copy',
+    what: 'reads a copy',
     keys: copy,
     args: { token: 'T', ttl_ms: '90000' },
     seeds: [open, stored(1)],
@@ -100,7 +104,7 @@ export const controlCases: Case[] = [
   },
   {
     script: 'control/read',
-    what: 'a copy of what never was: it does not stay longer for being read',
+    what: 'does not extend the stored absence of a record when it is read',
     keys: copy,
     args: { token: 'T', ttl_ms: `${10 * absent}` },
     seeds: [open, stored(0)],
@@ -110,7 +114,7 @@ export const controlCases: Case[] = [
   },
   {
     script: 'control/read',
-    what: 'no copy',
+    what: 'reports an absent copy as missing',
     keys: copy,
     args: { token: 'T', ttl_ms: '90000' },
     seeds: [open],
@@ -118,7 +122,7 @@ export const controlCases: Case[] = [
   },
   {
     script: 'control/read',
-    what: 'a copy of an older incarnation',
+    what: 'reports a copy of an older incarnation as missing',
     keys: copy,
     args: { token: 'T', ttl_ms: '1' },
     seeds: [open, stored(1, 94)],
@@ -126,7 +130,7 @@ export const controlCases: Case[] = [
   },
   {
     script: 'control/read',
-    what: 'another run',
+    what: 'refuses another run id',
     keys: copy,
     args: { token: 'T', ttl_ms: '1', run: 'other' },
     seeds: [open, stored(1)],

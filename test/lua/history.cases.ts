@@ -1,4 +1,4 @@
-/** Calls of the scripts below history/, and every status they can end in. */
+/** Test cases for the scripts in history/, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
@@ -17,7 +17,7 @@ const revoked = async (client: Parameters<typeof known>[0]) => {
 export const historyCases: Case[] = [
   {
     script: 'history/note',
-    what: 'marks grow, and what was revoked is kept for so long',
+    what: 'raises marks and records revocations',
     keys: at,
     args: {
       running: '5 1 10',
@@ -37,7 +37,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/note',
-    what: 'what comes late changes nothing',
+    what: 'ignores a late report',
     keys: at,
     args: { running: '5 1 10', shard: '3', mark: '6', id: '1', version: '1', changes: [] },
     seeds: [known, revoked],
@@ -46,7 +46,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/note',
-    what: 'a server that was replaced commits nothing that counts',
+    what: 'reports that a replaced server’s commits do not count',
     keys: at,
     args: { running: '5 0 9', shard: '3', mark: '8', id: '101', version: '52', changes: [] },
     seeds: [known, revoked],
@@ -59,7 +59,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/note',
-    what: 'what was revoked on a server that was replaced is revoked again on the present one',
+    what: 'keeps revocations of a replaced server, to repeat them on the current one',
     keys: at,
     args: {
       ...{ running: '5 0 9', shard: '3', mark: '8', id: '1', version: '1' },
@@ -75,7 +75,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/read',
-    what: 'nothing is known',
+    what: 'returns nothing for an unknown history',
     keys: at,
     args: {},
     answer: ['ok', []],
@@ -83,7 +83,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/read_revoked',
-    what: 'a page',
+    what: 'returns one page of revocations',
     keys: at,
     args: { from: '2', count: '2' },
     seeds: [(client) => client.zadd(at.revoked, 1, 'user:1', 2, 'bot:5', 3, 'bot:6', 3, 'bot:7')],
@@ -97,7 +97,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/meet',
-    what: 'another server',
+    what: 'records another server as the current one',
     keys: at,
     args: { server: 'a 2', running: '5 2 11', incarnation: '1' },
     seeds: [known],
@@ -112,7 +112,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/meet',
-    what: 'the same server started again',
+    what: 'recognises the same server after a restart',
     keys: at,
     args: { server: 'a 1', running: '5 1 12', incarnation: '2' },
     seeds: [known],
@@ -126,7 +126,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/meet',
-    what: 'a history that another one has replaced',
+    what: 'refuses a history that was replaced',
     keys: at,
     args: { server: 'a 0', running: '5 0 13', incarnation: '2' },
     seeds: [known],
@@ -135,7 +135,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/meet',
-    what: 'a server that another one has replaced',
+    what: 'refuses a server that was replaced',
     keys: at,
     args: { server: 'a 1', running: '5 0 9', incarnation: '2' },
     seeds: [known],
@@ -144,7 +144,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/meet',
-    what: 'the oldest of many replaced servers are forgotten',
+    what: 'forgets the oldest of many replaced servers',
     keys: at,
     args: { server: 'a 2', running: '5 2 11', incarnation: '2' },
     seeds: [
@@ -167,7 +167,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/accept',
-    what: 'a replaced server is the present one again',
+    what: 'makes a replaced server the current one again',
     keys: at,
     args: { server: 'a 0', running: '5 0 9' },
     seeds: [known],

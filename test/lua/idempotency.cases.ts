@@ -1,4 +1,4 @@
-/** Calls of the scripts below idempotency/, and every status they can end in. */
+/** Test cases for the scripts in idempotency/, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
@@ -15,7 +15,7 @@ const held = { f: 'print', s: 'seed', h: 'first', u: Date.now() + 3_600_000 };
 const noted = { f: 'print', s: 'seed', a: 'sealed' };
 const known = (fields: Record<string, string | number>) => seeds.hash(at.claim, fields);
 
-/** So many other live keys, all of which end in so many milliseconds. */
+/** Creates other live keys that all expire in the given number of milliseconds. */
 const live =
   (count: number, endsInMs: number): Seed =>
   (client) =>
@@ -51,22 +51,28 @@ const reseal = (what: string, more: More): Case => ({
 });
 
 export const idempotencyCases: Case[] = [
-  reseal('an answer', {
+  reseal('re-encrypts an answer', {
     seeds: [known(noted)],
     answer: ['ok', 1],
     changes: [claimName],
     after: async (client) => expect(await client.hgetall(at.claim)).toEqual({ ...noted, a: 'sealed anew' }),
   }),
-  reseal('another answer than was read', { seeds: [known({ ...noted, a: 'other' })], answer: ['ok', 0] }),
-  reseal('a call that has none', { seeds: [known(held)], answer: ['ok', 0] }),
-  reseal('nothing', { answer: ['ok', 0] }),
-  recall('a request that is new', { answer: ['unknown'] }),
-  recall('one that was applied', { seeds: [seeds.text(request, '8 7 0')], answer: ['ok', '8 7 0'] }),
-  recall('one that made a record, in which a line may end', {
+  reseal('keeps an answer that changed since it was read', {
+    seeds: [known({ ...noted, a: 'other' })],
+    answer: ['ok', 0],
+  }),
+  reseal('ignores a call without an answer', { seeds: [known(held)], answer: ['ok', 0] }),
+  reseal('ignores a missing key', { answer: ['ok', 0] }),
+  recall('reports a new request as unknown', { answer: ['unknown'] }),
+  recall('returns the result of an applied request', {
+    seeds: [seeds.text(request, '8 7 0')],
+    answer: ['ok', '8 7 0'],
+  }),
+  recall('returns a record that contains a line break', {
     seeds: [seeds.text(request, '8 7 0\na\nb')],
     answer: ['ok', '8 7 0', 'a\nb'],
   }),
-  claim('a new key', {
+  claim('claims a new key', {
     answer: ['ok', 'new seed', null, 0],
     changes: [claimName, liveName],
     after: async (client) => {
@@ -75,41 +81,41 @@ export const idempotencyCases: Case[] = [
         expect(limits.idempotency_ttl_ms - (await client.pttl(key))).toBeLessThan(60_000);
     },
   }),
-  claim('a key that another run holds', { seeds: [known(held)], answer: ['pending'] }),
-  claim('a key that the same run holds', {
+  claim('refuses a key held by another run', { seeds: [known(held)], answer: ['pending'] }),
+  claim('renews the claim of the same run', {
     seeds: [known({ ...held, h: 'second' })],
     answer: ['ok', 'seed', null, 1],
     changes: [claimName],
   }),
-  claim('a key whose holder is gone', {
+  claim('takes over a key whose holder has died', {
     seeds: [known({ ...held, u: Date.now() - 1 })],
     answer: ['ok', 'seed', null, 1],
     changes: [claimName],
     after: async (client) => expect(await client.hget(at.claim, 'h')).toBe('second'),
   }),
-  claim('a key that has its answer', { seeds: [known(noted)], answer: ['ok', 'seed', 'sealed'] }),
+  claim('returns the answer of a completed key', { seeds: [known(noted)], answer: ['ok', 'seed', 'sealed'] }),
   claim(
-    'other parameters',
+    'refuses a key with other parameters',
     { seeds: [known(noted)], answer: ['other_parameters'] },
     { fingerprint: 'another' },
   ),
-  claim('one key too many', {
+  claim('refuses one key above the limit', {
     seeds: [live(limits.idempotency_keys_max, 3_600_000)],
     answer: ['too_many'],
   }),
-  claim('bytes of a whole day', {
+  claim('refuses a key when the limit in bytes per day is reached', {
     seeds: [seeds.text(bytes, `${limits.idempotency_bytes_max}`)],
     answer: ['too_many'],
   }),
-  claim('as many keys, of which the time is over', {
+  claim('claims a key after the former ones have expired', {
     seeds: [live(limits.idempotency_keys_max, -1)],
     answer: ['ok', 'new seed'],
     changes: [claimName, liveName],
-    // One call forgets some of them.
+    // One call removes some of the expired keys.
     after: async (client) =>
       expect(await client.zcard(at.live)).toBe(limits.idempotency_keys_max - limits.script_entries_max + 1),
   }),
-  settle('the answer of the holder', {
+  settle('stores the answer of the holder', {
     seeds: [known(held)],
     answer: ['ok', 1],
     changes: [bytesName, claimName],
@@ -120,7 +126,7 @@ export const idempotencyCases: Case[] = [
     },
   }),
   settle(
-    'a large answer, which is made again when it is asked for',
+    'stores no large answer, which a repeat makes again',
     {
       seeds: [known(held), seeds.text(bytes, '7')],
       answer: ['ok', 1],
@@ -132,10 +138,10 @@ export const idempotencyCases: Case[] = [
     },
     { answer: '', size: '9000' },
   ),
-  settle('a second answer', { seeds: [known(noted)], answer: ['ok', 0], changes: [] }),
-  settle('an answer after the key has ended', { answer: ['ok', 0], changes: [] }),
+  settle('keeps the first answer', { seeds: [known(noted)], answer: ['ok', 0], changes: [] }),
+  settle('ignores an answer after the key has expired', { answer: ['ok', 0], changes: [] }),
   settle(
-    'giving the key back',
+    'releases the key',
     {
       seeds: [known(held)],
       answer: ['ok', 1],
@@ -145,7 +151,7 @@ export const idempotencyCases: Case[] = [
     { answer: '', size: '0' },
   ),
   settle(
-    'giving back what another holds by now',
+    'does not release a key that another run holds',
     { seeds: [known(held)], answer: ['ok', 0], changes: [] },
     { answer: '', size: '0', holder: 'late' },
   ),

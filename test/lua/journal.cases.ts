@@ -1,4 +1,4 @@
-/** Calls of the scripts below journal/ and partition/, and every status they can end in. */
+/** Test cases for the scripts in journal/ and partition/, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
@@ -31,7 +31,11 @@ const beat = (what: string, leaving: boolean, live: string[]): Case => ({
 });
 const holder = (name: string) => seeds.text(at.lease, name, 3_000);
 const settle: Case = {
-  ...{ script: 'journal/settle', what: 'what did not change since may expire', answer: ['ok', 1, 2] },
+  ...{
+    script: 'journal/settle',
+    what: 'sets a time to live on entities that have not changed since',
+    answer: ['ok', 1, 2],
+  },
   keys: {
     ...{ meta: at.meta, journal: at.journal },
     entities: [
@@ -113,39 +117,43 @@ const unseal = (what: string, more: More, args = {}): Case => ({
 });
 
 export const journalCases: Case[] = [
-  seal('an open partition', { seeds: [open], answer: ['ok'], changes: ['meta'] }),
-  seal('one of another run', { seeds: [before], answer: ['stale_run'] }),
-  unseal('its own seal', {
+  seal('seals an open partition', { seeds: [open], answer: ['ok'], changes: ['meta'] }),
+  seal('refuses to seal a partition with another run id', { seeds: [before], answer: ['stale_run'] }),
+  unseal('opens a partition with its own seal', {
     seeds: [sealed],
     answer: ['ok'],
     changes: ['meta'],
     after: async (client) => expect(await client.hmget(at.meta, 'run', 'seal')).toEqual([run, null]),
   }),
-  unseal('an open partition', { seeds: [open], answer: ['ok'], changes: [] }),
-  unseal('another seal', { seeds: [sealed], answer: ['unsealed'] }, { seal: 'another' }),
-  unseal('no seal', { seeds: [before], answer: ['unsealed'] }),
-  unseal('the connection reaches another Redis', { seeds: [sealed], answer: ['moved'] }, { run: 'third' }),
-  forget('a closed partition', {
+  unseal('leaves an open partition as it is', { seeds: [open], answer: ['ok'], changes: [] }),
+  unseal('refuses another seal', { seeds: [sealed], answer: ['unsealed'] }, { seal: 'another' }),
+  unseal('refuses a partition without a seal', { seeds: [before], answer: ['unsealed'] }),
+  unseal(
+    'refuses if the connection reaches another Redis',
+    { seeds: [sealed], answer: ['moved'] },
+    { run: 'third' },
+  ),
+  forget('removes the entities of a closed partition', {
     seeds: [before, ...something],
     answer: ['ok'],
     changes: ['forgetting', `msg:${chatText(direct)}:1`, chatName],
     after: async (client) => expect(await client.exists(keys.message(direct, 1), keys.chat(direct))).toBe(0),
   }),
-  forget('an open one', { seeds: [open, ...something], answer: ['open'] }),
-  forget('another forgets', {
+  forget('refuses an open partition', { seeds: [open, ...something], answer: ['open'] }),
+  forget('refuses while another process removes entities', {
     seeds: [before, ...something, seeds.text(keys.forgetting(home), 'you')],
     answer: ['taken'],
   }),
   forget(
-    'the connection reaches another Redis',
+    'refuses if the connection reaches another Redis',
     { seeds: [before, ...something], answer: ['moved'] },
     { run: 'third' },
   ),
-  beat('a flusher lives', false, ['here', 'me']),
-  beat('a flusher leaves', true, ['here']),
+  beat('lists a live flusher', false, ['here', 'me']),
+  beat('removes a flusher that leaves', true, ['here']),
   {
     script: 'journal/lease',
-    what: 'free',
+    what: 'grants a free lease',
     keys: at,
     args: { owner: 'me', ms: '3000' },
     answer: ['ok'],
@@ -153,7 +161,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'journal/lease',
-    what: 'its own',
+    what: 'renews its own lease',
     keys: at,
     args: { owner: 'me', ms: '3000' },
     seeds: [holder('me')],
@@ -162,7 +170,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'journal/lease',
-    what: 'held',
+    what: 'refuses a lease held by another flusher',
     keys: at,
     args: { owner: 'me', ms: '3000' },
     seeds: [holder('you')],
@@ -170,7 +178,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'journal/release',
-    what: 'its own',
+    what: 'releases its own lease',
     keys: at,
     args: { owner: 'me' },
     seeds: [holder('me')],
@@ -179,7 +187,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'journal/release',
-    what: "another's",
+    what: 'keeps a lease held by another flusher',
     keys: at,
     args: { owner: 'me' },
     seeds: [holder('you')],
@@ -189,7 +197,7 @@ export const journalCases: Case[] = [
   settle,
   {
     ...settle,
-    what: 'all that may expire stays for the hot time, tombstones too',
+    what: 'sets the hot time as time to live, on tombstones too',
     args: { ...settle.args, hot_ms: '3600000' },
     after: async (client) => {
       expect(await client.pttl(keys.message(direct, 1))).toBeGreaterThan(limits.hot_ttl_ms_min);
@@ -198,7 +206,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'journal/state',
-    what: 'a partition',
+    what: 'describes a partition',
     keys: at,
     args: {},
     seeds: [open, seeds.stream(at.journal, 2)],
@@ -207,13 +215,13 @@ export const journalCases: Case[] = [
   },
   {
     script: 'journal/state',
-    what: 'one never opened',
+    what: 'describes a partition that was never opened',
     keys: at,
     args: {},
     answer: ['ok', 0, null, '0', null, '0', '0', '0'],
     changes: [],
   },
-  recover('raises', {
+  recover('raises the incarnation', {
     seeds: [before],
     answer: ['ok'],
     changes: ['meta'],
@@ -226,20 +234,24 @@ export const journalCases: Case[] = [
         post: '12',
       }),
   }),
-  recover('is open', { seeds: [open], answer: ['ok'], changes: [] }),
+  recover('leaves an open partition as it is', { seeds: [open], answer: ['ok'], changes: [] }),
   recover(
-    'behind the counter',
+    'refuses an incarnation behind the version counter',
     { seeds: [before], answer: ['behind', `${base + 5}`] },
     { incarnation: '95' },
   ),
-  recover('behind the last id of the journal', {
+  recover('refuses an incarnation behind the last id of the journal', {
     seeds: [(client) => client.xadd(at.journal, `${97 * limits.versions_per_incarnation}-0`, 'k', 'x')],
     answer: ['behind', `${97 * limits.versions_per_incarnation}`],
   }),
-  recover('the connection reaches another Redis', { seeds: [before], answer: ['moved'] }, { run: 'third' }),
+  recover(
+    'refuses if the connection reaches another Redis',
+    { seeds: [before], answer: ['moved'] },
+    { run: 'third' },
+  ),
   {
     script: 'partition/raise',
-    what: 'an open partition',
+    what: 'opens a list of partitions with their versions',
     keys: at,
     args: { incarnation: '97' },
     seeds: [open],
@@ -253,7 +265,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'partition/raise',
-    what: 'one that went further',
+    what: 'refuses a partition that has advanced',
     keys: at,
     args: { incarnation: '2' },
     seeds: [open],

@@ -1,11 +1,11 @@
-/** Calls of the scripts below limits/, and every status they can end in. */
+/** Test cases for the scripts in limits/, with every status that they can return. */
 import { expect } from 'vitest';
 import type { Case } from './cases.js';
 import { keys, seeds } from './world.js';
 
 const bucket = keys.rate(1, 'bot:7');
 const name = 'rate:bot:7';
-/** Three calls at once, one of which comes back in 100 s. */
+/** Three calls at once, and one more every 100 s. */
 const take = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{
     script: 'limits/take',
@@ -15,26 +15,30 @@ const take = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {
   },
   ...more,
 });
-/** A bucket that is full again so many seconds from now. */
+/** A bucket that will be full in the given number of seconds. */
 const fullIn = (seconds: number) => [seeds.text(bucket, String((Date.now() + seconds * 1_000) * 1_000))];
 
 export const limitCases: Case[] = [
-  take('the first', {
+  take('takes the first token of a full bucket', {
     answer: ['ok', 0],
     changes: [name],
     async after(client) {
       const left = await client.pttl(bucket);
       expect(left).toBeGreaterThan(50_000);
       expect(left).toBeLessThanOrEqual(100_000);
-      // Not in the exponent form of large numbers.
+      // Not written with an exponent, as Lua does for large numbers.
       expect(await client.get(bucket)).toMatch(/^\d{16}$/);
     },
   }),
-  take('the last that is there', { seeds: fullIn(190), answer: ['ok', 0], changes: [name] }),
-  take('one of an empty bucket, which empties it no further', { seeds: fullIn(290), answer: ['ok'] }),
-  take('one that came back meanwhile', { seeds: fullIn(199), answer: ['ok', 0], changes: [name] }),
+  take('takes the last token', { seeds: fullIn(190), answer: ['ok', 0], changes: [name] }),
+  take('refuses a token of an empty bucket without debt', { seeds: fullIn(290), answer: ['ok'] }),
+  take('takes a token that was refilled meanwhile', {
+    seeds: fullIn(199),
+    answer: ['ok', 0],
+    changes: [name],
+  }),
   take(
-    'more than the bucket holds, which is owed',
+    'takes more tokens than the bucket holds and records the debt',
     {
       answer: ['ok', 0],
       changes: [name],
@@ -42,5 +46,9 @@ export const limitCases: Case[] = [
     },
     { count: '10' },
   ),
-  take('of a bucket that was full long ago', { seeds: fullIn(-3_600), answer: ['ok', 0], changes: [name] }),
+  take('takes a token of a bucket that has been full for long', {
+    seeds: fullIn(-3_600),
+    answer: ['ok', 0],
+    changes: [name],
+  }),
 ];

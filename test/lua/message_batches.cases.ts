@@ -1,4 +1,4 @@
-/** Calls of the scripts below messages/ that take many messages at once, and every status they can end in. */
+/** Test cases for the scripts in messages/ that take many messages at once, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { messageKinds, pack, packMessageTail, unpackMessage } from '../../src/store/core/codec.js';
@@ -70,7 +70,7 @@ const posts = [0, 1, 2].map((i) => firstPost + i * limits.partitions_max);
 const acted = (post: number, generation: number) => `${keys.acted(posts[post] as number)}${generation}`;
 
 const sends: Case[] = [
-  sendDirect('messages of a user, in the order given', {
+  sendDirect('sends messages of a user in the given order', {
     seeds: ready,
     answer: ['ok', 8, expect.anything(), expect.anything(), null],
     changes: [...moved(direct), ...messagesOf(direct, 8, 9, 10), `queue:${bot}`, `queue_state:${bot}`],
@@ -99,7 +99,7 @@ const sends: Case[] = [
     },
   }),
   sendDirect(
-    'messages of the bot, which hears nothing of them',
+    'sends messages of the bot without updates to that bot',
     {
       seeds: [open(direct), seeds.chat(direct), seeds.message(direct, 5)],
       answer: ['ok', 8, expect.anything(), expect.anything(), expect.anything()],
@@ -107,28 +107,38 @@ const sends: Case[] = [
     },
     { from: '', reply_to: '5' },
   ),
-  sendDirect('a request that was applied', {
+  sendDirect('answers an already applied request again', {
     seeds: [...ready, seeds.text(at(direct).request, '6 1700000000')],
     answer: ['ok', '6', '1700000000'],
     changes: [],
   }),
-  sendDirect('another run', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
-  sendDirect('a full journal', { seeds: [...ready, ...full(direct)], answer: ['journal_full'] }),
-  sendDirect('a cold chat', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+  sendDirect('refuses another run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+  sendDirect('refuses while the journal is full', {
+    seeds: [...ready, ...full(direct)],
+    answer: ['journal_full'],
+  }),
+  sendDirect('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
   sendDirect(
-    'a bot that the user blocked',
+    'refuses a bot that the user blocked',
     { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
     { from: '' },
   ),
-  sendDirect('a cold reply', { seeds: ready, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
   sendDirect(
-    'an answer to what was deleted',
+    'reports a cold replied-to message as missing',
+    { seeds: ready, answer: ['reply_missing', 'T'] },
+    { reply_to: '5' },
+  ),
+  sendDirect(
+    'refuses a reply to a deleted message',
     { seeds: [...ready, seeds.message(direct, 5, deleted)], answer: ['reply_not_found'] },
     { reply_to: '5' },
   ),
-  sendDirect('no queue', { seeds: [open(direct), seeds.chat(direct)], answer: ['queue_missing'] }),
+  sendDirect('reports a missing queue', {
+    seeds: [open(direct), seeds.chat(direct)],
+    answer: ['queue_missing'],
+  }),
 
-  sendShared('one update for each message', {
+  sendShared('sends one update for each message', {
     seeds: groupReady,
     answer: ['ok', 8, expect.anything(), expect.anything(), null, 1, '0'],
     changes: [...moved(group), ...messagesOf(group, 8, 9, 10), 'outbox'],
@@ -142,7 +152,7 @@ const sends: Case[] = [
       expect(await client.get(at(group).request)).toMatch(/^8 \d+ 0 3$/);
     },
   }),
-  sendShared('each message of a channel is a post', {
+  sendShared('makes each message of a channel a post', {
     seeds: [
       ...inChannel,
       seeds.hash(at(group).meta, { post: 41, post_inc: 95 }),
@@ -163,27 +173,43 @@ const sends: Case[] = [
       }
     },
   }),
-  sendShared('a request that was applied', {
+  sendShared('answers an already applied request again', {
     seeds: [...groupReady, seeds.text(at(group).request, '6 1700000000 0')],
     answer: ['ok', '6', '1700000000', expect.anything(), null, 0, '0'],
     changes: [],
   }),
-  sendShared('a member of a channel who may not post', {
+  sendShared('refuses a member of a channel without the right to post', {
     seeds: [...inChannel, member('administrator', { can_pin_messages: true })],
     answer: ['not_allowed'],
   }),
-  sendShared('another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
-  sendShared('a full journal', { seeds: [...groupReady, ...full(group)], answer: ['journal_full'] }),
-  sendShared('a full outbox', { seeds: [...groupReady, outboxFull], answer: ['outbox_full'] }),
-  sendShared('a cold chat', { seeds: [open(group), member()], answer: ['chat_missing', 'T'] }),
-  sendShared('a cold member', { seeds: [open(group), seeds.chat(group)], answer: ['member_missing', 'T'] }),
-  sendShared('who left', {
+  sendShared('refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  sendShared('refuses while the journal is full', {
+    seeds: [...groupReady, ...full(group)],
+    answer: ['journal_full'],
+  }),
+  sendShared('refuses while the outbox is full', {
+    seeds: [...groupReady, outboxFull],
+    answer: ['outbox_full'],
+  }),
+  sendShared('reports a cold chat as missing', {
+    seeds: [open(group), member()],
+    answer: ['chat_missing', 'T'],
+  }),
+  sendShared('reports a cold member as missing', {
+    seeds: [open(group), seeds.chat(group)],
+    answer: ['member_missing', 'T'],
+  }),
+  sendShared('refuses a former member', {
     seeds: [open(group), seeds.chat(group), member('left')],
     answer: ['not_member', 'group'],
   }),
-  sendShared('a cold reply', { seeds: groupReady, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
   sendShared(
-    'an answer to what is not yet there',
+    'reports a cold replied-to message as missing',
+    { seeds: groupReady, answer: ['reply_missing', 'T'] },
+    { reply_to: '5' },
+  ),
+  sendShared(
+    'refuses a reply to an id that was not given out',
     { seeds: groupReady, answer: ['reply_not_found'] },
     { reply_to: '8' },
   ),
@@ -199,18 +225,24 @@ const six = (chat: ChatRef) => seeds.text(keys.message(chat, 6), 'six');
 const row = Buffer.from('six');
 
 const reads: Case[] = [
-  read(direct, 'in the order of the ids, with holes', {
+  read(direct, 'returns messages in the order of the ids, with gaps', {
     seeds: [open(direct), seeds.chat(direct), six(direct)],
     answer: ['ok', 7, expect.anything(), [row, null, null, row]],
   }),
-  read(group, 'by a member', {
+  read(group, 'reads messages for a member', {
     seeds: [...groupReady, six(group)],
     answer: ['ok', 7, expect.anything(), [row, null, null, row]],
   }),
-  read(group, 'another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
-  read(group, 'a cold chat', { seeds: [open(group), member()], answer: ['chat_missing', 'T'] }),
-  read(group, 'a cold member', { seeds: [open(group), seeds.chat(group)], answer: ['member_missing', 'T'] }),
-  read(group, 'who left', {
+  read(group, 'refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  read(group, 'reports a cold chat as missing', {
+    seeds: [open(group), member()],
+    answer: ['chat_missing', 'T'],
+  }),
+  read(group, 'reports a cold member as missing', {
+    seeds: [open(group), seeds.chat(group)],
+    answer: ['member_missing', 'T'],
+  }),
+  read(group, 'refuses a former member', {
     seeds: [open(group), seeds.chat(group, { t: 'channel' }), member('left'), six(group)],
     answer: ['not_member', 'channel'],
   }),
@@ -234,7 +266,7 @@ const messages = (chat: ChatRef, five = {}, sixth = {}) => [
 const removals: Case[] = [
   remove(
     direct,
-    'what is there; what is not is skipped',
+    'deletes existing messages and skips others',
     {
       seeds: [
         open(direct),
@@ -258,7 +290,7 @@ const removals: Case[] = [
     },
     { ids: ['5', '6', '4', '8'] },
   ),
-  remove(group, 'posts of a channel, the pinned one among them', {
+  remove(group, 'deletes posts of a channel, including the pinned one', {
     seeds: [
       ...[open(group), seeds.chat(group, { t: 'channel', pin: 5 }), member()],
       ...messages(group, { post: posts[0] as number }, { post: posts[1] as number }),
@@ -273,7 +305,7 @@ const removals: Case[] = [
     ],
     async after(client) {
       const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
-      // Tombstones of messages tell their date.
+      // Tombstones contain the date of the message.
       expect(journal.map(([id, [, name, , image]]) => [versionIn(id), name, image === ''])).toEqual([
         [base + 1, 'msg:-100777:5', false],
         [base + 2, `post:${partitionOf(group)}:42`, true],
@@ -292,12 +324,12 @@ const removals: Case[] = [
       ]);
     },
   }),
-  remove(group, 'its own', {
+  remove(group, 'deletes the sender’s own messages', {
     seeds: [...groupReady, ...messages(group)],
     answer: ['ok'],
     changes: [...moved(group), ...messagesOf(group, 5, 6)],
   }),
-  remove(group, 'with the right', {
+  remove(group, 'deletes messages of others with the right to do so', {
     seeds: [
       ...[open(group), seeds.chat(group), member('administrator', { can_delete_messages: true })],
       ...messages(group, { sender: 77 }),
@@ -307,20 +339,20 @@ const removals: Case[] = [
   }),
   remove(
     group,
-    'nothing that is there',
+    'deletes nothing if no message exists',
     { seeds: groupReady, answer: ['ok'], changes: ['req:r'] },
     { ids: ['8'] },
   ),
-  remove(group, 'a request that was applied', {
+  remove(group, 'answers an already applied request again', {
     seeds: [...groupReady, ...messages(group), seeds.text(at(group).request, '1')],
     answer: ['ok'],
     changes: [],
   }),
-  remove(group, "another's among its own", {
+  remove(group, 'refuses a list with another sender’s message', {
     seeds: [...groupReady, ...messages(group, {}, { sender: 77 })],
     answer: ['cant_be_deleted'],
   }),
-  remove(direct, 'one that is older than 48 hours', {
+  remove(direct, 'refuses a list with a message older than 48 hours', {
     seeds: [
       ...[open(direct), seeds.chat(direct)],
       ...messages(direct, {}, { date: seconds() - limits.delete_age_ms_max / 1000 - 1 }),
@@ -329,7 +361,7 @@ const removals: Case[] = [
   }),
   remove(
     group,
-    'cold ones, with a ticket each',
+    'reports cold messages as missing, with a ticket each',
     {
       seeds: [
         ...groupReady,
@@ -340,17 +372,17 @@ const removals: Case[] = [
     },
     { ids: ['5', '6', '7'] },
   ),
-  remove(group, 'another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
-  remove(group, 'a journal whose reserve is used up', {
+  remove(group, 'refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  remove(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...groupReady, ...messages(group), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
-  remove(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
-  remove(group, 'a cold member', {
+  remove(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  remove(group, 'reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group)],
     answer: ['member_missing', 'T'],
   }),
-  remove(group, 'who left', {
+  remove(group, 'refuses a former member', {
     seeds: [open(group), seeds.chat(group), member('left'), ...messages(group)],
     answer: ['not_member', 'group'],
   }),

@@ -1,4 +1,4 @@
-/** Calls of the scripts that edit a message, and every status they can end in. */
+/** Test cases for the scripts that edit a message, with every status that they can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -34,7 +34,7 @@ const editArgs = (chat: ChatRef, editor: number, what: string, messageId: number
 function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] {
   const chat = script === 'messages/edit_direct' ? direct : group;
   const isDirect = chat === direct;
-  // The user edits, so that a direct chat's bot hears of it.
+  // The user edits, so that the bot of a direct chat gets an update.
   const own = { sender: user };
   const base0 = isDirect ? [open(chat), seeds.chat(chat), seeds.queue()] : groupReady;
   const changes = [
@@ -53,7 +53,7 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
   });
   const on = (given = {}) => [...base0, seeds.message(chat, id, { ...own, ...given })];
   return [
-    edit('a new text', {
+    edit('replaces the text', {
       seeds: on({ editedAt: Date.now() - 1_500 }),
       answer: ['ok'],
       changes,
@@ -67,29 +67,29 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       },
     }),
     edit(
-      'the keyboard of a forward',
+      'replaces the keyboard of a forward',
       { seeds: on({ flags: messageFlags.forwarded, markup: keyboard('x') }), answer: ['ok'], changes },
       'markup',
     ),
-    edit('a request that was applied', {
+    edit('answers an already applied request again', {
       seeds: [...on(), seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
       answer: ['ok'],
       changes: [],
     }),
     ...(isDirect
       ? [
-          edit('a user who blocked the bot', {
+          edit('refuses a user who blocked the bot', {
             seeds: [...on(), seeds.chat(chat, { t: 'blocked' })],
             answer: ['blocked'],
           }),
         ]
       : []),
-    edit('a request that was applied to a message that was deleted since', {
+    edit('reports a deleted message for an already applied request', {
       seeds: [...on(deleted), seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
       answer: ['not_found'],
     }),
     {
-      ...edit('under an idempotency key, which keeps what was made', { seeds: on(), answer: ['ok'] }),
+      ...edit('stores the edited record with an idempotency key', { seeds: on(), answer: ['ok'] }),
       keys: { ...at(chat), request: onceKey(chat) },
       changes: changes.map((name) => (name === 'req:r' ? 'req:once.s.1' : name)),
       async after(client: Redis) {
@@ -100,40 +100,52 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       },
     },
     {
-      ...edit('a request of an idempotency key that was applied, on what is neither hot nor theirs', {
-        seeds: [
-          ...base0.slice(0, 2),
-          seeds.text(
-            onceKey(chat),
-            Buffer.concat([Buffer.from(`${chatText(chat)} ${id}\n`), record({ content: { text: 'made' } })]),
-          ),
-        ],
-        answer: ['ok', expect.stringContaining('made')],
-        changes: [],
-      }),
+      ...edit(
+        'returns the stored record of an applied key, even if the message is cold or not the caller’s',
+        {
+          seeds: [
+            ...base0.slice(0, 2),
+            seeds.text(
+              onceKey(chat),
+              Buffer.concat([
+                Buffer.from(`${chatText(chat)} ${id}\n`),
+                record({ content: { text: 'made' } }),
+              ]),
+            ),
+          ],
+          answer: ['ok', expect.stringContaining('made')],
+          changes: [],
+        },
+      ),
       keys: { ...at(chat), request: onceKey(chat) },
     },
     {
-      ...edit('another run', { seeds: on(), answer: ['stale_run'] }),
+      ...edit('refuses another run id', { seeds: on(), answer: ['stale_run'] }),
       args: { ...editArgs(chat, user, 'text', id), from: '', run: 'other' },
     },
-    edit('a full journal', { seeds: [...on(), ...full(chat)], answer: ['journal_full'] }),
-    edit('a cold chat', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
-    edit('a cold message', { seeds: base0, answer: ['message_missing', 'T'] }),
-    edit('an id that was not given out', { seeds: on(), answer: ['not_found'] }, 'text', 8),
-    edit('a deleted message', { seeds: on(deleted), answer: ['not_found'] }),
-    edit("another's message", { seeds: on({ sender: 77 }), answer: ['cant_be_edited'] }),
-    edit('a service message', { seeds: on({ kind: messageKinds.service }), answer: ['cant_be_edited'] }),
-    edit('the text of a forward', {
+    edit('refuses while the journal is full', { seeds: [...on(), ...full(chat)], answer: ['journal_full'] }),
+    edit('reports a cold chat as missing', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
+    edit('reports a cold message as missing', { seeds: base0, answer: ['message_missing', 'T'] }),
+    edit('refuses an id that was not given out', { seeds: on(), answer: ['not_found'] }, 'text', 8),
+    edit('refuses a deleted message', { seeds: on(deleted), answer: ['not_found'] }),
+    edit('refuses a message of another sender', { seeds: on({ sender: 77 }), answer: ['cant_be_edited'] }),
+    edit('refuses a service message', {
+      seeds: on({ kind: messageKinds.service }),
+      answer: ['cant_be_edited'],
+    }),
+    edit('refuses the text of a forward', {
       seeds: on({ flags: messageFlags.forwarded }),
       answer: ['cant_be_edited'],
     }),
-    edit('older than 48 hours', { seeds: on({ date: old }), answer: ['cant_be_edited'] }),
-    edit('a message that is no text', { seeds: on({ kind: 3 as never }), answer: ['no_text'] }),
-    edit('the caption of a text', { seeds: on(), answer: ['no_caption'] }, 'caption'),
-    edit('the media of a text', { seeds: on(), answer: ['no_media'] }, 'media'),
+    edit('refuses a message older than 48 hours', { seeds: on({ date: old }), answer: ['cant_be_edited'] }),
+    edit('refuses a text for a message without text', {
+      seeds: on({ kind: 3 as never }),
+      answer: ['no_text'],
+    }),
+    edit('refuses a caption for a text message', { seeds: on(), answer: ['no_caption'] }, 'caption'),
+    edit('refuses media for a text message', { seeds: on(), answer: ['no_media'] }, 'media'),
     edit(
-      'a caption leaves the media to the byte',
+      'changes a caption without changing a byte of the media',
       {
         seeds: on({ kind: messageKinds.media, content: { text: 'old', media } }),
         answer: ['ok'],
@@ -146,37 +158,37 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       'caption',
     ),
     edit(
-      'the caption that is there',
+      'refuses an unchanged caption',
       { seeds: on({ kind: messageKinds.media, content: { text: 'new', media } }), answer: ['not_modified'] },
       'caption',
     ),
-    edit('nothing new', { seeds: on({ content: { text: 'new' } }), answer: ['not_modified'] }),
-    edit('a second edit within a second', {
+    edit('refuses an unchanged text', { seeds: on({ content: { text: 'new' } }), answer: ['not_modified'] }),
+    edit('refuses a second edit within a second', {
       seeds: on({ editedAt: Date.now() + 60_000 }),
       answer: ['too_often'],
     }),
-    edit('nothing new within a second', {
+    edit('reports an unchanged text even within a second', {
       seeds: on({ content: { text: 'new' }, editedAt: Date.now() }),
       answer: ['not_modified'],
     }),
     ...(isDirect
       ? [
-          edit('no queue', {
+          edit('reports a missing queue', {
             seeds: [open(chat), seeds.chat(chat), seeds.message(chat, id, own)],
             answer: ['queue_missing'],
           }),
         ]
       : [
-          edit('a cold member', {
+          edit('reports a cold member as missing', {
             seeds: [open(chat), seeds.chat(chat), seeds.message(chat, id, own)],
             answer: ['member_missing', 'T'],
           }),
-          edit("a bot's own message: the other bots of the group hear nothing", {
+          edit('edits a bot’s own message without updates to the other bots of the group', {
             seeds: [...groupOfBots, seeds.message(chat, id, own)],
             answer: ['ok'],
             changes: [...asGroup, `msg:${chatText(chat)}:7`],
           }),
-          edit("a person edits a bot's message: its author alone hears it", {
+          edit('sends the update of a person’s edit of a bot’s message only to that bot', {
             seeds: [
               open(chat),
               seeds.chat(chat, { b: `${bot},78` }),
@@ -190,8 +202,11 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
               expect(entry?.[1].slice(0, 2)).toEqual(['b', `${bot}`]);
             },
           }),
-          edit('who left', { seeds: [...on(), member('kicked')], answer: ['not_member', 'group'] }),
-          edit('a full outbox', { seeds: [...on(), outboxFull], answer: ['outbox_full'] }),
+          edit('refuses a former member', {
+            seeds: [...on(), member('kicked')],
+            answer: ['not_member', 'group'],
+          }),
+          edit('refuses while the outbox is full', { seeds: [...on(), outboxFull], answer: ['outbox_full'] }),
         ]),
   ];
 }

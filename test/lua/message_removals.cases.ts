@@ -1,4 +1,4 @@
-/** Calls of the script that deletes a message, and every status it can end in. */
+/** Test cases for the script that deletes a message, with every status that it can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
@@ -41,19 +41,19 @@ const groupMessage = (given = {}) => [...groupReady, seeds.message(group, id, gi
 const deletion = [...asGroup, 'msg:-100777:7'];
 
 const removals: Case[] = [
-  remove(direct, 'either side of a direct chat', {
+  remove(direct, 'deletes a message for either side of a direct chat', {
     seeds: [open(direct), seeds.chat(direct), seeds.message(direct, id)],
     answer: ['ok'],
     changes: [...asDirect, `msg:${chatText(direct)}:7`],
     async after(client) {
       const [entry] = await client.xrangeBuffer(keys.journal(partitionOf(direct)), '-', '+');
       const found = (await client.getBuffer(keys.message(direct, id))) as Buffer;
-      // The tombstone tells the date, which says where the message lies in Postgres.
+      // The tombstone contains the date, which determines the partition of the message in Postgres.
       expect(entry?.[1]).toEqual([...['k', `msg:${chatText(direct)}:7`, 'i'].map(Buffer.from), found]);
       expect(unpackMessage(found)).toMatchObject({ kind: 0, version: base + 1 });
     },
   }),
-  remove(group, 'a pinned one is unpinned', {
+  remove(group, 'deletes and unpins a pinned message', {
     seeds: [open(group), seeds.chat(group, { pin: id }), member('creator'), seeds.message(group, id)],
     answer: ['ok'],
     changes: deletion,
@@ -73,49 +73,56 @@ const removals: Case[] = [
       ]);
     },
   }),
-  remove(group, 'its own', { seeds: groupMessage({ sender: user }), answer: ['ok'], changes: deletion }),
-  remove(group, 'with the right', {
+  remove(group, 'deletes the sender’s own message', {
+    seeds: groupMessage({ sender: user }),
+    answer: ['ok'],
+    changes: deletion,
+  }),
+  remove(group, 'deletes a message of another member with the right to do so', {
     seeds: [...groupMessage(), member('administrator', { can_delete_messages: true })],
     answer: ['ok'],
     changes: deletion,
   }),
-  remove(group, 'as the creator', {
+  remove(group, 'deletes a message as the creator', {
     seeds: [...groupMessage(), member('creator')],
     answer: ['ok'],
     changes: deletion,
   }),
-  remove(group, 'a request that was applied', {
+  remove(group, 'answers an already applied request again', {
     seeds: [...groupMessage(), seeds.text(at(group).request, '1')],
     answer: ['ok'],
     changes: [],
   }),
-  remove(group, 'another run', { seeds: groupMessage(), answer: ['stale_run'] }, { run: 'other' }),
-  remove(group, 'a journal whose reserve is used up', {
+  remove(group, 'refuses another run id', { seeds: groupMessage(), answer: ['stale_run'] }, { run: 'other' }),
+  remove(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...groupMessage({ sender: user }), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
-  remove(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
-  remove(group, 'a cold member', {
+  remove(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  remove(group, 'reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group), seeds.message(group, id)],
     answer: ['member_missing', 'T'],
   }),
-  remove(group, 'a cold message', { seeds: groupReady, answer: ['message_missing', 'T'] }),
-  remove(group, 'who left', {
+  remove(group, 'reports a cold message as missing', { seeds: groupReady, answer: ['message_missing', 'T'] }),
+  remove(group, 'refuses a former member', {
     seeds: [...groupMessage({ sender: user }), member('left')],
     answer: ['not_member', 'group'],
   }),
-  remove(group, 'what was deleted', { seeds: groupMessage(deleted), answer: ['not_found'] }),
+  remove(group, 'reports a deleted message as not found', {
+    seeds: groupMessage(deleted),
+    answer: ['not_found'],
+  }),
   remove(
     group,
-    'what is not yet there',
+    'reports an id that was not given out as not found',
     { seeds: groupMessage(), answer: ['not_found'] },
     { message_id: '8' },
   ),
-  remove(group, "another's without the right", {
+  remove(group, 'refuses a message of another member without the right', {
     seeds: [...groupMessage(), member('administrator', { can_edit_messages: true })],
     answer: ['cant_be_deleted'],
   }),
-  remove(group, 'older than 48 hours', {
+  remove(group, 'refuses a message older than 48 hours', {
     seeds: groupMessage({ sender: user, date: old }),
     answer: ['cant_be_deleted'],
   }),
@@ -129,20 +136,20 @@ const erase = (chat: ChatRef, what: string, more: Partial<Case> & Pick<Case, 'an
 const erased = ['changes:-100777', 'chat:-100777', 'journal', 'meta', 'msg:-100777:7'];
 
 const erasures: Case[] = [
-  erase(group, 'a hot one, whoever wrote it', {
+  erase(group, 'deletes a hot message of any sender', {
     seeds: [open(group), seeds.chat(group), seeds.message(group, id)],
     answer: ['ok', 1],
     changes: erased.slice(1),
     async after(client) {
       const found = (await client.getBuffer(keys.message(group, id))) as Buffer;
       expect(unpackMessage(found)).toMatchObject({ kind: 0, version: base + 1 });
-      // Who looked last at the version before finds a gap.
+      // A reader that stopped at the version before finds a gap.
       expect(await client.hmget(keys.chat(group), 'v', 'c')).toEqual([`${base + 1}`, `${base + 1}`]);
       const journal = await client.xrangeBuffer(keys.journal(partitionOf(group)), '-', '+');
       expect(journal.map(([, entry]) => entry[3])).toEqual([found]);
     },
   }),
-  erase(group, 'a cold one, whose ticket ends', {
+  erase(group, 'deletes a cold message and its ticket', {
     seeds: [open(group), seeds.chat(group), seeds.text(keys.ticket(keys.message(group, id)), 'other')],
     answer: ['ok', 1],
     changes: [...erased.slice(1), 'msg:-100777:7:ticket'],
@@ -154,7 +161,7 @@ const erasures: Case[] = [
   }),
   erase(
     group,
-    'the pinned one of several is unpinned',
+    'deletes several messages and unpins the pinned one',
     {
       seeds: [open(group), seeds.chat(group, { pin: 6 }), seeds.message(group, 6), seeds.message(group, id)],
       answer: ['ok', 2],
@@ -162,7 +169,7 @@ const erasures: Case[] = [
       async after(client) {
         expect(await client.hget(keys.chat(group), 'pin')).toBe('0');
         const log = await client.xrange(keys.changes(group), '-', '+');
-        // Only the pin is told, behind a change that nobody was told of.
+        // The log contains only the unpin, after the unreported version of the deletion.
         expect(log.map(([, [, before, , kind]]) => [before, kind])).toEqual([[`${base + 2}`, 'p']]);
       },
     },
@@ -170,7 +177,7 @@ const erasures: Case[] = [
   ),
   erase(
     group,
-    'a cold one that is a post',
+    'deletes a cold message that is a post',
     {
       seeds: [open(group), seeds.chat(group, { t: 'channel' })],
       answer: ['ok', 1],
@@ -183,27 +190,27 @@ const erasures: Case[] = [
   ),
   erase(
     group,
-    'a hot one that is too young',
+    'leaves a hot message that is too young',
     { seeds: [open(group), seeds.chat(group), seeds.message(group, id)], answer: ['ok', 0], changes: [] },
     { age_ms: '60000' },
   ),
-  erase(group, 'what was deleted', {
+  erase(group, 'changes nothing for a deleted message', {
     seeds: [open(group), seeds.chat(group), seeds.message(group, id, deleted)],
     answer: ['ok', 0],
     changes: [],
   }),
   erase(
     group,
-    'what is not yet there',
+    'changes nothing for an id that was not given out',
     { seeds: [open(group), seeds.chat(group)], answer: ['ok', 0], changes: [] },
     { items: ['8', '', '1700000000'] },
   ),
-  erase(group, 'another run', { seeds: [open(group)], answer: ['stale_run'] }, { run: 'other' }),
-  erase(group, 'a journal whose reserve is used up', {
+  erase(group, 'refuses another run id', { seeds: [open(group)], answer: ['stale_run'] }, { run: 'other' }),
+  erase(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...full(group, limits.journal_reserve), seeds.chat(group), seeds.message(group, id)],
     answer: ['journal_full'],
   }),
-  erase(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  erase(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
 ];
 
 export const removalCases: readonly Case[] = [...removals, ...erasures];

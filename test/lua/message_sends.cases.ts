@@ -1,4 +1,4 @@
-/** Calls of the scripts that send a message, and every status they can end in. */
+/** Test cases for the scripts that send a message, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
@@ -27,7 +27,7 @@ import {
 import { base, bot, direct, group, keys, partitionOf, seeds, user } from './world.js';
 
 const channelSends: Case[] = [
-  sendShared('a message of a channel is a post', {
+  sendShared('makes a message of a channel a post', {
     seeds: [...inChannel, poster],
     answer: ['ok', 8, expect.anything(), expect.anything(), null, 1, `${post}`],
     changes: [...asGroup, 'msg:-100777:8', 'outbox', `post:${post}`],
@@ -50,7 +50,7 @@ const channelSends: Case[] = [
       expect(update?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);
     },
   }),
-  sendShared('a bot posts: the other bots of the channel hear it, itself does not', {
+  sendShared('sends a bot’s post to the other bots of the channel, not to itself', {
     seeds: [open(group), seeds.chat(group, { t: 'channel', b: `${bot},${user}` }), poster],
     answer: ['ok', 8],
     changes: [...asGroup, 'msg:-100777:8', 'outbox', `post:${post}`],
@@ -59,7 +59,7 @@ const channelSends: Case[] = [
       expect(entry?.[1].slice(0, 2)).toEqual(['b', `${bot}`]);
     },
   }),
-  sendShared('numbers of posts count up within an incarnation', {
+  sendShared('numbers posts upwards within an incarnation', {
     seeds: [...inChannel, seeds.hash(at(group).meta, { post: 41, post_inc: 95 }), poster],
     answer: ['ok', 8],
     changes: [
@@ -69,14 +69,14 @@ const channelSends: Case[] = [
       `post:${42 * limits.partitions_max + partitionOf(group)}`,
     ],
   }),
-  sendShared('a member of a channel who may not post', {
+  sendShared('refuses a member of a channel without the right to post', {
     seeds: [...inChannel, member('administrator', { can_pin_messages: true })],
     answer: ['not_allowed'],
   }),
 ];
 
 const sends: Case[] = [
-  sendDirect('a chat at which nobody looks keeps no log', {
+  sendDirect('writes no log for a chat without readers', {
     seeds: [open(direct), seeds.unseen(direct), seeds.queue()],
     answer: ['ok', 8],
     changes: [
@@ -88,7 +88,7 @@ const sends: Case[] = [
       ...inQueue,
     ],
   }),
-  sendDirect('a user writes', {
+  sendDirect('sends a message of a user', {
     seeds: ready,
     answer: ['ok', 8],
     changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
@@ -100,7 +100,7 @@ const sends: Case[] = [
         content: { text: 'new' },
       });
       const [entry] = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
-      // Above 10^14, where plain concatenation would round.
+      // Above 10^14, where Lua’s concatenation would round.
       expect(entry?.[0]).toBe(`${base + 1}-0`);
       expect(entry?.[1].slice(0, 2)).toEqual(['k', `msg:${chatText(direct)}:8`]);
       expect(await client.hget(keys.chat(direct), 'v')).toBe(`${base + 1}`);
@@ -116,7 +116,7 @@ const sends: Case[] = [
     },
   }),
   sendDirect(
-    'a bot writes: its own queue hears nothing',
+    'sends a message of a bot without an update to itself',
     {
       seeds: [open(direct), seeds.chat(direct)],
       answer: ['ok', 8],
@@ -125,31 +125,31 @@ const sends: Case[] = [
     { from: '' },
   ),
   sendDirect(
-    'a bot that the user blocked',
+    'refuses a bot that the user blocked',
     { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
     { from: '' },
   ),
-  sendDirect('a user who blocked the bot', {
+  sendDirect('refuses a user who blocked the bot', {
     seeds: [...ready, seeds.chat(direct, { t: 'blocked' })],
     answer: ['blocked'],
   }),
-  sendDirect('the first message of a fresh chat skips nothing', {
+  sendDirect('gives the first message of a new chat id 1 without a skip', {
     seeds: [open(direct), seeds.chat(direct, { s: 0 }), seeds.queue()],
     answer: ['ok', 1],
     changes: [...asDirect, `msg:${chatText(direct)}:1`, ...inQueue],
   }),
-  sendDirect('under a new incarnation both sequences skip', {
+  sendDirect('skips ids in both sequences under a new incarnation', {
     seeds: [open(direct), seeds.chat(direct, { i: 94 }), seeds.queue({ inc: 94 })],
     answer: ['ok', 7 + 10_001],
     changes: [...asDirect, `msg:${chatText(direct)}:10008`, ...inQueue],
     after: async (client) => expect((await client.xrange(keys.queue(bot), '-', '+'))[0]?.[0]).toBe('10042-0'),
   }),
-  sendDirect('a kind that the mask leaves out', {
+  sendDirect('queues no update that the mask leaves out', {
     seeds: [open(direct), seeds.chat(direct), seeds.queue({ mask: 62 })],
     answer: ['ok', 8],
     changes: [...asDirect, `msg:${chatText(direct)}:8`],
   }),
-  sendDirect('a full queue buries its oldest', {
+  sendDirect('moves the oldest updates of a full queue to dead letters', {
     seeds: [...ready, seeds.entry(30), seeds.queue({ bytes: limits.queue_bytes_max })],
     answer: ['ok', 8],
     changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
@@ -159,13 +159,13 @@ const sends: Case[] = [
       expect((await client.xrange(keys.queue(bot), '-', '+')).map(([name]) => name)).toEqual(['42-0']);
     },
   }),
-  sendDirect('a request that was applied', {
+  sendDirect('answers an already applied request again', {
     seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
     answer: ['ok', '6', '1700000000'],
     changes: [],
   }),
   sendDirect(
-    'an answer to a message',
+    'sends a reply to a message',
     {
       seeds: [...ready, seeds.message(direct, 5)],
       answer: ['ok', 8],
@@ -174,7 +174,7 @@ const sends: Case[] = [
     { reply_to: '5' },
   ),
   sendDirect(
-    'a request that was applied, though what it answers was deleted and the user blocked the bot since',
+    'answers an already applied request again although the replied-to message was deleted and the bot blocked',
     {
       seeds: [
         ...ready,
@@ -188,7 +188,7 @@ const sends: Case[] = [
     { reply_to: '5', from: '' },
   ),
   sendDirect(
-    'a request that was applied, and whose reply is cold',
+    'answers an already applied request again although the replied-to message is cold',
     {
       seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
       answer: ['ok', '6', '1700000000', expect.anything()],
@@ -196,31 +196,41 @@ const sends: Case[] = [
     },
     { reply_to: '5' },
   ),
-  sendDirect('another run', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
-  sendDirect('a full journal', { seeds: [...ready, ...full(direct)], answer: ['journal_full'] }),
-  sendDirect('a cold chat', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
-  sendDirect('copies of an older incarnation', {
+  sendDirect('refuses another run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+  sendDirect('refuses while the journal is full', {
+    seeds: [...ready, ...full(direct)],
+    answer: ['journal_full'],
+  }),
+  sendDirect('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+  sendDirect('reports copies of an older incarnation as missing', {
     seeds: [open(direct), seeds.chat(direct, { pi: 94 })],
     answer: ['chat_missing', 'T'],
   }),
-  sendDirect('a ticket that another left', {
+  sendDirect('reports a cold chat as missing with the ticket of an earlier call', {
     seeds: [open(direct), seeds.text(keys.ticket(keys.chat(direct)), 'first', 5_000)],
     answer: ['chat_missing', 'first'],
   }),
-  sendDirect('a cold reply', { seeds: ready, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
   sendDirect(
-    'an answer to what is not yet there',
+    'reports a cold replied-to message as missing',
+    { seeds: ready, answer: ['reply_missing', 'T'] },
+    { reply_to: '5' },
+  ),
+  sendDirect(
+    'refuses a reply to an id that was not given out',
     { seeds: ready, answer: ['reply_not_found'] },
     { reply_to: '8' },
   ),
   sendDirect(
-    'an answer to what was deleted',
+    'refuses a reply to a deleted message',
     { seeds: [...ready, seeds.message(direct, 5, deleted)], answer: ['reply_not_found'] },
     { reply_to: '5' },
   ),
-  sendDirect('no queue', { seeds: [open(direct), seeds.chat(direct)], answer: ['queue_missing'] }),
+  sendDirect('reports a missing queue', {
+    seeds: [open(direct), seeds.chat(direct)],
+    answer: ['queue_missing'],
+  }),
 
-  sendShared('a member writes', {
+  sendShared('sends a message of a member', {
     seeds: groupReady,
     answer: ['ok', 8],
     changes: [...asGroup, 'msg:-100777:8', 'outbox'],
@@ -229,23 +239,23 @@ const sends: Case[] = [
       expect([entry?.[0], entry?.[1][1]]).toEqual([`${base + 1}-0`, `${bot}`]);
     },
   }),
-  sendShared('a bot writes: the other bots of the group hear nothing', {
+  sendShared('sends a message of a bot without updates to the other bots of the group', {
     seeds: groupOfBots,
     answer: ['ok', 8],
     changes: [...asGroup, 'msg:-100777:8'],
   }),
-  sendShared('nobody listens', {
+  sendShared('writes no outbox entry if no bot listens', {
     seeds: [open(group), seeds.chat(group), member()],
     answer: ['ok', 8],
     changes: [...asGroup, 'msg:-100777:8'],
   }),
-  sendShared('a request that was applied', {
+  sendShared('answers an already applied request again', {
     seeds: [...groupReady, seeds.text(keys.request(partitionOf(group), 'r'), '6 1700000000 0')],
     answer: ['ok', '6', '1700000000'],
     changes: [],
   }),
   sendShared(
-    'a request that was applied, by one who left since',
+    'answers an already applied request again although the sender left',
     {
       seeds: [
         ...groupReady,
@@ -258,14 +268,20 @@ const sends: Case[] = [
     { reply_to: '5' },
   ),
   ...channelSends,
-  sendShared('another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
-  sendShared('a full journal', { seeds: [...groupReady, ...full(group)], answer: ['journal_full'] }),
-  sendShared('a full outbox', { seeds: [...groupReady, outboxFull], answer: ['outbox_full'] }),
-  sendShared('an outbox full of bytes', {
+  sendShared('refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  sendShared('refuses while the journal is full', {
+    seeds: [...groupReady, ...full(group)],
+    answer: ['journal_full'],
+  }),
+  sendShared('refuses while the outbox is full', {
+    seeds: [...groupReady, outboxFull],
+    answer: ['outbox_full'],
+  }),
+  sendShared('refuses while the outbox is full in bytes', {
     seeds: [...groupReady, ...outboxOfBytes(0)],
     answer: ['outbox_full'],
   }),
-  sendShared('an outbox whose first entries were forwarded', {
+  sendShared('accepts a message once the first entries of the outbox were forwarded', {
     seeds: [...groupReady, ...outboxOfBytes(1)],
     answer: ['ok'],
     changes: [...asGroup, 'msg:-100777:8', 'outbox'],
@@ -276,7 +292,7 @@ const sends: Case[] = [
         Buffer[],
       ][];
       expect(String(entry?.[0]).split('-')[1]).toBe(String(limits.outbox_bytes_max));
-      // The values behind bots, kind and time.
+      // The values after bots, kind and time.
       const bytes = (entry?.[1] ?? [])
         .filter((_, i) => i % 2 === 1 && i > 6)
         .reduce((n, b) => n + b.length, 0);
@@ -285,19 +301,29 @@ const sends: Case[] = [
       );
     },
   }),
-  sendShared('a cold chat', { seeds: [open(group), member()], answer: ['chat_missing', 'T'] }),
-  sendShared('a cold member', { seeds: [open(group), seeds.chat(group)], answer: ['member_missing', 'T'] }),
-  sendShared('a member copied under an older incarnation', {
+  sendShared('reports a cold chat as missing', {
+    seeds: [open(group), member()],
+    answer: ['chat_missing', 'T'],
+  }),
+  sendShared('reports a cold member as missing', {
+    seeds: [open(group), seeds.chat(group)],
+    answer: ['member_missing', 'T'],
+  }),
+  sendShared('reports a member copied under an older incarnation as missing', {
     seeds: [open(group), seeds.chat(group), seeds.member(user, 'member', {}, 94)],
     answer: ['member_missing', 'T'],
   }),
-  sendShared('who left', {
+  sendShared('refuses a former member', {
     seeds: [open(group), seeds.chat(group), member('left')],
     answer: ['not_member', 'group'],
   }),
-  sendShared('a cold reply', { seeds: groupReady, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
   sendShared(
-    'an answer to what was deleted',
+    'reports a cold replied-to message as missing',
+    { seeds: groupReady, answer: ['reply_missing', 'T'] },
+    { reply_to: '5' },
+  ),
+  sendShared(
+    'refuses a reply to a deleted message',
     { seeds: [...groupReady, seeds.message(group, 5, deleted)], answer: ['reply_not_found'] },
     { reply_to: '5' },
   ),

@@ -1,4 +1,4 @@
-/** Keys, seeds and calls that the cases of messages share. */
+/** Keys, seeds and calls shared by the test cases of messages. */
 import { limits } from '../../src/limits.js';
 import { messageKinds, pack, packMessageTail } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
@@ -51,7 +51,7 @@ export const asDirect = [
 ];
 export const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 export const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
-/** So many small entries, of which the first says that `before` bytes came before it, of 64 MiB in all. */
+/** A stream of small entries. The first one says that `before` bytes of 64 MiB were used before it. */
 export const outboxOfBytes = (before: number, entries: number = limits.outbox_length_small): Seed[] => [
   (client) =>
     client.eval(
@@ -86,7 +86,7 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   },
   ...more,
 });
-/** The sender is one of the group's bots. */
+/** The sender is one of the bots of the group. */
 export const groupOfBots = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
 export const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 

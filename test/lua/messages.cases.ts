@@ -1,4 +1,4 @@
-/** Calls of the scripts that fill and read messages, and every status they can end in. */
+/** Test cases for the scripts that fill and read messages, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
@@ -16,14 +16,14 @@ const rangeKeys = {
 
 export const messageCases: Case[] = [
   {
-    ...{ script: 'messages/fill', what: 'under its ticket', keys: fillKeys, args: fillArgs },
+    ...{ script: 'messages/fill', what: 'stores a message with its ticket', keys: fillKeys, args: fillArgs },
     ...{ seeds: [seeds.text(fillKeys.ticket, 'T', 5_000)], answer: ['ok', 1] },
     changes: [`msg:${chatText(direct)}:7`, `msg:${chatText(direct)}:7:ticket`],
     after: async (client) => expect(await client.pttl(fillKeys.message)).toBeGreaterThan(50_000),
   },
   {
     script: 'messages/fill',
-    what: 'without a ticket',
+    what: 'stores nothing without a ticket',
     keys: fillKeys,
     args: fillArgs,
     answer: ['ok', 0],
@@ -32,7 +32,7 @@ export const messageCases: Case[] = [
   {
     ...{
       script: 'messages/fill',
-      what: "under another's ticket",
+      what: 'stores nothing under the ticket of another call',
       keys: fillKeys,
       args: fillArgs,
       answer: ['ok', 0],
@@ -42,7 +42,7 @@ export const messageCases: Case[] = [
   {
     ...{
       script: 'messages/fill',
-      what: 'where something is',
+      what: 'keeps a message that is present',
       keys: fillKeys,
       args: fillArgs,
       answer: ['ok', 0],
@@ -53,7 +53,7 @@ export const messageCases: Case[] = [
   {
     ...{
       script: 'messages/read_range',
-      what: 'rows with a hole',
+      what: 'returns rows with a gap for a cold message',
       keys: rangeKeys,
       args: { before: '0', limit: '2', bytes: '1000' },
     },
@@ -69,7 +69,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_some',
-    what: 'in the order of the ids, with a hole',
+    what: 'returns messages in the order of the ids, with a gap for a cold one',
     keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
     args: { ids: ['7', '6', '5'] },
     seeds: [
@@ -82,7 +82,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_heads',
-    what: 'the first bytes of each record, with a hole',
+    what: 'returns the first bytes of each record, with a gap for a cold one',
     keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
     args: { ids: ['7', '6', '5'] },
     seeds: [
@@ -95,7 +95,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_heads',
-    what: 'another run',
+    what: 'refuses another run id',
     keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
     args: { run: 'other', ids: ['5'] },
     seeds: [seeds.open(partitionOf(direct))],
@@ -103,7 +103,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_range',
-    what: 'no more rows than have so many bytes, the last one beyond',
+    what: 'returns rows up to the limit in bytes, the last one beyond it',
     keys: rangeKeys,
     args: { before: '0', limit: '3', bytes: '3' },
     seeds: [
@@ -116,7 +116,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_range',
-    what: 'how far Postgres is known to have all',
+    what: 'returns the version up to which Postgres has everything',
     keys: rangeKeys,
     args: { before: '0', limit: '1', bytes: '3' },
     seeds: [seeds.open(partitionOf(direct), { ver: base + 9, fl: base + 3 }), seeds.chat(direct)],
@@ -125,7 +125,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_range',
-    what: 'nothing is known of a former incarnation',
+    what: 'returns no version of a former incarnation',
     keys: rangeKeys,
     args: { before: '0', limit: '1', bytes: '3' },
     seeds: [
@@ -137,7 +137,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_range',
-    what: 'a cold chat',
+    what: 'reports a cold chat as missing',
     keys: rangeKeys,
     args: { before: '0', limit: '2', bytes: '1000' },
     seeds: [seeds.open(partitionOf(direct))],
@@ -145,7 +145,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_range',
-    what: 'another run',
+    what: 'refuses another run id',
     keys: rangeKeys,
     args: { run: 'other', before: '0', limit: '2', bytes: '1000' },
     seeds: [seeds.open(partitionOf(direct)), seeds.chat(direct)],
@@ -153,7 +153,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_some',
-    what: 'another run',
+    what: 'refuses another run id',
     keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
     args: { run: 'other', ids: ['5'] },
     seeds: [seeds.open(partitionOf(direct))],

@@ -1,4 +1,4 @@
-/** Calls of the scripts below messages/ that pin and unpin, and every status they can end in. */
+/** Test cases for the scripts in messages/ that pin and unpin, with every status that they can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -53,7 +53,7 @@ const changesOf = (chat: ChatRef) => {
 };
 const pinned = (chat: ChatRef) => [...changesOf(chat), `msg:${chatText(chat)}:8`];
 
-/** What a swap leaves: one pin, its service message, and both in the journal and in the log, in this order. */
+/** The result of a pin that replaces another: one pin, its service message, and both in the journal and in the log, in this order. */
 async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   const name = chatText(chat);
   const swapped = [`${id}`, `${base + 2}`, `${base + 2}`, '8'];
@@ -79,36 +79,36 @@ async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   ]);
 }
 
-/** Refusals and repeats that both kinds of chat share. */
+/** Refusals and repeats that are the same in both kinds of chat. */
 function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
   const pin = pinOf(chat);
   const chatOnly = ready.slice(0, -1);
   return [
-    pin('what is pinned', {
+    pin('accepts a message that is already pinned', {
       seeds: [...ready, seeds.chat(chat, { pin: id })],
       answer: ['ok'],
       changes: ['req:r'],
     }),
-    pin('what is pinned, while the journal is full', {
+    pin('accepts an already pinned message while the journal is full', {
       seeds: [...ready, ...full(chat), seeds.chat(chat, { pin: id })],
       answer: ['ok'],
       changes: ['req:r'],
     }),
-    pin('a request that was applied', {
+    pin('answers an already applied request again', {
       seeds: [...ready, seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
       answer: ['ok'],
       changes: [],
     }),
-    pin('another run', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
-    pin('a full journal', { seeds: [...ready, ...full(chat)], answer: ['journal_full'] }),
-    pin('a cold chat', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
-    pin('a cold message', { seeds: chatOnly, answer: ['message_missing', 'T'] }),
-    pin('what is not yet there', { seeds: ready, answer: ['not_found'] }, {}, 8),
-    pin('what was deleted', {
+    pin('refuses another run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+    pin('refuses while the journal is full', { seeds: [...ready, ...full(chat)], answer: ['journal_full'] }),
+    pin('reports a cold chat as missing', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
+    pin('reports a cold message as missing', { seeds: chatOnly, answer: ['message_missing', 'T'] }),
+    pin('refuses an id that was not given out', { seeds: ready, answer: ['not_found'] }, {}, 8),
+    pin('refuses a deleted message', {
       seeds: [...chatOnly, seeds.message(chat, id, { kind: messageKinds.deleted })],
       answer: ['not_found'],
     }),
-    pin('a service message', {
+    pin('refuses a service message', {
       seeds: [...chatOnly, seeds.message(chat, id, { kind: messageKinds.service })],
       answer: ['service'],
     }),
@@ -125,7 +125,7 @@ const groupReady = [
 const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 
 const pins: Case[] = [
-  pinOf(direct)('a user pins over another message', {
+  pinOf(direct)('replaces the pinned message for a user', {
     seeds: [...directReady, seeds.chat(direct, { pin: 3 })],
     answer: ['ok'],
     changes: [...pinned(direct), ...inQueue],
@@ -137,7 +137,7 @@ const pins: Case[] = [
       expect(unpackMessage(y as Buffer).content).toEqual({ text: 'old' });
     },
   }),
-  pinOf(direct, bot)('the bot pins and hears of it', {
+  pinOf(direct, bot)('pins for the bot and sends it an update', {
     seeds: directReady,
     answer: ['ok'],
     changes: [...pinned(direct), ...inQueue],
@@ -146,21 +146,21 @@ const pins: Case[] = [
       expect(entry?.[1][13]).toEqual(pack({ id: 1, n: 'P' }));
     },
   }),
-  pinOf(direct, bot)('a bot that the user blocked', {
+  pinOf(direct, bot)('refuses a bot that the user blocked', {
     seeds: [...directReady, seeds.chat(direct, { t: 'blocked' })],
     answer: ['blocked'],
   }),
-  pinOf(direct)('a user who blocked the bot', {
+  pinOf(direct)('refuses a user who blocked the bot', {
     seeds: [...directReady, seeds.chat(direct, { t: 'blocked' })],
     answer: ['blocked'],
   }),
-  pinOf(direct)('no queue', {
+  pinOf(direct)('reports a missing queue', {
     seeds: [open(direct), seeds.chat(direct), seeds.message(direct, id)],
     answer: ['queue_missing'],
   }),
   ...common(direct, directReady),
 
-  pinOf(group)('a person with the right: every bot hears of it', {
+  pinOf(group)('pins for a person with the right and sends updates to every bot', {
     seeds: [...groupReady, seeds.chat(group, { b: `${bot},77` })],
     answer: ['ok', 1],
     changes: [...pinned(group), 'outbox'],
@@ -170,7 +170,7 @@ const pins: Case[] = [
       expect(entry?.[1].slice(0, 4)).toEqual(['b', `${bot},77`, 'k', 'message']);
     },
   }),
-  pinOf(group)('a bot with the right: it hears of it, and no other bot does', {
+  pinOf(group)('pins for a bot with the right and sends the update to that bot only', {
     seeds: groupReady,
     answer: ['ok', 1],
     changes: [...pinned(group), 'outbox'],
@@ -180,12 +180,12 @@ const pins: Case[] = [
       expect(entry?.[1].slice(0, 4)).toEqual(['b', `${user}`, 'k', 'message']);
     },
   }),
-  pinOf(group)('nobody listens', {
+  pinOf(group)('writes no outbox entry if no bot listens', {
     seeds: [...groupReady, seeds.chat(group, { b: '' })],
     answer: ['ok', 0],
     changes: pinned(group),
   }),
-  pinOf(group)('in a channel, where it makes no post', {
+  pinOf(group)('pins in a channel without making a post', {
     seeds: [
       ...groupReady,
       seeds.chat(group, { t: 'channel', b: `${bot}` }),
@@ -199,21 +199,27 @@ const pins: Case[] = [
       expect(entry?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);
     },
   }),
-  pinOf(group)('the right of groups in a channel', {
+  pinOf(group)('refuses the right for groups in a channel', {
     seeds: [...groupReady, seeds.chat(group, { t: 'channel' })],
     answer: ['not_allowed'],
   }),
-  pinOf(group)('the right of channels in a group', {
+  pinOf(group)('refuses the right for channels in a group', {
     seeds: [...groupReady, member('administrator', { can_edit_messages: true })],
     answer: ['not_allowed'],
   }),
-  pinOf(group)('a member', { seeds: [...groupReady, member()], answer: ['not_allowed'] }),
-  pinOf(group)('who left', { seeds: [...groupReady, member('left')], answer: ['not_member', 'group'] }),
-  pinOf(group)('a cold member', {
+  pinOf(group)('refuses a member without the right', {
+    seeds: [...groupReady, member()],
+    answer: ['not_allowed'],
+  }),
+  pinOf(group)('refuses a former member', {
+    seeds: [...groupReady, member('left')],
+    answer: ['not_member', 'group'],
+  }),
+  pinOf(group)('reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group), seeds.message(group, id)],
     answer: ['member_missing', 'T'],
   }),
-  pinOf(group)('a full outbox', {
+  pinOf(group)('refuses while the outbox is full', {
     seeds: [...groupReady, seeds.stream(keys.outbox(partitionOf(group)), limits.outbox_length_max)],
     answer: ['outbox_full'],
   }),
@@ -222,7 +228,7 @@ const pins: Case[] = [
 
 const withPin = [...groupReady, seeds.chat(group, { pin: id })];
 const unpins: Case[] = [
-  unpin(direct, 'either side of a direct chat', {
+  unpin(direct, 'unpins for either side of a direct chat', {
     seeds: [...directReady, seeds.chat(direct, { pin: id })],
     answer: ['ok'],
     changes: changesOf(direct),
@@ -234,36 +240,52 @@ const unpins: Case[] = [
   }),
   unpin(
     group,
-    'the one that is named',
+    'unpins the given message',
     { seeds: withPin, answer: ['ok'], changes: changesOf(group) },
     { message_id: `${id}` },
   ),
-  unpin(group, 'another than is pinned', { seeds: withPin, answer: ['not_found'] }, { message_id: '6' }),
-  unpin(group, 'where none is pinned', { seeds: groupReady, answer: ['not_found'] }),
   unpin(
     group,
-    'all where none is pinned',
+    'reports a message that is not pinned as not found',
+    { seeds: withPin, answer: ['not_found'] },
+    { message_id: '6' },
+  ),
+  unpin(group, 'reports not found if no message is pinned', { seeds: groupReady, answer: ['not_found'] }),
+  unpin(
+    group,
+    'accepts unpinning all if no message is pinned',
     { seeds: groupReady, answer: ['ok'], changes: ['req:r'] },
     { all: true },
   ),
-  unpin(group, 'all', { seeds: withPin, answer: ['ok'], changes: changesOf(group) }, { all: true }),
-  unpin(group, 'a request that was applied', {
+  unpin(
+    group,
+    'unpins all messages',
+    { seeds: withPin, answer: ['ok'], changes: changesOf(group) },
+    { all: true },
+  ),
+  unpin(group, 'answers an already applied request again', {
     seeds: [...withPin, seeds.text(at(group).request, '1')],
     answer: ['ok'],
     changes: [],
   }),
-  unpin(group, 'another run', { seeds: withPin, answer: ['stale_run'] }, { run: 'other' }),
-  unpin(group, 'a journal whose reserve is used up', {
+  unpin(group, 'refuses another run id', { seeds: withPin, answer: ['stale_run'] }, { run: 'other' }),
+  unpin(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...withPin, ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
-  unpin(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
-  unpin(group, 'a cold member', {
+  unpin(group, 'reports a cold chat as missing', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  unpin(group, 'reports a cold member as missing', {
     seeds: [open(group), seeds.chat(group, { pin: id })],
     answer: ['member_missing', 'T'],
   }),
-  unpin(group, 'who left', { seeds: [...withPin, member('kicked')], answer: ['not_member', 'group'] }),
-  unpin(group, 'a member', { seeds: [...withPin, member()], answer: ['not_allowed'] }),
+  unpin(group, 'refuses a former member', {
+    seeds: [...withPin, member('kicked')],
+    answer: ['not_member', 'group'],
+  }),
+  unpin(group, 'refuses a member without the right', {
+    seeds: [...withPin, member()],
+    answer: ['not_allowed'],
+  }),
 ];
 
 export const pinCases: Case[] = [...pins, ...unpins];

@@ -1,4 +1,4 @@
-/** Calls of posts/tell_counts and every status it can end in. */
+/** Test cases for posts/tell_counts, with every status that it can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -32,7 +32,7 @@ const missing = (...values: string[]) => values.map((value) => Buffer.from(value
 const told = ['meta', 'outbox', 'counts_due'];
 
 export const postCountCases: readonly Case[] = [
-  tell('all bots of the channel, once', {
+  tell('sends one update to all bots of the channel', {
     seeds: [open, chat({ b: '8,9' }), used, dueAt(5)],
     answer: ['ok', 1, 0, []],
     changes: told,
@@ -42,23 +42,23 @@ export const postCountCases: readonly Case[] = [
       expect(await client.exists(at.due)).toBe(0);
     },
   }),
-  tell('that nothing stands there any more', {
+  tell('sends empty counts once all reactions are removed', {
     seeds: [open, chat({ b: '8' }), fresh, dueAt(5)],
     answer: ['ok', 1, 0, []],
     changes: told,
     after: async (client) => expect((await heard(client))[0]?.at(-1)).toEqual([]),
   }),
-  tell('no earlier than it is due', {
+  tell('sends nothing before it is due', {
     seeds: [open, chat({ b: '8' }), used, dueAt(Date.now() + 3_600_000)],
     answer: ['ok', 0, 0, []],
   }),
-  tell('that there is more', {
+  tell('reports that more posts are due', {
     seeds: [open, chat({ b: '8' }), used, dueAt(5), dueAt(6, `${post + limits.partitions_max}`)],
     answer: ['ok', 1, 1, []],
     changes: told,
     args: { token: 'T', limit: '1', gone: [] },
   }),
-  tell('nobody of a post that was deleted, nor where no bot is left', {
+  tell('sends nothing for a deleted post or a channel without bots', {
     seeds: [
       ...[open, chat(), used, dueAt(5), dueAt(6, '1001')],
       seeds.hash(keys.post(1001), { c: `${channel.id}`, m: 8, x: 1, u: 0, v: base }),
@@ -67,20 +67,20 @@ export const postCountCases: readonly Case[] = [
     changes: ['meta', 'counts_due'],
     after: async (client) => expect(await client.exists(at.due)).toBe(0),
   }),
-  tell('a cold post later', {
+  tell('postpones a cold post', {
     seeds: [open, chat({ b: '8' }), dueAt(5)],
     answer: ['ok', 0, 0, missing('post_missing', `${post}`, 'T', '0')],
     changes: ['counts_due', `post:${post}:ticket`],
     after: async (client) =>
       expect(Number(await client.zscore(at.due, `${post}`))).toBeGreaterThan(Date.now()),
   }),
-  tell('a post of a cold channel later', {
+  tell('postpones a post of a cold channel', {
     seeds: [open, used, dueAt(5)],
     answer: ['ok', 0, 0, missing('chat_missing', `${post}`, 'T', `${channel.id}`)],
     changes: ['counts_due', `chat:${channel.id}:ticket`],
   }),
   tell(
-    'no post that Postgres does not know',
+    'removes a post that Postgres does not have',
     {
       seeds: [open, chat({ b: '8' }), dueAt(5)],
       answer: ['ok', 0, 0, []],
@@ -88,9 +88,9 @@ export const postCountCases: readonly Case[] = [
     },
     { gone: [`${post}`] },
   ),
-  tell('a full outbox', {
+  tell('refuses while the outbox is full', {
     seeds: [open, chat({ b: '8' }), used, dueAt(5), seeds.stream(outbox, limits.outbox_length_max)],
     answer: ['outbox_full'],
   }),
-  tell('another Redis', { seeds: [open, used, dueAt(5)], answer: ['stale_run'] }, { run: 'other' }),
+  tell('refuses another run id', { seeds: [open, used, dueAt(5)], answer: ['stale_run'] }, { run: 'other' }),
 ];

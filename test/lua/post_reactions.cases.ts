@@ -1,4 +1,4 @@
-/** Calls of the script that puts a reaction on a post or takes it off, and every status it can end in. */
+/** Test cases for the script that puts a reaction on a post or takes it off, with every status that it can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/core/codec.js';
@@ -49,7 +49,7 @@ const react = (
 const written = ['journal', 'meta', `post:${post}`];
 
 export const reactionCases: readonly Case[] = [
-  react('the first reaction of all', {
+  react('stores the first reaction of a post', {
     seeds: [open, chat(), fresh],
     answer: ['ok', 1, Buffer.from(heart).toString('latin1')],
     changes: [...written, `acted:${post}:0`],
@@ -63,7 +63,7 @@ export const reactionCases: readonly Case[] = [
       expect(entries.map(([, fields]) => fields[1]?.split(':')[0])).toEqual(['react', 'tally']);
     },
   }),
-  react('bots are to be told in a second, and what is due already stays', {
+  react('schedules counts for bots in one second, and keeps other due posts', {
     seeds: [open, chat({ b: '8' }), fresh, dueAt(Date.now() + 3_600_000, '1001')],
     answer: ['ok', 1],
     changes: [...written, `acted:${post}:0`, 'counts_due'],
@@ -72,17 +72,17 @@ export const reactionCases: readonly Case[] = [
       expect(Math.abs(due - Date.now() - limits.counts_interval_ms_min)).toBeLessThan(900);
     },
   }),
-  react('a post that is due already is due no later', {
+  react('does not postpone a post that is already due', {
     seeds: [open, chat({ b: '8' }), fresh, dueAt(5)],
     answer: ['ok', 1],
     changes: [...written, `acted:${post}:0`],
   }),
-  react('what is set already changes nothing', {
+  react('changes nothing for a reaction that is already set', {
     seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
     answer: ['ok', 0],
   }),
   {
-    ...react('under an idempotency key it is remembered', {
+    ...react('records the request of an idempotency key', {
       seeds: [open, chat(), fresh],
       answer: ['ok', 1],
       changes: [...written, `acted:${post}:0`, 'req:once.s.1'],
@@ -90,7 +90,7 @@ export const reactionCases: readonly Case[] = [
     keys: { ...at, request: onceKey },
   },
   {
-    ...react('under an idempotency key, set already', {
+    ...react('records the request of an idempotency key for a reaction already set', {
       seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
       answer: ['ok', 0],
       changes: ['req:once.s.1'],
@@ -98,14 +98,14 @@ export const reactionCases: readonly Case[] = [
     keys: { ...at, request: onceKey },
   },
   {
-    ...react('a request of an idempotency key that was applied, and taken back since', {
+    ...react('answers an applied request without restoring a reaction removed since', {
       seeds: [open, chat(), fresh, seeds.text(onceKey, `${channel.id} 7`)],
       answer: ['ok', 0, ''],
       changes: [],
     }),
     keys: { ...at, request: onceKey },
   },
-  react('the latest reactors make room, and the oldest of all are let go', {
+  react('moves the latest reactors to the older list and drops the oldest', {
     seeds: [open, chat(), crowded],
     answer: ['ok', 1],
     changes: [...written, `acted:${post}:0`],
@@ -117,7 +117,7 @@ export const reactionCases: readonly Case[] = [
     },
   }),
   react(
-    'one of those before the latest takes it back',
+    'removes a reaction of an older reactor',
     {
       seeds: [
         ...[
@@ -141,12 +141,12 @@ export const reactionCases: readonly Case[] = [
     { change: 'remove' },
   ),
   react(
-    'an absent one is not removed',
+    'changes nothing when it removes an absent reaction',
     { seeds: [open, chat(), fresh], answer: ['ok', 0, ''] },
     { change: 'remove' },
   ),
   react(
-    'all are removed, from a former generation, and the post stays until it is written',
+    'removes all reactions of a former generation, and keeps the post until it is written',
     {
       seeds: [
         open,
@@ -165,7 +165,7 @@ export const reactionCases: readonly Case[] = [
     },
     { change: 'clear' },
   ),
-  react('an old generation makes room, and its entries stay until they are written', {
+  react('starts a new generation and keeps the old one until it is written', {
     seeds: [
       open,
       chat(),
@@ -182,7 +182,7 @@ export const reactionCases: readonly Case[] = [
     changes: [...written, `acted:${post}:${base + 1}`],
     after: async (client) => expect(await client.hmget(key, 'g', 'gp')).toEqual([String(base + 1), '5']),
   }),
-  react('a generation that is not written yet is not let go', {
+  react('keeps a generation that is not written yet', {
     seeds: [
       open,
       chat(),
@@ -196,7 +196,7 @@ export const reactionCases: readonly Case[] = [
     changes: [...written, `acted:${post}:5`],
   }),
   react(
-    'what Postgres has of the user, under its ticket',
+    'stores the user’s reactions from Postgres with their ticket',
     {
       seeds: [open, chat(), used, seeds.text(userTicket, 'T')],
       answer: ['ok', 1],
@@ -208,34 +208,43 @@ export const reactionCases: readonly Case[] = [
     },
     { known: heart, emoji: 'x' },
   ),
-  react('only Postgres can tell', { seeds: [open, chat(), used], answer: ['user_missing', 'T'] }),
+  react('reports a user whose reactions are only in Postgres as missing', {
+    seeds: [open, chat(), used],
+    answer: ['user_missing', 'T'],
+  }),
   react(
-    'the ticket has gone',
+    'reports the user as missing if the ticket has changed',
     { seeds: [open, chat(), used, seeds.text(userTicket, 'U')], answer: ['user_missing', 'U'] },
     { known: '' },
   ),
-  react('a member of a private channel', {
+  react('accepts a member of a private channel', {
     seeds: [open, closed, fresh, member('member')],
     answer: ['ok', 1],
     changes: [...written, `acted:${post}:0`],
   }),
-  react('one who is none', { seeds: [open, closed, fresh, member('left')], answer: ['not_found'] }),
-  react('the membership is cold', {
+  react('refuses a former member of a private channel', {
+    seeds: [open, closed, fresh, member('left')],
+    answer: ['not_found'],
+  }),
+  react('reports a cold membership as missing', {
     seeds: [open, closed, fresh],
     answer: ['member_missing', 'T', `${channel.id}`],
   }),
-  react('the channel is cold', { seeds: [open, fresh], answer: ['chat_missing', 'T', `${channel.id}`] }),
-  react('the post is cold', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
-  react('the post is deleted', {
+  react('reports a cold channel as missing', {
+    seeds: [open, fresh],
+    answer: ['chat_missing', 'T', `${channel.id}`],
+  }),
+  react('reports a cold post as missing', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
+  react('refuses a deleted post', {
     seeds: [open, chat(), seeds.hash(key, { c: `${channel.id}`, m: 7, x: 1, u: 0, v: base })],
     answer: ['not_found'],
   }),
-  react('a post in a group is seen by nobody who is not in it', {
+  react('refuses a post of a group for a user who is not a member', {
     seeds: [open, chat({ t: 'group' }), fresh, member('none')],
     answer: ['not_found'],
   }),
   react(
-    'one who is no more takes back what they could not see any more',
+    'reports the removed user’s reactions as missing, even in a channel they left',
     {
       seeds: [open, closed, used, member('left')],
       answer: ['user_missing', 'T'],
@@ -243,7 +252,7 @@ export const reactionCases: readonly Case[] = [
     { change: 'erase', emoji: '' },
   ),
   react(
-    'all of one who is no more',
+    'removes all reactions of a removed user',
     {
       seeds: [open, closed, used, member('left'), seeds.text(userTicket, 'T')],
       answer: ['ok', 1, ''],
@@ -252,7 +261,7 @@ export const reactionCases: readonly Case[] = [
     },
     { change: 'erase', emoji: '', known: heart },
   ),
-  react('too many', {
+  react('refuses too many different emoji', {
     seeds: [
       open,
       chat(),
@@ -264,6 +273,6 @@ export const reactionCases: readonly Case[] = [
     ],
     answer: ['too_many'],
   }),
-  react('a full journal', { seeds: [...full, chat(), fresh], answer: ['journal_full'] }),
-  react('another Redis', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
+  react('refuses while the journal is full', { seeds: [...full, chat(), fresh], answer: ['journal_full'] }),
+  react('refuses another run id', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
 ];

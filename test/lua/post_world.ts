@@ -1,4 +1,4 @@
-/** A channel and a post of it, in the states from which scripts below posts/ are called. */
+/** A channel with a post, in the states in which scripts in posts/ are called. */
 import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/core/codec.js';
 import { postId, sharedChat } from '../../src/store/core/keys.js';

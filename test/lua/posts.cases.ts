@@ -1,4 +1,4 @@
-/** Calls of the scripts below posts/ that read and bring back, and every status they can end in. */
+/** Test cases for the scripts in posts/ that read and bring back, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
@@ -48,17 +48,26 @@ const refill = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args =
 const back = { reactors: ['1', other, '2', external] };
 
 export const postCases: readonly Case[] = [
-  read('nobody acted', { seeds: [open, chat(), fresh], answer: ['ok', expect.any(Array), ''] }),
-  read('only Postgres can tell', { seeds: [open, chat(), used], answer: ['ok'] }),
-  read('the post is cold', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
-  read('the channel is cold', { seeds: [open, fresh], answer: ['chat_missing', 'T', `${channel.id}`] }),
-  read('the membership is cold', {
+  read('reads a post without reactions', {
+    seeds: [open, chat(), fresh],
+    answer: ['ok', expect.any(Array), ''],
+  }),
+  read('reads a post whose reactions are only in Postgres', { seeds: [open, chat(), used], answer: ['ok'] }),
+  read('reports a cold post as missing', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
+  read('reports a cold channel as missing', {
+    seeds: [open, fresh],
+    answer: ['chat_missing', 'T', `${channel.id}`],
+  }),
+  read('reports a cold membership as missing', {
     seeds: [open, closed, fresh],
     answer: ['member_missing', 'T', `${channel.id}`],
   }),
-  read('one who is no member', { seeds: [open, closed, fresh, member('kicked')], answer: ['not_found'] }),
-  read('another Redis', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
-  fill('under its ticket', {
+  read('refuses a user who is not a member', {
+    seeds: [open, closed, fresh, member('kicked')],
+    answer: ['not_found'],
+  }),
+  read('refuses another run id', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
+  fill('stores a post with its ticket', {
     seeds: [open, ticket],
     answer: ['ok', 1],
     changes: ['meta', `post:${post}`, `post:${post}:ticket`],
@@ -67,13 +76,13 @@ export const postCases: readonly Case[] = [
       expect(await client.pttl(key)).toBeGreaterThan(0);
     },
   }),
-  fill('the ticket has gone', { seeds: [open], answer: ['ok', 0] }),
-  fill('the post is back already', { seeds: [open, ticket, fresh], answer: ['ok', 0] }),
-  fill('another Redis', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
+  fill('stores nothing without a ticket', { seeds: [open], answer: ['ok', 0] }),
+  fill('keeps a post that is present', { seeds: [open, ticket, fresh], answer: ['ok', 0] }),
+  fill('refuses another run id', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
   {
     ...{
       script: 'posts/versions',
-      what: 'hot, deleted and cold ones',
+      what: 'reads hot, deleted and cold posts',
       keys: { post: keys.postRoot(partition) },
     },
     args: { posts: [`${post}`, '1001', '2001'] },
@@ -83,13 +92,13 @@ export const postCases: readonly Case[] = [
     ],
     answer: ['ok', [`${base}`, '0', '0'].map((version) => Buffer.from(version))],
   },
-  refill('leaves a ticket', {
+  refill('creates a ticket for a short list of reactors', {
     seeds: [used],
     answer: ['ok', 'T', 0],
     changes: [`post:${post}:refill:ticket`],
   }),
   refill(
-    'adds who is not in the list',
+    'adds reactors missing from the list',
     {
       seeds: [used, seeds.text(refillTicket, 'T')],
       answer: ['ok', 'T', 2],
@@ -100,12 +109,16 @@ export const postCases: readonly Case[] = [
     back,
   ),
   refill(
-    'leaves out who took it back',
+    'omits users who removed their reaction',
     {
       seeds: [used, seeds.text(refillTicket, 'T'), seeds.hash(actedKey(5), { 2: '', n: 0, v: base })],
       answer: ['ok', 'T', 1],
     },
     back,
   ),
-  refill('the ticket has gone', { seeds: [used], answer: ['ok', 'T', limits.reactors_kept_max] }, back),
+  refill(
+    'stores nothing without a ticket',
+    { seeds: [used], answer: ['ok', 'T', limits.reactors_kept_max] },
+    back,
+  ),
 ];

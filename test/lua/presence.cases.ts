@@ -1,4 +1,4 @@
-/** Calls of the scripts below presence/, and every status they can end in. */
+/** Test cases for the scripts in presence/, with every status that they can return. */
 import { expect } from 'vitest';
 import type { Case } from './cases.js';
 import { keys } from './world.js';
@@ -19,7 +19,7 @@ const read = (what: string, more: Partial<Case>): Case => ({
   },
   ...more,
 });
-/** Windows of a person on nodes, each for so many ms from now. */
+/** The windows of a person on nodes, with the ms until each expires. */
 const open =
   (user: number, nodes: Readonly<Record<string, number>>) =>
   (client: Parameters<NonNullable<Case['after']>>[0]) =>
@@ -30,11 +30,16 @@ const open =
 
 export const presenceCases: Case[] = [
   {
-    ...{ script: 'presence/announce', what: 'a process', keys: { processes: keys.nodes() }, answer: ['ok'] },
+    ...{
+      script: 'presence/announce',
+      what: 'announces a process',
+      keys: { processes: keys.nodes() },
+      answer: ['ok'],
+    },
     ...{ args: { id: 'me', report: '{"a":1}' }, changes: ['nodes'] },
     after: async (client) => expect(await client.hget(keys.nodes(), 'me')).toMatch(/^\d{13} {"a":1}$/),
   },
-  note('the first windows of people', {
+  note('records the first windows of people', {
     changes: ['windows:5', 'windows:6'],
     async after(client) {
       const left = await client.pttl(`${windows}5`);
@@ -44,14 +49,14 @@ export const presenceCases: Case[] = [
       expect(Math.abs(until - Date.now() - 25_000)).toBeLessThan(5_000);
     },
   }),
-  note('beside another node, without one that has ended', {
+  note('keeps entries of other nodes and drops expired ones', {
     seeds: [open(5, { b: 20_000, c: -1_000 })],
     args: { node: 'a', ttl_ms: '25000', users: ['5'] },
     changes: ['windows:5'],
     after: async (client) =>
       expect((await client.zrange(`${windows}5`, '0', '-1')).sort()).toEqual(['a', 'b']),
   }),
-  note('that the windows of one node are gone, and those of another are not', {
+  note('removes the windows of one node and keeps those of another', {
     seeds: [open(5, { a: 20_000, b: 20_000 }), open(6, { a: 20_000 })],
     args: { node: 'a', ttl_ms: '0', users: ['5', '6'] },
     changes: ['windows:5', 'windows:6'],
@@ -60,8 +65,8 @@ export const presenceCases: Case[] = [
       expect(await client.exists(`${windows}6`)).toBe(0);
     },
   }),
-  read('that nobody has a window', {}),
-  read('who has one on any node, as long as its note holds', {
+  read('reports that no person has a window', {}),
+  read('reports people with a window on any node until the entry expires', {
     seeds: [open(5, { a: 20_000 }), open(6, { a: -1 }), open(7, { a: -1, b: 20_000 })],
     answer: ['ok', [Buffer.from('5'), Buffer.from('7')]],
   }),

@@ -1,4 +1,4 @@
-/** Every script on a real Redis in cluster mode, in every way it can end: a refusal changes nothing but tickets. */
+/** Runs every script on a real Redis in cluster mode, for every status that it can return. A refusal changes only tickets. */
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -70,7 +70,7 @@ beforeAll(async () => {
 afterAll(() => node.stop());
 beforeEach(() => client.flushall());
 
-/** A number is answered as such or as text: the runner reads both. */
+/** Numbers may be returned as numbers or as text; the runner reads both. */
 const readLike = (expected: readonly unknown[]) => (value: unknown, i: number) =>
   typeof expected[i] === 'number' && typeof value === 'string' ? Number(value) : value;
 
@@ -84,7 +84,7 @@ describe.each([...scripts.keys()])('%s', (name) => {
     const answer = await callScript(client, script, each.keys, each.args);
     expect(answer.slice(0, each.answer.length).map(readLike(each.answer))).toEqual(each.answer);
     const declared = answer[0] === 'ok' ? script.ok : script.errors.get(String(answer[0]));
-    // A null at the end of a reply is cut off by Redis.
+    // Redis cuts off a null at the end of a reply.
     expect(answer.length - 1).toBeLessThanOrEqual(declared?.length ?? -1);
     const differing = changed(before, await dump(client));
     if (answer[0] === 'ok') expect(differing).toEqual([...(each.changes ?? [])].sort());
@@ -97,12 +97,12 @@ describe.each([...scripts.keys()])('%s', (name) => {
       }
   });
 
-  test('is called in every way that its header declares', () => {
+  test('the test cases return every status declared in the header', () => {
     const seen = new Set(own.map(({ answer }) => answer[0]));
     expect([...seen].sort()).toEqual(['ok', ...script.errors.keys()].sort());
   });
 
-  test('takes at most eight arguments', () => {
+  test('has at most eight arguments', () => {
     expect(script.args.length).toBeLessThanOrEqual(8);
   });
 });
@@ -120,7 +120,7 @@ async function recordsIn(from: Redis): Promise<Map<string, string[]>> {
 }
 const used = new Set<string>();
 
-test('every record of Redis that a script or a builder of keys names is in the table', () => {
+test('every Redis record named by a script or a key builder is in the table', () => {
   const kindOf = (key: string) => key.slice(key.indexOf('}') + 2).split(':')[0] as string;
   const channel = (name: string) => name.startsWith('on_');
   const listed = new Set(redisRecords.map(({ kind }) => kind));
@@ -137,14 +137,14 @@ test('every record of Redis that a script or a builder of keys names is in the t
   expect([...listed].filter((name) => !named.has(name) && name !== 'msg')).toEqual([]);
 });
 
-test('a list may be as long as a node has waiting polls', async () => {
+test('a list may be as long as the number of waiting polls of a node', async () => {
   const polls = Array.from({ length: 20_000 }, (_, i) => [`${i}`, 'p']).flat();
   const at = { state: keys.queueStateRoot(0), queue: keys.queueRoot(0) };
   const [status, wake] = await callScript(client, scripts.get('updates/peek') as Script, at, { polls });
   expect([status, (wake as unknown[]).length]).toEqual(['ok', 20_000]);
 });
 
-test('a script that leaves its slot is refused here, so that the calls above show that none does', async () => {
+test('a script that leaves its slot is refused here, so the test cases show that no script does', async () => {
   const source = "#!lua\nredis.call('GET', KEYS[1]) return redis.call('GET', '{other}:key')";
   await expect(client.eval(source, 1, '{one}:key')).rejects.toThrow(
     /non local key|do not hash to the same slot/,

@@ -1,4 +1,4 @@
-/** Calls of the script that polls, and every status it can end in. */
+/** Test cases for the script that polls, with every status that it can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -16,13 +16,13 @@ const leaves =
   async (client: Redis) =>
     expect((await client.xrange(keys.queue(bot), '-', '+')).map(([id]) => id)).toEqual(left);
 const polls: Case[] = [
-  look('takes its place and reads', {
+  look('becomes the current poll and reads updates', {
     seeds: three,
     answer: ['ok', expect.toSatisfy((rows) => ids(rows).join() === '39-0,40-0,41-0')],
     changes: [state],
   }),
   look(
-    'confirms below its offset',
+    'confirms updates below its offset',
     {
       seeds: three,
       answer: ['ok', expect.anything()],
@@ -32,12 +32,12 @@ const polls: Case[] = [
     { offset: '40' },
   ),
   look(
-    'confirms all',
+    'confirms all updates',
     { seeds: three, answer: ['ok', []], changes: [stream, state], after: leaves() },
     { offset: '42' },
   ),
   look(
-    'past the next update: confirms nothing',
+    'confirms nothing for an offset past the next update',
     {
       seeds: three,
       answer: ['ok', expect.anything()],
@@ -47,7 +47,7 @@ const polls: Case[] = [
     { offset: '43' },
   ),
   look(
-    'keeps the last two',
+    'keeps only the last two updates for offset -2',
     {
       seeds: three,
       answer: ['ok', expect.anything()],
@@ -57,7 +57,7 @@ const polls: Case[] = [
     { offset: '-2' },
   ),
   look(
-    'keeps more than there are',
+    'keeps all updates if there are fewer than the offset keeps',
     {
       seeds: three,
       answer: ['ok', expect.anything()],
@@ -67,7 +67,7 @@ const polls: Case[] = [
     { offset: '-9' },
   ),
   look(
-    'a new mask',
+    'stores a new mask',
     {
       seeds: three,
       answer: ['ok', expect.anything()],
@@ -81,7 +81,7 @@ const polls: Case[] = [
     { mask: '5' },
   ),
   look(
-    'the mask that it has: nothing goes to Postgres',
+    'writes nothing to the journal for an unchanged mask',
     {
       seeds: [...three, seeds.queue({ mask: 5 })],
       answer: ['ok', expect.anything()],
@@ -90,12 +90,12 @@ const polls: Case[] = [
     { mask: '5' },
   ),
   look(
-    'a new mask while the journal is full',
+    'refuses a new mask while the journal is full',
     { seeds: [...full(), ...three.slice(1), seeds.queue({ mask: 4 })], answer: ['journal_full'] },
     { mask: '5' },
   ),
   look(
-    'the mask that it has while the journal is full',
+    'accepts an unchanged mask while the journal is full',
     {
       seeds: [...full(), ...three.slice(1), seeds.queue({ mask: 5 })],
       answer: ['ok', expect.anything()],
@@ -104,11 +104,11 @@ const polls: Case[] = [
     { mask: '5' },
   ),
   look(
-    'looks again',
+    'reads again for the same poll',
     { seeds: [...three, seeds.queue({ poll: 'mine' })], answer: ['ok', expect.anything()], changes: [] },
     { first: false },
   ),
-  look('what is over a day old is buried', {
+  look('moves updates older than a day to dead letters', {
     seeds: [
       open(),
       seeds.queue({ bytes: 300 }),
@@ -122,21 +122,24 @@ const polls: Case[] = [
       expect([entry?.[0], entry?.[1][1]]).toEqual([`${base + 1}-0`, `dead:${bot}:40`]);
     },
   }),
-  look('another run', { seeds: three, answer: ['stale_run'] }, { run: 'other' }),
-  look('no queue', { seeds: [open()], answer: ['queue_missing'] }),
-  look('a webhook is set', { seeds: [...three, seeds.queue({ hook: 'w' })], answer: ['webhook_active'] }),
+  look('refuses another run id', { seeds: three, answer: ['stale_run'] }, { run: 'other' }),
+  look('reports a missing queue', { seeds: [open()], answer: ['queue_missing'] }),
+  look('refuses a poll while a webhook is set', {
+    seeds: [...three, seeds.queue({ hook: 'w' })],
+    answer: ['webhook_active'],
+  }),
   look(
-    'a webhook was set meanwhile',
+    'ends a poll once a webhook was set',
     { seeds: [...three, seeds.queue({ hook: 'w', poll: 'mine' })], answer: ['terminated_by_webhook'] },
     { first: false },
   ),
-  look('a webhook was just deleted: what is open may still be acknowledged', {
+  look('returns nothing just after a webhook was deleted, since open requests may still be acknowledged', {
     seeds: [...three, seeds.queue({ leased: Date.now() + 600_000 })],
     answer: ['ok', []],
     changes: [state],
   }),
   look(
-    'another took its place',
+    'ends a poll that a newer one replaced',
     { seeds: [...three, seeds.queue({ poll: 'theirs' })], answer: ['terminated'] },
     { first: false, offset: '42' },
   ),

@@ -1,4 +1,4 @@
-/** Calls of the scripts that press a button, and every status they can end in. */
+/** Test cases for the scripts that press a button, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { messageKinds, pack } from '../../src/store/core/codec.js';
@@ -47,7 +47,7 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
   const on = (given = {}) => [...ready, seeds.message(chat, 7, { markup: keyboard('go'), ...given })];
   const query = `${base + 1}${digits}`;
   return [
-    press('a button', {
+    press('queues a press of a button', {
       seeds: on(),
       answer: ['ok', query],
       changes: ['meta', `callback_query:${query}`, 'req:r', ...(isDirect ? [stream, state] : ['outbox'])],
@@ -60,42 +60,51 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
         );
       },
     }),
-    press('a request that was applied', {
+    press('answers an already applied request again', {
       seeds: [...on(), seeds.text(keys.request(partition, 'r'), '123')],
       answer: ['ok', '123'],
       changes: [],
     }),
-    press('another run', { seeds: on(), answer: ['stale_run'] }, { run: 'other' }),
-    press('a full journal', { seeds: [...on(), ...full(partition)], answer: ['journal_full'] }),
-    press('a cold chat', { seeds: [open(partition)], answer: ['chat_missing', 'T'] }),
-    press('a cold message', { seeds: ready, answer: ['message_missing', 'T'] }),
-    press('what is not yet there', { seeds: on(), answer: ['not_found'] }, {}, 8),
-    press('a deleted message', { seeds: on({ kind: messageKinds.deleted }), answer: ['not_found'] }),
-    press('another button', { seeds: on({ markup: keyboard('stop') }), answer: ['no_button'] }),
-    press('no keyboard', { seeds: on({ markup: null }), answer: ['no_button'] }),
-    press("a person's message", { seeds: on({ sender: user }), answer: ['no_button'] }),
+    press('refuses another run id', { seeds: on(), answer: ['stale_run'] }, { run: 'other' }),
+    press('refuses while the journal is full', {
+      seeds: [...on(), ...full(partition)],
+      answer: ['journal_full'],
+    }),
+    press('reports a cold chat as missing', { seeds: [open(partition)], answer: ['chat_missing', 'T'] }),
+    press('reports a cold message as missing', { seeds: ready, answer: ['message_missing', 'T'] }),
+    press('refuses an id that was not given out', { seeds: on(), answer: ['not_found'] }, {}, 8),
+    press('refuses a deleted message', { seeds: on({ kind: messageKinds.deleted }), answer: ['not_found'] }),
+    press('refuses a button that the message does not have', {
+      seeds: on({ markup: keyboard('stop') }),
+      answer: ['no_button'],
+    }),
+    press('refuses a message without a keyboard', { seeds: on({ markup: null }), answer: ['no_button'] }),
+    press('refuses a message of a person', { seeds: on({ sender: user }), answer: ['no_button'] }),
     ...(isDirect
       ? [
-          press('a user who blocked the bot', {
+          press('refuses a user who blocked the bot', {
             seeds: [...on(), seeds.chat(chat, { t: 'blocked' })],
             answer: ['blocked'],
           }),
-          press('no queue', {
+          press('reports a missing queue', {
             seeds: [open(partition), chatSeed, seeds.message(chat, 7, { markup: keyboard('go') })],
             answer: ['queue_missing'],
           }),
         ]
       : [
-          press('a cold member', { seeds: [open(partition), chatSeed], answer: ['member_missing', 'T'] }),
-          press('who left', {
+          press('reports a cold member as missing', {
+            seeds: [open(partition), chatSeed],
+            answer: ['member_missing', 'T'],
+          }),
+          press('refuses a former member', {
             seeds: [...on(), seeds.member(user, 'left')],
             answer: ['not_member', 'group'],
           }),
-          press('a bot that left', {
+          press('refuses a press for a bot that left', {
             seeds: [...on(), seeds.chat(group, { b: `1${bot}` })],
             answer: ['no_button'],
           }),
-          press('a full outbox', {
+          press('refuses while the outbox is full', {
             seeds: [...on(), seeds.stream(keys.outbox(partition), limits.outbox_length_max)],
             answer: ['outbox_full'],
           }),

@@ -1,4 +1,4 @@
-/** Calls of the other scripts below updates/ and every status they can end in. */
+/** Test cases for the other scripts in updates/, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
@@ -16,7 +16,7 @@ const accept = (what: string, updates: string[], more: More, args = {}): Case =>
   ...more,
 });
 const accepts: Case[] = [
-  accept('new ones, in order', [...update(base + 1, 'a'), ...update(base + 2, 'b')], {
+  accept('accepts new updates in order', [...update(base + 1, 'a'), ...update(base + 2, 'b')], {
     seeds: [open(), seeds.queue()],
     answer: ['ok', 2],
     changes: [stream, state, `queue_marks:${bot}`],
@@ -29,48 +29,52 @@ const accepts: Case[] = [
       expect(await client.hget(keys.queueMarks(bot), '3')).toBe(`${base + 2}`);
     },
   }),
-  accept('again', [...update(base + 1), ...update(base + 2)], {
+  accept('accepts no update again', [...update(base + 1), ...update(base + 2)], {
     seeds: [open(), seeds.queue(), seeds.hash(keys.queueMarks(bot), { 3: base + 1, 4: base + 9 })],
     answer: ['ok', 1],
     changes: [stream, state, `queue_marks:${bot}`],
   }),
-  accept('nothing new', update(base + 1), {
+  accept('accepts no update twice', update(base + 1), {
     seeds: [open(), seeds.queue(), seeds.hash(keys.queueMarks(bot), { 3: base + 1 })],
     answer: ['ok', 0],
     changes: [],
   }),
-  accept('a kind that the mask leaves out counts as taken', update(base + 1, 'x', ['64', 'chat_member']), {
-    seeds: [open(), seeds.queue()],
-    answer: ['ok', 1],
-    changes: [`queue_marks:${bot}`],
-  }),
   accept(
-    'another run',
+    'counts an update that the mask leaves out as accepted',
+    update(base + 1, 'x', ['64', 'chat_member']),
+    {
+      seeds: [open(), seeds.queue()],
+      answer: ['ok', 1],
+      changes: [`queue_marks:${bot}`],
+    },
+  ),
+  accept(
+    'refuses another run id',
     update(base + 1),
     { seeds: [open(), seeds.queue()], answer: ['stale_run'] },
     { run: 'other' },
   ),
-  accept('a journal whose reserve is used up', update(base + 1), {
+  accept('refuses when the journal’s reserve is used up', update(base + 1), {
     seeds: [...full(home, limits.journal_reserve), seeds.queue()],
     answer: ['journal_full'],
   }),
-  accept('no queue', update(base + 1), { seeds: [open()], answer: ['queue_missing'] }),
-  accept('a webhook is set: wakes a worker', update(base + 1), {
+  accept('reports a missing queue', update(base + 1), { seeds: [open()], answer: ['queue_missing'] }),
+  accept('wakes a worker if a webhook is set', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7 })],
     answer: ['ok', 1, 1],
     changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
   }),
-  accept('a webhook is set and was rung for lately', update(base + 1), {
+  accept('wakes no worker again within a short time', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7, rung: Date.now() + 600_000 })],
     answer: ['ok', 1, 0],
     changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
   }),
-  accept('a worker has the bot', update(base + 1), {
+  accept('leaves a bot that a worker has to that worker', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7, leased: Date.now() + 600_000 })],
     answer: ['ok', 1, 0],
     changes: [stream, state, `queue_marks:${bot}`],
   }),
-  accept('the receiver is down: nobody is to look before', update(base + 1), {
+  accept('schedules no check before a failed receiver is due', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7, hold: 9_999_999_999_999 })],
     answer: ['ok', 1, 0],
     changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
@@ -98,27 +102,27 @@ const listed = { state: keys.queueStateRoot(home), queue: keys.queueRoot(home) }
 
 export const updateCases: Case[] = [
   ...accepts,
-  answer('a hot chat', {
+  answer('answers a query of a hot chat', {
     seeds: [open(), asked, seeds.chat(direct)],
     answer: ['ok'],
     changes: [...answered, `chat:${chatText(direct)}`],
   }),
-  answer('a cold chat stays cold', {
+  answer('answers a query of a cold chat without reading the chat', {
     seeds: [open(), seeds.log(direct), asked],
     answer: ['ok'],
     changes: answered,
   }),
-  answer('a request that was applied', {
+  answer('answers an already applied request again', {
     seeds: [open(), seeds.text(keys.request(home, 'r'), '1')],
     answer: ['ok'],
     changes: [],
   }),
-  answer('another run', { seeds: [open(), asked], answer: ['stale_run'] }, { run: 'other' }),
-  answer('a closed query', { seeds: [open()], answer: ['too_old'] }),
-  answer("another bot's query", { seeds: [open(), asked], answer: ['too_old'] }, { bot: '1' }),
+  answer('refuses another run id', { seeds: [open(), asked], answer: ['stale_run'] }, { run: 'other' }),
+  answer('refuses a closed query', { seeds: [open()], answer: ['too_old'] }),
+  answer('refuses a query of another bot', { seeds: [open(), asked], answer: ['too_old'] }, { bot: '1' }),
   {
     script: 'updates/info',
-    what: 'a queue',
+    what: 'reports length, mask and settings of a queue',
     keys: queue,
     args: {},
     seeds: three,
@@ -127,7 +131,7 @@ export const updateCases: Case[] = [
   },
   {
     script: 'updates/info',
-    what: 'no queue',
+    what: 'reports nothing without a queue',
     keys: queue,
     args: {},
     answer: ['ok', 0, null, null, null, null],
@@ -135,7 +139,7 @@ export const updateCases: Case[] = [
   },
   {
     script: 'updates/open_queue',
-    what: 'none yet',
+    what: 'opens a queue if there is none',
     keys: queue,
     args: { start: '9', mask: '63', hook: '12', set: '11' },
     seeds: [open()],
@@ -151,7 +155,7 @@ export const updateCases: Case[] = [
   },
   {
     script: 'updates/open_queue',
-    what: 'one is open',
+    what: 'leaves an open queue as it is',
     keys: queue,
     args: { start: '9', mask: '1', hook: '12', set: '11' },
     seeds: [open(), seeds.queue()],
@@ -159,7 +163,12 @@ export const updateCases: Case[] = [
     changes: [],
   },
   {
-    ...{ script: 'updates/peek', what: 'each reason', keys: listed, changes: [] },
+    ...{
+      script: 'updates/peek',
+      what: 'returns polls with updates and polls that were replaced',
+      keys: listed,
+      changes: [],
+    },
     args: { polls: [`${bot}`, 'mine', '77', 'old', '78', 'calm'] },
     seeds: [
       ...three,
@@ -172,7 +181,7 @@ export const updateCases: Case[] = [
   {
     ...{
       script: 'updates/read_outbox',
-      what: 'the prefix',
+      what: 'reads the first entries',
       keys: outboxKeys,
       args: { after: '', limit: '2' },
       changes: [],
@@ -185,7 +194,7 @@ export const updateCases: Case[] = [
   {
     ...{
       script: 'updates/read_outbox',
-      what: 'behind an entry',
+      what: 'reads the entries after a given one',
       keys: outboxKeys,
       args: { after: '1-0', limit: '2' },
       changes: [],
@@ -198,7 +207,7 @@ export const updateCases: Case[] = [
   {
     ...{
       script: 'updates/trim_outbox',
-      what: 'up to the last',
+      what: 'removes entries up to the given one',
       keys: outboxKeys,
       args: { last: '2-0', incarnation },
       changes: ['outbox'],
@@ -208,7 +217,7 @@ export const updateCases: Case[] = [
   {
     ...{
       script: 'updates/trim_outbox',
-      what: 'late',
+      what: 'removes nothing at a late trim',
       keys: outboxKeys,
       args: { last: '2-0', incarnation },
       changes: [],
@@ -219,13 +228,13 @@ export const updateCases: Case[] = [
     },
   },
   {
-    ...{ script: 'updates/read_outbox', what: 'another run', keys: outboxKeys },
+    ...{ script: 'updates/read_outbox', what: 'refuses another run id', keys: outboxKeys },
     args: { after: '', limit: '2', run: 'other' },
     seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
     answer: ['stale_run'],
   },
   {
-    ...{ script: 'updates/trim_outbox', what: 'another run', keys: outboxKeys },
+    ...{ script: 'updates/trim_outbox', what: 'refuses another run id', keys: outboxKeys },
     args: { last: '2-0', incarnation, run: 'other' },
     seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
     answer: ['stale_run'],
@@ -233,7 +242,7 @@ export const updateCases: Case[] = [
   {
     ...{
       script: 'updates/trim_outbox',
-      what: 'a prefix that was read under another incarnation',
+      what: 'refuses to trim entries read under another incarnation',
       keys: outboxKeys,
     },
     args: { last: '2-0', incarnation: '94' },

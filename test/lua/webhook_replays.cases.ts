@@ -1,4 +1,4 @@
-/** Calls of `webhooks/replay` and every status they can end in. */
+/** Test cases for `webhooks/replay`, with every status that they can return. */
 import { expect } from 'vitest';
 import type { Case } from './cases.js';
 import { bot, direct, keys, partitionOf, seeds } from './world.js';
@@ -21,7 +21,7 @@ const replay = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args =
 });
 
 export const webhookReplayCases: readonly Case[] = [
-  replay('puts them behind what waits, with the ids they had, whatever the mask says', {
+  replay('queues updates after pending ones, with their former ids, whatever the mask', {
     seeds: [seeds.open(home), seeds.entry(41), seeds.queue({ hook: 7, mask: 0, bytes: 50 })],
     answer: ['ok', 2, 1],
     changes: [stream, state, 'webhooks_due', kept],
@@ -43,21 +43,21 @@ export const webhookReplayCases: readonly Case[] = [
         '0',
         '43',
       ]);
-      // As long as an idempotency key: the sweep may come late.
+      // The request is kept as long as an idempotency key, because the sweep may come late.
       expect(await client.pttl(request)).toBeGreaterThan(3_600_000);
     },
   }),
-  replay('of a bot that polls rings for nobody', {
+  replay('wakes no worker for a bot that polls', {
     seeds: [seeds.open(home), seeds.queue()],
     answer: ['ok', 2, 0],
     changes: [stream, state, kept],
   }),
-  replay('again', {
+  replay('queues nothing on a repeat', {
     seeds: [seeds.open(home), seeds.queue({ hook: 7 }), seeds.text(request, '2')],
     answer: ['ok', 2, 0],
     changes: [],
   }),
-  replay('again, while the journal is full', {
+  replay('answers a repeat while the journal is full', {
     seeds: [
       ...[seeds.open(home, { hw: 1 }), seeds.stream(keys.journal(home), 1)],
       ...[seeds.queue(), seeds.text(request, '2')],
@@ -66,13 +66,13 @@ export const webhookReplayCases: readonly Case[] = [
     changes: [],
   }),
   replay(
-    'another run',
+    'refuses another run id',
     { seeds: [seeds.open(home), seeds.queue()], answer: ['stale_run'] },
     { run: 'other' },
   ),
-  replay('a full journal', {
+  replay('refuses while the journal is full', {
     seeds: [seeds.open(home, { hw: 1 }), seeds.stream(keys.journal(home), 1), seeds.queue()],
     answer: ['journal_full'],
   }),
-  replay('no queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
+  replay('reports a missing queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
 ];

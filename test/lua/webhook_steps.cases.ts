@@ -1,4 +1,4 @@
-/** Calls of the script that takes a step of a delivery, and every status it can end in. */
+/** Test cases for the script that takes a step of a delivery, with every status that it can return. */
 import { expect } from 'vitest';
 import { pack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
@@ -45,7 +45,7 @@ const advance = (what: string, more: More, told = {}, args = {}): Case => ({
 const failedChat = [chat, 60_000, '3', '39', '40'];
 const steps: Case[] = [
   advance(
-    'acknowledges and renews',
+    'acknowledges updates and renews the lease',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 0, 0],
@@ -58,12 +58,12 @@ const steps: Case[] = [
     { acked: ['39', 100, '', '40', 120, ''] },
   ),
   advance(
-    'what was acknowledged before counts once',
+    'counts an update acknowledged before only once',
     { seeds: [...three, mine()], answer: ['ok', '7'], changes: [state, due] },
     { acked: ['12', 100, ''] },
   ),
   advance(
-    'parks a chat that failed, with the error',
+    'parks a failed chat and records the error',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, 60_000],
@@ -77,12 +77,12 @@ const steps: Case[] = [
     { failed: [failedChat], error: 'why' },
   ),
   advance(
-    'parks nothing that was dropped',
+    'parks no dropped updates',
     { seeds: [seeds.open(home), mine()], answer: ['ok', '7'], changes: [state, due] },
     { failed: [failedChat] },
   ),
   advance(
-    'the next of a parked chat is due once the first is acknowledged',
+    'makes the next update of a parked chat due once the first is acknowledged',
     {
       seeds: [
         ...three,
@@ -97,7 +97,7 @@ const steps: Case[] = [
     { acked: ['39', 100, chat] },
   ),
   advance(
-    'begins a run of 410',
+    'records the start of a run of 410 answers',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, -1, expect.stringMatching(/^\d{13}$/)],
@@ -106,7 +106,7 @@ const steps: Case[] = [
     { gone: 'set' },
   ),
   advance(
-    'goes on with a run of 410',
+    'keeps the start of a run of 410 answers',
     {
       seeds: [...three, mine({ gone: 5 })],
       answer: ['ok', '7', any, [], [], '41', 0, -1, '5'],
@@ -115,7 +115,7 @@ const steps: Case[] = [
     { gone: 'set' },
   ),
   advance(
-    'ends a run of 410',
+    'ends a run of 410 answers',
     {
       seeds: [...three, mine({ gone: 5 })],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null],
@@ -124,7 +124,7 @@ const steps: Case[] = [
     { gone: 'clear' },
   ),
   advance(
-    'leaves when nothing is left',
+    'gives up the lease when no update is left',
     {
       seeds: [...three, mine(), zset(keys.webhooksDue(home), later, bot)],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
@@ -138,7 +138,7 @@ const steps: Case[] = [
     { leave: 'idle' },
   ),
   advance(
-    'leaves without having read what came: somebody is to look at once',
+    'gives up the lease with unread updates and requests an immediate wake-up',
     {
       seeds: [...three, mine({ dropped: 6 })],
       answer: ['ok', '7', any, [], [], '40', 0, -1, null, 1, 1, '6'],
@@ -149,7 +149,7 @@ const steps: Case[] = [
     { leave: 'idle', after: '40', safe: '40' },
   ),
   advance(
-    'what a former receiver did is not held against the present one',
+    'ignores failures of a former receiver',
     {
       seeds: [...three, mine({ hook_set: 9, hook: 9 })],
       answer: ['ok', '9', any, [], [], '41', 0, -1, null, 1, 1, '0'],
@@ -163,7 +163,7 @@ const steps: Case[] = [
     { leave: 'now', safe: '39' },
   ),
   advance(
-    'leaves until the next retry',
+    'gives up the lease until the next retry',
     {
       seeds: [...three, mine(), zset(keys.parked(bot), 0, member(39)), zset(keys.retries(bot), later, chat)],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
@@ -174,7 +174,7 @@ const steps: Case[] = [
     { leave: 'idle' },
   ),
   advance(
-    'stays when something came',
+    'keeps the lease when an update arrived',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], rowsOf('41-0'), '41', 0, -1, null, 0, 0],
@@ -185,7 +185,7 @@ const steps: Case[] = [
     { leave: 'idle', after: '40', safe: '40' },
   ),
   advance(
-    'leaves with work undone: somebody is to look at once',
+    'gives up the lease with unfinished work and requests an immediate wake-up',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 1],
@@ -195,7 +195,7 @@ const steps: Case[] = [
     { leave: 'now', safe: '39' },
   ),
   advance(
-    'leaves a receiver that is down alone for a while',
+    'gives up the lease and holds a failed receiver for a while',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
@@ -209,7 +209,7 @@ const steps: Case[] = [
     { leave: 'now', safe: '39' },
   ),
   advance(
-    'after the webhook was deleted: acknowledges and nothing else',
+    'acknowledges without parking after the webhook was deleted',
     {
       seeds: [...three, seeds.queue({ fence, leased: later, bytes: 300 })],
       answer: ['ok', 0, any, [], [], '41', 0, any, null, 0, 0],
@@ -218,7 +218,7 @@ const steps: Case[] = [
     { acked: ['39', 100, ''], failed: [[chat, 0, '1', '40']] },
   ),
   advance(
-    'after the webhook was deleted: gives the lease back',
+    'gives up the lease after the webhook was deleted',
     {
       seeds: [...three, seeds.queue({ fence, leased: later })],
       answer: ['ok', 0, any, [], [], '41', 0, any, null, 1, 0],
@@ -228,7 +228,7 @@ const steps: Case[] = [
     { leave: 'now' },
   ),
   advance(
-    'after another webhook was set: hands over',
+    'gives up the lease with a wake-up after another webhook was set',
     {
       seeds: [...three, mine({ hook: 9, since: 9 })],
       answer: ['ok', 0, any, [], [], '41', 0, any, null, 1, 1],
@@ -238,14 +238,19 @@ const steps: Case[] = [
     { leave: 'now' },
   ),
   advance(
-    'a fence of another incarnation',
+    'refuses a fence of another incarnation',
     { seeds: [...three, mine({ fence: formerFence })], answer: ['fenced'] },
     { acked: ['39', 100, ''] },
     { fence: formerFence },
   ),
-  advance('another run', { seeds: [...three, mine()], answer: ['stale_run'] }, {}, { run: 'other' }),
   advance(
-    'another has the lease',
+    'refuses another run id',
+    { seeds: [...three, mine()], answer: ['stale_run'] },
+    {},
+    { run: 'other' },
+  ),
+  advance(
+    'refuses if another worker has the lease',
     { seeds: [...three, hooked({ fence: base + 5 })], answer: ['fenced'] },
     { acked: ['39', 100, ''] },
   ),

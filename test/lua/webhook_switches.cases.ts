@@ -1,4 +1,4 @@
-/** Calls of the script that switches between polling and webhook, and every status it can end in. */
+/** Test cases for the script that switches between polling and webhook, with every status that it can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
@@ -30,7 +30,7 @@ const change = (what: string, more: More, args = {}): Case => ({
 const off = { active: false };
 const index = [zset(keys.parked(bot), 0, member(39)), zset(keys.retries(bot), later, chat)];
 const switches: Case[] = [
-  change('from polling, with updates that wait', {
+  change('switches from polling with pending updates to a webhook', {
     seeds: [...three, seeds.queue()],
     answer: ['ok', 1],
     changes: [state, due],
@@ -39,12 +39,12 @@ const switches: Case[] = [
       expect(await client.hmget(keys.queueState(bot), ...names)).toEqual(['9', '9', '9', '9']);
     },
   }),
-  change('from polling, with none', {
+  change('switches from polling without updates to a webhook', {
     seeds: [seeds.open(home), seeds.queue()],
     answer: ['ok', 0],
     changes: [state],
   }),
-  change('another webhook: its receiver is given at once what failed', {
+  change('makes failed updates due at once for another webhook', {
     seeds: [...three, ...index, mine({ err: 'why', err_at: 5, hold: 5 })],
     answer: ['ok', 0],
     changes: [state, due, retries],
@@ -54,7 +54,7 @@ const switches: Case[] = [
     },
   }),
   change(
-    'to polling: the lease of its worker is cut short, and nothing is lost',
+    'shortens the worker’s lease when it switches to polling, and loses no update',
     {
       seeds: [...three, ...index, mine(), waits],
       answer: ['ok', 0],
@@ -68,7 +68,7 @@ const switches: Case[] = [
     off,
   ),
   change(
-    'drops what waits, and takes a mask',
+    'drops pending updates and stores a mask',
     {
       seeds: [...three, ...index, mine(), waits],
       answer: ['ok', 0],
@@ -80,17 +80,17 @@ const switches: Case[] = [
     { ...off, drop: '9', mask: '5' },
   ),
   change(
-    'again: drops nothing',
+    'drops nothing on a repeat',
     { seeds: [...three, mine({ hook_version: 9, dropped: 9 })], answer: ['ok', 0], changes: [] },
     { drop: '9' },
   ),
   change(
-    'a version that came late changes nothing',
+    'ignores a late version',
     { seeds: [...three, mine({ hook_version: 11 })], answer: ['ok', 0], changes: [] },
     off,
   ),
   change(
-    'another signing secret: what failed stays as it is, and the worker hears of it',
+    'keeps failures for another signing secret, and updates the worker’s version',
     {
       seeds: [...three, ...index, mine({ hook_set: 7, err: 'why', err_at: 5, gone: 5, hold: 5, probes: 2 })],
       answer: ['ok', 0],
@@ -115,7 +115,7 @@ const switches: Case[] = [
     { set: '7' },
   ),
   change(
-    'another signing secret of a queue that was switched before versions were two',
+    'keeps failures for another signing secret of a queue from an older program',
     {
       seeds: [...three, mine({ err: 'why' })],
       answer: ['ok', 0],
@@ -125,7 +125,7 @@ const switches: Case[] = [
     { set: '7' },
   ),
   change(
-    'deliveries end, though the webhook stays set',
+    'pauses deliveries while the webhook stays set',
     {
       seeds: [...three, mine({ hook_set: 7 })],
       answer: ['ok', 0],
@@ -135,7 +135,7 @@ const switches: Case[] = [
     { ...off, set: '7' },
   ),
   change(
-    'deliveries go on of a webhook that stayed set',
+    'resumes deliveries of a webhook that stayed set',
     {
       seeds: [...three, seeds.queue({ hook_version: 8, hook_set: 7 })],
       answer: ['ok', 1],
@@ -145,7 +145,7 @@ const switches: Case[] = [
     { set: '7' },
   ),
   change(
-    'the signing secret of a bot that polls',
+    'accepts a signing secret for a bot that polls',
     {
       seeds: [...three, seeds.queue()],
       answer: ['ok', 0],
@@ -155,7 +155,7 @@ const switches: Case[] = [
     { ...off, set: '0' },
   ),
   change(
-    'drops what waits of a bot that polls',
+    'drops pending updates of a bot that polls',
     {
       seeds: [...three, seeds.queue()],
       answer: ['ok', 0],
@@ -164,8 +164,8 @@ const switches: Case[] = [
     },
     { ...off, set: '0', drop: '9' },
   ),
-  change('no queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
-  change('another history', { seeds: [seeds.open(home, { run: 'before' })], answer: ['stale_run'] }),
+  change('reports a missing queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
+  change('refuses another run id', { seeds: [seeds.open(home, { run: 'before' })], answer: ['stale_run'] }),
 ];
 
 export const switchCases: readonly Case[] = switches;

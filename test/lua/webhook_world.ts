@@ -1,4 +1,4 @@
-/** Keys, seeds and calls that the cases of webhooks share. */
+/** Keys, seeds and calls shared by the test cases of webhooks. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { chatText } from '../../src/store/core/keys.js';
@@ -33,7 +33,7 @@ export const zset =
 export const three = [seeds.open(home), seeds.entry(39), seeds.entry(40), seeds.entry(41, { c: other })];
 export const ids = (rows: unknown) => (rows as [Buffer][]).map(([id]) => String(id)).join();
 export const rowsOf = (wanted: string) => expect.toSatisfy((rows) => ids(rows) === wanted);
-/** Chats with their tries and the ids of their updates. */
+/** Chats with their number of tries and the ids of their updates. */
 export const again = (...wanted: Array<[chat: string, tries: string, ids: string]>) =>
   expect.toSatisfy(
     (chats) =>
@@ -47,7 +47,7 @@ export const again = (...wanted: Array<[chat: string, tries: string, ids: string
   );
 export const any = expect.anything();
 export const later = Date.now() + 600_000;
-/** A version of the incarnation before. */
+/** A version of the previous incarnation. */
 export const formerFence = `${base - 1}`;
 export const mine = (fields = {}) => hooked({ fence, leased: later, ...fields });
 export const field = (client: Redis, name: string) => client.hget(keys.queueState(bot), name);

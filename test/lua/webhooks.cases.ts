@@ -1,4 +1,4 @@
-/** Calls of the scripts that lease, bury and sweep, and every status they can end in. */
+/** Test cases for the scripts that lease, bury and sweep, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
@@ -33,7 +33,7 @@ const lease = (what: string, more: More, args = {}): Case => ({
 });
 const leased = [state, 'meta', due];
 const leases: Case[] = [
-  lease('takes what waits', {
+  lease('leases a bot with its pending updates', {
     seeds: [...three, hooked()],
     answer: ['ok', `${base + 1}`, '7', '7', any, [], rowsOf('39-0,40-0,41-0'), '41', '0', 0, -1, 0],
     changes: leased,
@@ -44,7 +44,7 @@ const leases: Case[] = [
       expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).toBe(`${until}`);
     },
   }),
-  lease('takes a chat that is due, and parks what stands behind it', {
+  lease('leases a due chat and parks the updates behind it', {
     seeds: [
       ...three,
       hooked({ cur: 39 }),
@@ -59,31 +59,37 @@ const leases: Case[] = [
       expect(Number(await client.zscore(keys.retries(bot), chat))).toBeGreaterThan(Date.now());
     },
   }),
-  lease('under a new incarnation it reads from the first entry, whatever the cursor says', {
+  lease('reads from the first entry under a new incarnation, whatever the cursor', {
     seeds: [...three, hooked({ cur: 41, fence: formerFence })],
     answer: ['ok', any, '7', '7', any, [], rowsOf('39-0,40-0,41-0'), '41', '0', 0, -1, 0],
     changes: leased,
   }),
-  lease('a chat whose updates are gone is parked no more', {
+  lease('removes a parked chat without updates', {
     seeds: [...three, hooked(), zset(keys.parked(bot), 0, member(12)), zset(keys.retries(bot), 1, chat)],
     answer: ['ok', any, '7', '7', any, [], rowsOf('39-0,40-0,41-0')],
     changes: [...leased, parked, retries],
   }),
-  lease('a receiver that was down is shown one update', {
+  lease('leases one update for a receiver that was down', {
     seeds: [...three, hooked({ probes: 2 })],
     answer: ['ok', any, '7', '7', any, [], rowsOf('39-0'), '39', '0', 1, -1, 2],
     changes: leased,
   }),
-  lease('after a worker that died', {
+  lease('records a lease that a dead worker left', {
     seeds: [...three, hooked({ leased: 5 })],
     answer: ['ok', any],
     changes: leased,
     after: async (client) => expect(await client.hget(keys.queueState(bot), 'strayed')).not.toBeNull(),
   }),
-  lease('another run', { seeds: [...three, hooked()], answer: ['stale_run'] }, { run: 'other' }),
-  lease('a bot that polls', { seeds: [...three, seeds.queue()], answer: ['no_webhook'] }),
-  lease('another has it', { seeds: [...three, hooked({ leased: later })], answer: ['leased'] }),
-  lease('its receiver is down', { seeds: [...three, hooked({ hold: later })], answer: ['held'] }),
+  lease('refuses another run id', { seeds: [...three, hooked()], answer: ['stale_run'] }, { run: 'other' }),
+  lease('refuses a bot that polls', { seeds: [...three, seeds.queue()], answer: ['no_webhook'] }),
+  lease('refuses a bot leased by another worker', {
+    seeds: [...three, hooked({ leased: later })],
+    answer: ['leased'],
+  }),
+  lease('refuses a bot whose receiver is on hold', {
+    seeds: [...three, hooked({ hold: later })],
+    answer: ['held'],
+  }),
 ];
 
 const bury = (what: string, more: More, args = {}): Case => ({
@@ -92,7 +98,7 @@ const bury = (what: string, more: More, args = {}): Case => ({
   ...more,
 });
 const burials: Case[] = [
-  bury('hands it to Postgres with the reason', {
+  bury('writes a dead letter with its reason to the journal', {
     seeds: [...three, mine(), zset(keys.parked(bot), 0, member(39)), zset(keys.retries(bot), 1, chat)],
     answer: ['ok', 1],
     changes: [stream, state, 'journal', 'meta', parked, retries],
@@ -102,9 +108,13 @@ const burials: Case[] = [
       expect(entry?.[1][3]).toContain('too_large');
     },
   }),
-  bury('again', { seeds: [...three, mine()], answer: ['ok', 0], changes: [] }, { ids: ['12'] }),
-  bury('another run', { seeds: [...three, mine()], answer: ['stale_run'] }, { run: 'other' }),
-  bury('a journal whose reserve is used up', {
+  bury(
+    'writes no dead letter twice',
+    { seeds: [...three, mine()], answer: ['ok', 0], changes: [] },
+    { ids: ['12'] },
+  ),
+  bury('refuses another run id', { seeds: [...three, mine()], answer: ['stale_run'] }, { run: 'other' }),
+  bury('refuses when the journal’s reserve is used up', {
     seeds: [
       ...three,
       seeds.open(home, { hw: 1 }),
@@ -114,11 +124,14 @@ const burials: Case[] = [
     answer: ['journal_full'],
   }),
   bury(
-    'a fence of another incarnation',
+    'refuses a fence of another incarnation',
     { seeds: [...three, mine({ fence: formerFence })], answer: ['fenced'] },
     { fence: formerFence },
   ),
-  bury('another has the lease', { seeds: [...three, hooked({ fence: 5 })], answer: ['fenced'] }),
+  bury('refuses if another worker has the lease', {
+    seeds: [...three, hooked({ fence: 5 })],
+    answer: ['fenced'],
+  }),
 ];
 
 const sweep = (what: string, more: More): Case => ({
@@ -129,33 +142,33 @@ const sweep = (what: string, more: More): Case => ({
   ...more,
 });
 const sweeps: Case[] = [
-  sweep('rings for what is due', {
+  sweep('wakes workers for due bots', {
     seeds: [hooked(), waits],
     answer: ['ok', [Buffer.from(`${bot}`)], [], 0],
     changes: [state, due],
   }),
-  sweep('what was rung for lately waits', {
+  sweep('wakes no worker again within a short time', {
     seeds: [hooked({ rung: later }), waits],
     answer: ['ok', [], [], 0],
     changes: [due],
   }),
-  sweep('tells of what was rung for in vain', {
+  sweep('reports bots whose wake-up had no effect', {
     seeds: [hooked({ rung: 1 }), waits],
     answer: ['ok', [], [Buffer.from(`${bot}`)], 0],
     changes: [state, due],
   }),
-  sweep('what a worker has waits for the end of the lease', {
+  sweep('postpones a leased bot to the end of its lease', {
     seeds: [hooked({ leased: later }), waits],
     answer: ['ok', [], [], 0],
     changes: [due],
     after: async (client) => expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).toBe(`${later}`),
   }),
-  sweep('what polls is struck off', {
+  sweep('removes a bot that polls', {
     seeds: [seeds.queue(), waits],
     answer: ['ok', [], [], 0],
     changes: [due],
   }),
-  sweep('what is not due is left alone', {
+  sweep('leaves bots that are not due', {
     seeds: [hooked(), zset(keys.webhooksDue(home), later, bot)],
     answer: ['ok', [], [], 0],
     changes: [],

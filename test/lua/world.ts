@@ -1,4 +1,4 @@
-/** A Redis in cluster mode for scripts on their own: seeds, one call, and the whole state before and after. */
+/** A Redis in cluster mode for tests of single scripts: seeds, one call, and the whole state before and after. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,7 +23,7 @@ import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../
 export const scripts = readScripts(fileURLToPath(new URL('../../lua', import.meta.url)));
 export const keys = makeKeys(8);
 
-/** One node that owns every slot: a script that leaves its slot is refused, as on a cluster of many. */
+/** One node with all slots: a script that leaves its slot is refused, as on a cluster of several nodes. */
 export async function startClusterNode() {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-lua-'));
   const port = await freePort();
@@ -52,7 +52,7 @@ export async function startClusterNode() {
   };
 }
 
-/** High enough for versions above 10^14, which Lua's `..` would round. */
+/** High enough for versions above 10^14, which Lua’s `..` would round. */
 export const incarnation = 95;
 export const base = incarnation * limits.versions_per_incarnation;
 export const run = 'run-of-this-redis';
@@ -81,7 +81,7 @@ export const seeds = {
     (key: string, value: string | Buffer, ttlMs?: number): Seed =>
     (client) =>
       ttlMs === undefined ? client.set(key, value) : client.set(key, value, 'PX', ttlMs),
-  /** A chat at which somebody looks. */
+  /** A chat that a stream reads. */
   chat:
     (chat: ChatRef, fields: Record<string, string | number> = {}): Seed =>
     async (client) => {
@@ -132,7 +132,7 @@ export const seeds = {
   },
   member: (who: number, status: string, rights = {}, inc = incarnation): Seed =>
     seeds.text(keys.member(group.id, who), pack([9, inc, status, rights, false])),
-  /** A stream of so many small entries. */
+  /** A stream with the given number of small entries. */
   stream:
     (key: string, entries: number): Seed =>
     (client) =>
@@ -185,7 +185,7 @@ export async function dump(client: Redis): Promise<Map<string, string>> {
   return all;
 }
 
-/** Keys that differ, without the partition's tag. */
+/** The keys that differ, without the tag of the partition. */
 export function changed(before: Map<string, string>, after: Map<string, string>): string[] {
   const names = [...new Set([...before.keys(), ...after.keys()])];
   return names
@@ -196,7 +196,7 @@ export function changed(before: Map<string, string>, after: Map<string, string>)
 
 const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Whether a key is spelled as the header says; a prefix ends where one of the header's parts begins. */
+/** Whether a key matches a pattern in the header. A prefix ends where one of the pattern’s parts begins. */
 export function fits(pattern: string, key: string, prefix: boolean): boolean {
   const source = (text: string) =>
     `^${escaped(text).replace('\\{NN\\}', '\\{[^{}]+\\}').replaceAll(/<\w+>/g, '[^{}]+?')}$`;
@@ -206,7 +206,7 @@ export function fits(pattern: string, key: string, prefix: boolean): boolean {
   return cuts.some((cut) => new RegExp(source(cut)).test(key));
 }
 
-/** Calls a script as the runner does, and gives back its raw status and values. */
+/** Calls a script as the runner does; returns its raw status and values. */
 export async function callScript(
   client: Redis,
   script: Script,

@@ -1,4 +1,4 @@
-/** Calls of the scripts that let a person through to a bot, by what is known of who may write to it. */
+/** Test cases for the scripts that let a person write to a bot, by the stored policy and the stored answer of the chat. */
 import { expect } from 'vitest';
 import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { chatText } from '../../src/store/core/keys.js';
@@ -42,7 +42,7 @@ const edited = ['7', `${user}`, 'text', 'T'];
 const state = `queue_state:${bot}`;
 const inChat = [`chat:${name}`, `changes:${name}`, 'journal', 'meta', 'req:r'];
 
-/** Each way to a bot, as a person and, where there is one script for both, as the bot. */
+/** Each way to write to a bot: as a person and, if the script serves both, as the bot. */
 const ways = [
   {
     script: 'messages/send_direct',
@@ -121,41 +121,49 @@ export const writeAccessCases: Case[] = [
       changes: heard ? [...changes, `queue:${bot}`, state] : changes,
     });
     return [
-      passes('a person who was selected', of({ wp: 'selected' }, { w: '5+' })),
-      refused('a person who was not', of({ wp: 'selected' }, { w: '5-' }), ['cant_write']),
-      refused('a person who is not the owner', of({ wp: 'owner' }, { w: '5-' }), ['cant_write']),
-      refused('a chat of which nothing is known', of({ wp: 'owner' }), missing),
-      refused('what was known before the policy changed', of({ wp: 'selected' }, { w: '4+' }), missing),
-      refused('a policy of lost times', of({ wp: 'all', wi: incarnation - 1 }), missing),
-      passes('a policy for all asks nothing of the chat', of({ wp: 'all' }, { w: '5-' })),
-      ...(byBot ? [passes('the bot itself', of({ wp: 'owner' }, { w: '5-' }), byBot, toBot)] : []),
+      passes('lets a selected person write', of({ wp: 'selected' }, { w: '5+' })),
+      refused('refuses a person who was not selected', of({ wp: 'selected' }, { w: '5-' }), ['cant_write']),
+      refused('refuses a person who is not the owner', of({ wp: 'owner' }, { w: '5-' }), ['cant_write']),
+      refused('reports missing access for a chat without a stored answer', of({ wp: 'owner' }), missing),
+      refused(
+        'reports missing access if the stored answer is older than the policy',
+        of({ wp: 'selected' }, { w: '4+' }),
+        missing,
+      ),
+      refused(
+        'reports missing access if the policy has a former incarnation',
+        of({ wp: 'all', wi: incarnation - 1 }),
+        missing,
+      ),
+      passes('lets every person write under the policy `all`', of({ wp: 'all' }, { w: '5-' })),
+      ...(byBot ? [passes('lets the bot write', of({ wp: 'owner' }, { w: '5-' }), byBot, toBot)] : []),
     ];
   }),
-  set('the first policy', {
+  set('stores the first policy', {
     seeds: [seeds.open(home), seeds.hash(keys.queueState(bot), { seq: 41 })],
     answer: ['ok'],
     changes: [state],
     after: holds({ wi: `${incarnation}`, wv: '6', wp: 'selected', seq: '41' }),
   }),
-  set('an earlier policy is replaced', {
+  set('replaces an earlier policy', {
     seeds: opened,
     answer: ['ok'],
     changes: [state],
     after: holds({ wv: '6', wp: 'selected' }),
   }),
   set(
-    'a later policy stays, and what was read for the earlier one is not kept',
+    'keeps a later policy and stores no answer read for an earlier one',
     { seeds: [...opened, seeds.chat(direct)], answer: ['ok'], changes: [] },
     { version: '4', chat: name, may: true },
   ),
-  set('a version of lost times is replaced by whatever Postgres has', {
+  set('replaces a policy of a former incarnation with that of Postgres', {
     seeds: [seeds.open(home), seeds.queue({ wi: incarnation - 1, wv: 9 })],
     answer: ['ok'],
     changes: [state],
     after: holds({ wi: `${incarnation}`, wv: '6' }),
   }),
   set(
-    'what a chat is to know of its person',
+    'stores in the chat whether its person may write',
     {
       seeds: [...opened, seeds.chat(direct)],
       answer: ['ok'],
@@ -165,7 +173,7 @@ export const writeAccessCases: Case[] = [
     { version: '5', chat: name, may: true },
   ),
   set(
-    'a person who may not write',
+    'stores that a person may not write',
     {
       seeds: [...opened, seeds.chat(direct)],
       answer: ['ok'],
@@ -174,18 +182,14 @@ export const writeAccessCases: Case[] = [
     },
     { chat: name },
   ),
+  set('creates no chat', { seeds: opened, answer: ['ok'], changes: [state] }, { chat: name }),
   set(
-    'a chat that is not here is not made',
-    { seeds: opened, answer: ['ok'], changes: [state] },
-    { chat: name },
-  ),
-  set(
-    'Postgres was read before Redis lost its tail',
+    'refuses data read from Postgres before Redis lost its tail',
     { seeds: opened, answer: ['moved', incarnation] },
     { known: `${incarnation - 1}` },
   ),
   {
-    ...closing('a queue with what waits'),
+    ...closing('removes a queue with pending updates'),
     seeds: [...opened, seeds.entry(41), seeds.hash(keys.queueMarks(bot), { 3: 7 })],
     answer: ['ok'],
     changes: [`queue:${bot}`, `queue_marks:${bot}`, state],
@@ -194,7 +198,7 @@ export const writeAccessCases: Case[] = [
       expect(await client.pttl(keys.queueState(bot))).toBeGreaterThan(0);
     },
   },
-  { ...closing('no queue'), seeds: [seeds.open(home)], answer: ['ok'], changes: [] },
-  { ...closing('another run', { run: 'other' }), seeds: opened, answer: ['stale_run'] },
-  set('another run', { seeds: opened, answer: ['stale_run'] }, { run: 'other' }),
+  { ...closing('accepts a missing queue'), seeds: [seeds.open(home)], answer: ['ok'], changes: [] },
+  { ...closing('refuses another run id', { run: 'other' }), seeds: opened, answer: ['stale_run'] },
+  set('refuses another run id', { seeds: opened, answer: ['stale_run'] }, { run: 'other' }),
 ];
