@@ -70,7 +70,7 @@ test('a body of 10 MB arrives', async ({ onTestFinished }) => {
   expect(bytes).toBe(large.length);
 });
 
-describe('statuses', () => {
+describe('the status of an answer', () => {
   test.for<
     [status: number, headers: Record<string, string>, message: string, retryAfterMs: number | undefined]
   >([
@@ -94,15 +94,18 @@ describe('statuses', () => {
       9_000,
     ],
     [599, {}, 'Wrong response from the webhook: 599', undefined],
-  ])('%i %j', async ([status, answered, message, retryAfterMs], { onTestFinished }) => {
-    const { target, receiver } = await receive(onTestFinished, (_, response) =>
-      response.writeHead(status, answered).end(),
-    );
-    const outcome = await senderFor(onTestFinished).send(target, headers, body);
-    expect(outcome).toMatchObject({ kind: 'answered', status, retryAfterMs });
-    expect(isDelivered(outcome) ? 'delivered' : errorMessageOf(outcome)).toBe(message);
-    expect(receiver.requests()).toBe(1);
-  });
+  ])(
+    'is reported: %i with the headers %j',
+    async ([status, answered, message, retryAfterMs], { onTestFinished }) => {
+      const { target, receiver } = await receive(onTestFinished, (_, response) =>
+        response.writeHead(status, answered).end(),
+      );
+      const outcome = await senderFor(onTestFinished).send(target, headers, body);
+      expect(outcome).toMatchObject({ kind: 'answered', status, retryAfterMs });
+      expect(isDelivered(outcome) ? 'delivered' : errorMessageOf(outcome)).toBe(message);
+      expect(receiver.requests()).toBe(1);
+    },
+  );
 });
 
 test('a redirect is not followed', async ({ onTestFinished }) => {
@@ -136,7 +139,7 @@ describe('an answer that is too long is cut', () => {
     [64 * 1024 - 1, false],
     [64 * 1024, false],
     [64 * 1024 + 1, true],
-  ] as const)('%i bytes: cut %s', async ([bytes, truncated], { onTestFinished }) => {
+  ] as const)('an answer of %i bytes is cut: %s', async ([bytes, truncated], { onTestFinished }) => {
     const { target } = await receive(onTestFinished, (_, response) => response.end(Buffer.alloc(bytes, 'a')));
     const outcome = await senderFor(onTestFinished).send(target, headers, body);
     expect(outcome).toMatchObject({ truncated });
@@ -226,7 +229,7 @@ describe('one deadline covers all phases', () => {
   });
 });
 
-describe('broken answers', () => {
+describe('a broken answer', () => {
   test.for<[name: string, answer: (socket: Socket) => void, message: string]>([
     [
       'closed at once',
@@ -244,16 +247,16 @@ describe('broken answers', () => {
       'malformed: Wrong response from the webhook: not an HTTP answer',
     ],
     [
-      'an upgrade nobody asked for',
+      'an upgrade that was not requested',
       (socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
       'closed: Connection closed before the answer was complete',
     ],
     [
-      'closed in the body of a refusal',
+      'closed in the body of an error status',
       (socket) => socket.end('HTTP/1.1 500 No\r\nContent-Length: 10\r\n\r\nabc'),
       'answered 500',
     ],
-  ])('%s', async ([, answer, message], { onTestFinished }) => {
+  ])('is reported: %s', async ([, answer, message], { onTestFinished }) => {
     const { target } = await receive(onTestFinished, ({ socket }) => answer(socket));
     expect(said(await senderFor(onTestFinished).send(target, headers, body))).toBe(message);
   });

@@ -56,7 +56,7 @@ describe('an uploaded certificate', () => {
     ['a name as common name only', ...twice(makeCertificate({ commonName: 'localhost' })), 'localhost'],
     ['an address as common name only', ...twice(makeCertificate({ commonName: '127.0.0.1' }))],
     ['a wildcard', ...twice(makeCertificate({ names: ['*.my.localhost'] })), 'bot.my.localhost'],
-  ])('%s', async ([, shown, anchor, host], { onTestFinished }) => {
+  ])('is trusted: %s', async ([, shown, anchor, host], { onTestFinished }) => {
     expect(await deliver(onTestFinished, shown, anchor, host)).toEqual(accepted);
   });
 
@@ -73,7 +73,7 @@ describe('an uploaded certificate', () => {
 
   test.for<[what: string, shown: Certificate, anchor: string, why: string, host?: string]>([
     ['another key for the same name', other, self.cert, 'self-signed certificate'],
-    ['issued by someone else', issued, self.cert, 'unable to get local issuer certificate'],
+    ['issued by another authority', issued, self.cert, 'unable to get local issuer certificate'],
     [
       'an authority of the same name, another key',
       issued,
@@ -112,7 +112,7 @@ describe('an uploaded certificate', () => {
       name,
       'a.b.localhost',
     ],
-  ])('does not cover: %s', async ([, shown, anchor, why, host], { onTestFinished }) => {
+  ])('is not trusted: %s', async ([, shown, anchor, why, host], { onTestFinished }) => {
     expect(await deliver(onTestFinished, shown, anchor, host)).toEqual(refused(why));
   });
 });
@@ -210,7 +210,7 @@ test('an uploaded certificate replaces all authorities, including those added by
   ]);
 });
 
-describe('reading a certificate', () => {
+describe('the parser of certificates', () => {
   const textOf = (given: Buffer | string) => {
     try {
       return readCertificate(Buffer.from(given));

@@ -24,7 +24,7 @@ const read = (header: string, body?: string) => {
 };
 const args = (count: number) => Array.from({ length: count }, (_, i) => `@arg a${i} int`).join('\n');
 
-describe('refuses', () => {
+describe('the parser of script headers', () => {
   test.each([
     ['no summary', '@flag no-writes', undefined, 'a/b.lua: no @summary'],
     ['an unknown tag', '@summary x.\n@returns 1', undefined, 'a/b.lua: unknown tag @returns'],
@@ -43,13 +43,13 @@ describe('refuses', () => {
     ],
     ['an unknown result type', '@summary x.\n@ok a float', undefined, 'a/b.lua: float must be one of text'],
     [
-      'an unknown type in a refusal',
+      'an unknown type in an error',
       '@summary x.\n@err e a float',
       "return refuse('e')",
       'float must be one of',
     ],
     [
-      'a field of a refusal without a type',
+      'a field of an error without a type',
       '@summary x.\n@err e a',
       "return refuse('e')",
       'undefined must be',
@@ -71,7 +71,7 @@ describe('refuses', () => {
     ['KEYS in a body', '@summary x.', "local a = 1\nredis.call('GET', KEYS[1])", 'a/b.lua:5: use the names'],
     ['ARGV in a body', '@summary x.', 'return ARGV', 'a/b.lua:4: use the names'],
     [
-      'an undeclared refusal',
+      'an undeclared error',
       '@summary x.',
       "return refuse('nope')",
       'a/b.lua: the header does not declare @err nope',
@@ -82,30 +82,30 @@ describe('refuses', () => {
       undefined,
       'a/b.lua: @err nope is never returned',
     ],
-    ['a limit that is none', '@summary x.', 'return LIMITS.mood', 'a/b.lua:4: limits.ts has no mood'],
+    ['an unknown limit', '@summary x.', 'return LIMITS.mood', 'a/b.lua:4: limits.ts has no mood'],
     ['an inherited name as a limit', '@summary x.', 'return LIMITS.toString', 'limits.ts has no toString'],
-  ])('%s', (_, header, body, message) => {
+  ])('refuses %s', (_, header, body, message) => {
     const attempt = () => read(header, body);
     expect(attempt).toThrow(ContractError);
     expect(attempt).toThrow(message);
   });
 
-  test('a file without a header', () => {
+  test('refuses a file without a header', () => {
     writeFileSync(join(root, 'x.lua'), 'return 1\n');
     expect(() => readScript(root, 'x.lua')).toThrow('x.lua: no header between --[[ and ]]');
   });
 
-  test('KEYS in a shared function, with the line of that function’s own file', () => {
+  test('refuses KEYS in a shared function, with the line in that function’s own file', () => {
     put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
     expect(() => read('@summary x.\n@include f', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
   });
 
-  test('a shared function that returns an error which the script does not declare', () => {
+  test('refuses a shared function that returns an error which the script does not declare', () => {
     put('lib/f.lua', '@summary f.', "local function f() return refuse('inside') end");
     expect(() => read('@summary x.\n@include f', 'return f()')).toThrow('does not declare @err inside');
   });
 
-  test('an include that does not exist', () => {
+  test('refuses an include that does not exist', () => {
     expect(() => read('@summary x.\n@include nothing')).toThrow(/nothing\.lua/);
   });
 });

@@ -43,7 +43,7 @@ const pinnedIn = async (chat: ChatRef) => b.store.history.pinned(await stateOf(c
 const media: Media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' };
 const photo = (caption: string): NewMessage => ({ ...text(caption), content: { text: caption, media } });
 
-test('interface §3: a cold message is pinned over a cold pin; the pin is read back; a cold pin is unpinned', async () => {
+test('interface §3: a cold message can replace a cold pin, the pin is read back, and a cold pin can be unpinned', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const first = await a.store.messages.send(chat, bot.sender, text('first'));
   const second = await a.store.messages.send(chat, bot.sender, text('second'));
@@ -83,7 +83,7 @@ test('interface §3: a message deleted while cold is no longer pinned and cannot
   });
 });
 
-test('interface §4.3.5: the caption of a cold photo is edited and leaves the photo; its media are replaced', async () => {
+test('interface §4.3.5: an edited caption keeps a cold photo, and the media of a cold photo can be replaced', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, photo('old'));
   await cool(chat);

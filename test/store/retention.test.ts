@@ -80,7 +80,7 @@ test('old messages disappear from history, forwards and pins, and a read-back fi
   };
   await look();
   await cluster.flush();
-  // A tombstone stays for the hot time, in case Postgres goes back.
+  // A tombstone stays for the hot time, in case Postgres is restored to an earlier time.
   expect(await node.connection.client.pttl(cluster.keys.message(chat, cold))).toBeLessThanOrEqual(hotTtlMs);
   await evict(node, ...chatKeys(cluster.keys, chat, cold, hot, young));
   await look();
