@@ -17,7 +17,7 @@ const revoked = async (client: Parameters<typeof known>[0]) => {
 export const historyCases: Case[] = [
   {
     script: 'history/note',
-    what: 'raises marks and records revocations',
+    what: 'raises marks, and adds and removes revocations',
     keys: at,
     args: {
       running: '5 1 10',
@@ -59,7 +59,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/note',
-    what: 'keeps revocations of a replaced server, to repeat them on the current one',
+    what: 'adds revocations of a replaced server and removes none',
     keys: at,
     args: {
       ...{ running: '5 0 9', shard: '3', mark: '8', id: '1', version: '1' },

@@ -251,7 +251,7 @@ export const journalCases: Case[] = [
   ),
   {
     script: 'partition/raise',
-    what: 'opens a list of partitions with their versions',
+    what: 'raises the incarnation of an open partition',
     keys: at,
     args: { incarnation: '97' },
     seeds: [open],
@@ -265,7 +265,7 @@ export const journalCases: Case[] = [
   },
   {
     script: 'partition/raise',
-    what: 'refuses a partition that has advanced',
+    what: 'refuses an incarnation below that of the partition',
     keys: at,
     args: { incarnation: '2' },
     seeds: [open],

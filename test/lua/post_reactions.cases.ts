@@ -261,7 +261,7 @@ export const reactionCases: readonly Case[] = [
     },
     { change: 'erase', emoji: '', known: heart },
   ),
-  react('refuses too many different emoji', {
+  react('refuses more reactions of one user than allowed', {
     seeds: [
       open,
       chat(),
