@@ -10,7 +10,7 @@ import type { Store } from '../store/store.js';
 import { chatOfBot } from './compose.js';
 
 /**
- * The chat that a bot names. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` when the bot is not
+ * Resolves the chat in a bot's call. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` when the bot is not
  * in it.
  */
 export async function botChat(

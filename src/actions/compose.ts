@@ -42,13 +42,13 @@ export function botSender(bot: Bot): Sender {
 
 export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
 
-/** The chat that a bot names. `chat_names.ts` has already replaced usernames by ids. Error: `chat_not_found`. */
+/** Resolves the chat id in a bot's call. `chat_names.ts` has already replaced usernames by ids. Error: `chat_not_found`. */
 export function chatOfBot(bot: number, chatId: number | string): ChatRef {
   if (typeof chatId === 'string' || chatId === 0 || chatId === bot) return fail('chat_not_found');
   return chatId > 0 ? directChat(bot, chatId) : sharedChat(chatId);
 }
 
-/** The chat that a person names. A direct chat is named by its bot's id. Error: `chat_not_found`. */
+/** Resolves the chat id in a person's call. A direct chat has the id of its bot. Error: `chat_not_found`. */
 export function chatOfUser(user: number, chatId: number): ChatRef {
   if (chatId === 0 || chatId === user) return fail('chat_not_found');
   return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);

@@ -9,7 +9,7 @@ import type { Store } from '../store/store.js';
 import type { Viewer } from '../view/messages.js';
 import { chatOfUser } from './compose.js';
 
-/** The chat that a person names. Errors: `chat_not_found`, `not_chat_member`. */
+/** Resolves the chat in a person's call. Errors: `chat_not_found`, `not_chat_member`. */
 export async function readableChat(store: Store, user: User, chatId: number): Promise<ChatRef> {
   const chat = chatOfUser(user.id, chatId);
   if (!isDirect(chat)) {

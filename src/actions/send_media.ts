@@ -24,7 +24,7 @@ import {
   replyParameters,
   text,
 } from '../wire/schema.js';
-import { botSender, captionContent, chatOfBot, keyboard } from './compose.js';
+import { botSender, captionContent, chatOfBot, keyboard, keyboardErrors } from './compose.js';
 import { takeMedia, withMedia } from './media.js';
 
 /** A URL, a `file_id` or `attach://<name>`. Absent when the file is the part named like the parameter. */
@@ -85,11 +85,7 @@ export const mediaErrors = [
   'parse_mode_unsupported',
   'entities_unparsable',
   'entities_too_long',
-  'keyboard_unparsable',
-  'keyboard_too_large',
-  'button_data_invalid',
-  'button_text_empty',
-  'button_type_invalid',
+  ...keyboardErrors,
   'reply_not_found',
   'wrong_file_id',
   'file_type_mismatch',

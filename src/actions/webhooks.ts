@@ -1,4 +1,4 @@
-/** Shared parts of the methods that read or delete a webhook. */
+/** Helpers for the methods that read or delete a webhook. */
 import { limits } from '../limits.js';
 import { defaultUpdateMask, maskNames } from '../rules/update_kinds.js';
 import { Described } from '../server/method.js';

@@ -94,7 +94,7 @@ export interface Store {
   readonly sweep: Sweep;
   readonly idempotency: Idempotency;
   /**
-   * The store for one call that may be rerun. Its changes derive their request ids from `seed`, so scripts recognise
+   * A store for a single call that may run again on retry. Its changes derive their request ids from `seed`, so scripts recognise
    * changes applied by an earlier run (law 4). `again`: there may have been an earlier run, so changes that need a
    * lookup first check whether they were already applied.
    */

@@ -1,4 +1,4 @@
-/** The limit of every answer with a list, and how a test fills that list. Endpoints and methods with lists need a row here. */
+/** Size limits of list responses, and how the tests fill each list. Every endpoint and method that returns a list needs a row. */
 import pg from 'pg';
 import { reactionEmoji } from '../../src/rules/emoji.js';
 import { rightNames } from '../../src/rules/rights.js';

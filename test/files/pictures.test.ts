@@ -112,7 +112,7 @@ describe('avatars', () => {
     expect((await pixels(large as MadePicture))(256, 256)[3]).toBe(0);
   });
 
-  test('only the pixels of an upload are kept', async () => {
+  test('removes the metadata of an upload and keeps its pixels', async () => {
     const jpeg = good.jpeg as Buffer;
     const script = Buffer.from('<script>alert(1)</script>');
     expect(jpeg.includes('secret place')).toBe(true);

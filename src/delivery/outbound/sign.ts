@@ -3,7 +3,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** The keys that sign a bot's updates. */
+/** Signing keys for a bot's webhook deliveries. */
 export interface SigningKeys {
   /** `whsec_…` */
   readonly secret: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, captionContent, chatOfBot, keyboard } from '../../actions/compose.js';
+import { botSender, captionContent, chatOfBot, keyboard, keyboardErrors } from '../../actions/compose.js';
 import { forwardingErrors, type Overrides, readSources, resend } from '../../actions/forwarding.js';
 import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
@@ -46,11 +46,7 @@ export const copyMessage = defineMethod({
     'parse_mode_unsupported',
     'entities_unparsable',
     'entities_too_long',
-    'keyboard_unparsable',
-    'keyboard_too_large',
-    'button_data_invalid',
-    'button_text_empty',
-    'button_type_invalid',
+    ...keyboardErrors,
     'reply_not_found',
   ],
   result: messageReference,

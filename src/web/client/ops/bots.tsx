@@ -1,4 +1,4 @@
-/** Bots that need attention, and their dead letters, which can be delivered again. */
+/** Lists the bots that need attention and redelivers their dead letters. */
 import { type FormEvent, useCallback, useEffect, useState } from 'react';
 import { call, reasonOf } from './api.js';
 import { count, span, time } from './format.js';
