@@ -6,12 +6,39 @@
  * running service for the next file.
  */
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const long = '**/*.long.test.ts';
 const ui = 'test/ui/**/*.test.ts';
-/** They count what the machine does in a time, or stop servers that they share with nobody. */
-const alone = ['dev', 'faults', 'loadtest'].map((folder) => `test/${folder}/**/*.test.ts`);
-alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
+
+/** The files that take longest, in this order. They start first, so that no worker runs one of them alone at the end. */
+const longest = [
+  'interface/single',
+  'ui/short',
+  'api/identity',
+  'store/revocation',
+  'journal/failures',
+  'journal/recovery',
+  'api/admins',
+  'loadtest/remote',
+  'loadtest/bench',
+  'faults/short',
+  'api/leaks',
+  'api/garbage',
+].map((name) => `test/${name}.test.ts`);
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const index = longest.findIndex((file) => moduleId.endsWith(file));
+      return index === -1 ? longest.length : index;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
+/** It counts every command that a front sends to Redis. */
+const alone = 'test/api/budget.test.ts';
 
 const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
@@ -47,19 +74,18 @@ export default defineConfig({
     globalSetup: ['test/support/global_setup.ts'],
     // A worker stops its shared service at its end.
     teardownTimeout: 60_000,
+    sequence: { sequencer: LongestFirst },
     projects: [
       project('side by side', 0, {
         include: ['test/**/*.test.ts'],
-        exclude: [...alone, long, ui],
-        maxWorkers: 3,
+        // In the short tier, the short browser tests run beside the others.
+        exclude: [alone, long, ...(quick ? [] : [ui])],
+        // Twice the two cores of the machines we plan for, because a file mostly waits for the processes it started.
+        maxWorkers: 4,
         isolate: false,
       }),
-      project('alone', 1, { include: alone, exclude: [long], maxWorkers: 1 }),
-      project('ui', 2, {
-        include: [ui],
-        exclude: quick ? [long] : [],
-        maxWorkers: 1,
-      }),
+      project('alone', 1, { include: [alone], exclude: [], maxWorkers: 1 }),
+      project('ui', 2, { include: [ui], exclude: quick ? ['**'] : [], maxWorkers: 1 }),
       project('long', 3, { include: [long], exclude: [ui, ...(quick ? ['**'] : [])], maxWorkers: 1 }),
     ],
   },

@@ -1,15 +1,16 @@
 /** Compares the results of two commits and finds exceeded budgets. No I/O. */
-import { held_least, p99_ms_told } from '../src/loadtest/goals.js';
+
 import type { Results } from '../src/loadtest/results.js';
+import { held_least, p99_ms_precision } from './goals.js';
 
 export interface Change {
   readonly what: string;
   readonly unit: string;
   readonly before: number;
   readonly after: number;
-  /** Value after divided by value before. */
+  /** The value after, divided by the value before. */
   readonly ratio: number;
-  /** The budget in words; null for a value that is only shown. */
+  /** The budget in words; null for a value that has no budget. */
   readonly limit: string | null;
   readonly broken: boolean;
 }
@@ -19,7 +20,7 @@ interface Figure {
   readonly unit: string;
   readonly value: number;
   readonly better: Better;
-  /** How much worse the value may get, as a share. */
+  /** The share of the value by which it may get worse. */
   readonly slack: number;
 }
 
@@ -28,7 +29,7 @@ const median = (values: readonly number[]) => {
   return ((sorted[(sorted.length - 1) >> 1] ?? Number.NaN) + (sorted[sorted.length >> 1] ?? Number.NaN)) / 2;
 };
 
-/** The tail is noisier than a mean, so its budget is this many times larger. */
+/** A p99 varies more than a mean, so the budget of a p99 is this many times larger. */
 const tail_slack_times = 3;
 
 function figuresOf({ scenarios, latencies, findings }: Results, budget: number): Map<string, Figure> {
@@ -58,13 +59,13 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
       (each) => each.scenario === scenario && each.role === 'base' && each.offered === offered,
     );
     if (!base) continue;
-    // If even the floor could not keep the rate, its tail means nothing.
-    const told = !(base.answered < held_least * base.offered);
+    // If even the floor could not keep the rate, its highest latencies mean nothing.
+    const comparable = !(base.answered < held_least * base.offered);
     add(
       `${scenario}: p99 at half of the rate, relative to the floor`,
       '×',
-      ms.p99 / Math.max(base.ms.p99, p99_ms_told),
-      told ? 'less' : 'shown',
+      ms.p99 / Math.max(base.ms.p99, p99_ms_precision),
+      comparable ? 'less' : 'shown',
       budget * tail_slack_times,
     );
     add(`${scenario}: p99 at half of the rate`, 'ms', ms.p99, 'shown');
@@ -78,8 +79,8 @@ function figuresOf({ scenarios, latencies, findings }: Results, budget: number):
 }
 
 /**
- * Compares medians over the runs of each side. `budget` is the share by which a value may get worse. Values that only
- * one side has are left out.
+ * Compares medians over the runs of each side. `budget` is the share of a value by which it may get worse. Values that
+ * only one side has are left out.
  */
 export function changesOf(before: readonly Results[], after: readonly Results[], budget: number): Change[] {
   const [old, now] = [before, after].map((runs) => runs.map((run) => figuresOf(run, budget))) as [

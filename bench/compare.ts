@@ -36,18 +36,20 @@ function git(...args: readonly string[]): string {
   return stdout.trim();
 }
 
-/** Checks the commit out to a folder. Shares our packages if its lock file is the same. */
+/**
+ * Checks the commit out to a folder. The copy uses our installed packages if both lock files are the same.
+ */
 function checkOut(commit: string, folder: string): void {
   git('worktree', 'add', '--detach', '--quiet', folder, commit);
   const lock = (at: string) => readFileSync(join(at, 'package-lock.json'), 'utf8');
-  // With other packages, its launcher installs its own.
+  // If the lock files differ, the launcher of the copy installs the packages of that commit.
   if (lock(folder) === lock(root) && existsSync(join(root, 'node_modules')))
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
 }
 
 const runs = new Set<ReturnType<typeof spawn>>();
 
-/** One run of a tree's own bench. Throws unless it exits with 0. */
+/** Runs the bench of one tree. Throws unless it exits with 0. */
 async function runOf(folder: string, file: string, { only, rounds, seconds, connections }: Options) {
   const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const [, launcher = '', role = ''] = /(\S+launch\.mjs) (\w+)/.exec(scripts.bench) ?? [];

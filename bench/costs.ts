@@ -6,7 +6,9 @@ import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 
-/** State that one call adds: rows in Postgres, messages and reactions. A reaction is removed again in the next pass. */
+/**
+ * The rows in Postgres, messages and reactions that one call adds. The next pass of calls removes each reaction again.
+ */
 const made: Readonly<Record<string, Made>> = {
   sendMessage: { rows: 1, messages: 1, reactions: 0 },
   editMessageText: { rows: 1, messages: 0, reactions: 0 },
@@ -16,7 +18,7 @@ const made: Readonly<Record<string, Made>> = {
 };
 const nothing: Made = { rows: 0, messages: 0, reactions: 0 };
 
-/** The average call of the mix. A person's message counts like a bot's. */
+/** The average call of the mix. A message from a person counts like a message from a bot. */
 function madeByMix(): Made {
   const kinds: Readonly<Record<string, Made>> = {
     ...made,
@@ -32,7 +34,7 @@ function madeByMix(): Made {
   return { rows: rounded('rows'), messages: rounded('messages'), reactions: rounded('reactions') };
 }
 
-/** Throws with the missing measurement. The costs are only useful when complete. */
+/** Throws an error that names the missing measurement, because incomplete costs are useless. */
 export function costsOf({
   scenarios,
   latencies,
@@ -48,7 +50,8 @@ export function costsOf({
     return value;
   };
   const calls = scenarios.flatMap(({ name, sides, goal }): Array<[string, CallCost]> => {
-    // Scenarios that compare a call with a smaller case repeat a call that has its own scenario.
+    // These scenarios measure a call on growing data or beside idle polls. Other scenarios measure the same calls
+    // alone.
     if (goal?.growth !== undefined || name === 'idle_polls') return [];
     const side = sides.find(({ role }) => role === 'subject');
     const half = latencies.find(({ scenario, role }) => scenario === name && role === 'subject');
@@ -59,7 +62,7 @@ export function costsOf({
       return Math.max(0, Number(us.toFixed(2)));
     };
     const cost = { server: of('server'), redis: of('redis'), flush: of('flush'), postgres: of('postgres') };
-    const disk = { aof: Math.round(side?.disk.redis ?? 0), wal: Math.round(side?.disk.postgres ?? 0) };
+    const disk = { aof: Math.round(side?.disk?.redis ?? 0), wal: Math.round(side?.disk?.postgres ?? 0) };
     return [[name, { ...cost, ...(name === 'mix' ? madeByMix() : (made[name] ?? nothing)), ...disk }]];
   });
   const rounded = (key: string) => Math.round(figureOf(key) * 10) / 10;

@@ -1,39 +1,48 @@
-/** Runs the chosen scenarios and surveys one after another, and collects the results. */
+/** Runs the chosen scenarios and measurements one after another, and collects the results. */
 import type { Results } from '../src/loadtest/results.js';
 import { measureLatency } from './latency.js';
 import { machineOf } from './machine.js';
 import { type MeasureOptions, measure, sidesOf } from './measure.js';
+import { balanced } from './measurements/balanced.js';
+import { idle } from './measurements/idle.js';
+import { journal } from './measurements/journal.js';
+import type { Measurement } from './measurements/measurement.js';
+import { memory } from './measurements/memory.js';
+import { reactionsCold } from './measurements/reactions_cold.js';
+import { roundTrips } from './measurements/round_trips.js';
+import { scaling } from './measurements/scaling.js';
+import { soak, soak_hot_ttl_ms } from './measurements/soak.js';
+import { latency } from './measurements/webhook_latency.js';
+import { webhooks } from './measurements/webhooks.js';
 import type { Options } from './options.js';
 import { type Peer, startPeer } from './peers/telegram_test_api.js';
 import { scenarios } from './scenarios/all.js';
 import type { Scenario } from './scenarios/scenario.js';
-import { type RedisWatch, watchRedis } from './site/redis_watch.js';
-import { type Site, startSite } from './site/site.js';
-import { balanced } from './surveys/balanced.js';
-import { idle } from './surveys/idle.js';
-import { journal } from './surveys/journal.js';
-import { memory } from './surveys/memory.js';
-import { reactionsCold } from './surveys/reactions_cold.js';
-import { scaling } from './surveys/scaling.js';
-import { soak, soak_hot_ttl_ms } from './surveys/soak.js';
-import type { Survey } from './surveys/survey.js';
-import { trips } from './surveys/trips.js';
-import { latency } from './surveys/webhook_latency.js';
-import { webhooks } from './surveys/webhooks.js';
+import { type RedisWatch, watchRedis } from './service/redis_watch.js';
+import { type Service, startService } from './service/service.js';
 
 export const partitions = 64;
 
-const surveys: readonly Survey[] = [trips, idle, memory, journal, reactionsCold, webhooks, latency, balanced];
+const measurements: readonly Measurement[] = [
+  roundTrips,
+  idle,
+  memory,
+  journal,
+  reactionsCold,
+  webhooks,
+  latency,
+  balanced,
+];
 const scalingName = 'scaling';
 
-export const names: readonly string[] = [...scenarios, ...surveys]
+export const names: readonly string[] = [...scenarios, ...measurements]
   .map(({ name }) => name)
   .concat(scalingName);
 
-/** Scenarios that only the capacity model needs. */
+/** The scenarios that only the capacity model needs. */
 const of_costs: readonly string[] = ['forwardMessages', 'mix'];
 
-/** Scenarios that the goals do not need. */
+/** The scenarios that the goals do not need. */
 const beside_goals: readonly string[] = [
   'reaction_full',
   'forwardMessages',
@@ -51,33 +60,33 @@ export type Found = Pick<Results, 'scenarios' | 'latencies' | 'scaling' | 'findi
 export interface RunOptions extends Options {
   readonly signal: AbortSignal;
   readonly progress: (line: string) => void;
-  /** Folder for CPU profiles. */
+  /** The folder for CPU profiles. */
   readonly profileFolder: string | undefined;
 }
 
 interface Run {
-  readonly site: Site;
+  readonly service: Service;
   readonly watch: RedisWatch;
   readonly options: RunOptions;
   readonly found: Found;
 }
 
-const measuring = ({ site, watch, options }: Run, connections: number): MeasureOptions => ({
-  ...{ site, watch, connections },
+const measuring = ({ service, watch, options }: Run, connections: number): MeasureOptions => ({
+  ...{ service, watch, connections },
   tool: options.load,
   rounds: options.rounds,
   seconds: options.seconds,
   warmup_s: options.warmup,
-  dir: site.dir,
+  dir: service.dir,
   signal: options.signal,
   progress: options.progress,
-  profile: options.profileFolder === undefined ? undefined : site.profile,
+  profile: options.profileFolder === undefined ? undefined : service.profile,
 });
 
 async function runScenario(run: Run, scenario: Scenario, peer: Peer | undefined): Promise<void> {
-  const { site, watch, options, found } = run;
+  const { service, watch, options, found } = run;
   options.progress(`${scenario.name}: preparing`);
-  const prepared = await scenario.prepare(site, watch, options);
+  const prepared = await scenario.prepare(service, watch, options);
   const sides = sidesOf(prepared, peer?.side(scenario.name));
   const connections = Math.min(options.connections, scenario.connectionsMax ?? options.connections);
   const own = measuring(run, connections);
@@ -89,9 +98,9 @@ async function runScenario(run: Run, scenario: Scenario, peer: Peer | undefined)
     );
 }
 
-/** Runs the chosen names in order. Names that would start too late are skipped, and the results say so. */
+/** Runs the chosen scenarios in order. Skips scenarios that would start too late, and lists them in the results. */
 async function runChosen(run: Run): Promise<void> {
-  const { site, watch, options, found } = run;
+  const { service, watch, options, found } = run;
   const needed = (name: string) =>
     !options.goals ||
     !beside_goals.includes(name) ||
@@ -99,7 +108,7 @@ async function runChosen(run: Run): Promise<void> {
   const wanted = options.only ?? names.filter(needed);
   const began = performance.now();
   const left: string[] = [];
-  const peer = options.peers ? await startPeer(site, options.progress) : undefined;
+  const peer = options.peers ? await startPeer(service, options.progress) : undefined;
   for (const name of names.filter((each) => wanted.includes(each))) {
     options.signal.throwIfAborted();
     if (performance.now() - began > options.within * 60_000) {
@@ -107,14 +116,14 @@ async function runChosen(run: Run): Promise<void> {
       continue;
     }
     const scenario = scenarios.find((each) => each.name === name);
-    const survey = surveys.find((each) => each.name === name);
+    const measurement = measurements.find((each) => each.name === name);
     if (scenario) await runScenario(run, scenario, peer);
-    if (survey) {
+    if (measurement) {
       options.progress(`${name}: counting`);
-      found.findings.push(...(await survey.run(site, watch, options)));
+      found.findings.push(...(await measurement.run(service, watch, options)));
     }
     if (name === scalingName) {
-      const { results, findings } = await scaling(site, {
+      const { results, findings } = await scaling(service, {
         ...measuring(run, options.connections),
         fronts: options.fronts,
       });
@@ -126,8 +135,8 @@ async function runChosen(run: Run): Promise<void> {
 }
 
 async function runSoak(run: Run): Promise<void> {
-  const { site, options, found } = run;
-  const { samples, findings } = await soak(site, {
+  const { service, options, found } = run;
+  const { samples, findings } = await soak(service, {
     ...options,
     ...measuring(run, options.connections),
     minutes: options.minutes,
@@ -147,24 +156,25 @@ const interruption = (signal: AbortSignal) =>
 export async function runEverything(options: RunOptions, found: Found): Promise<void> {
   const { signal, progress } = options;
   const settings = options.soak ? { HOT_TTL_MS: String(soak_hot_ttl_ms) } : {};
-  const site = await startSite({
+  const service = await startService({
     partitions,
     say: progress,
     signal,
     profile: options.profileFolder,
     settings,
+    databases: options.databases,
   });
   try {
-    const watch = await watchRedis(site.redisUrl, partitions);
+    const watch = await watchRedis(service.redisUrl, partitions);
     try {
-      Object.assign(found.machine, await machineOf(watch, site.postgresVersion));
-      const run: Run = { site, watch, options, found };
+      Object.assign(found.machine, await machineOf(watch, service.postgresVersion));
+      const run: Run = { service, watch, options, found };
       await Promise.race([options.soak ? runSoak(run) : runChosen(run), interruption(signal)]);
     } finally {
       await watch.close();
     }
   } finally {
     progress('stopping');
-    await site.stop();
+    await service.stop();
   }
 }

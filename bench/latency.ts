@@ -1,7 +1,7 @@
-/** P6: latency at a fixed rate on both sides, and how it grows with the rate. */
+/** P6: measures latency at a fixed rate on both sides, and how latency grows with the rate. */
 import { expect } from '../src/loadtest/client.js';
-import type { LatencyResult, ScenarioResult } from '../src/loadtest/results.js';
-import { percentiles, type Spread } from '../src/loadtest/spread.js';
+import { percentiles } from '../src/loadtest/latency_percentiles.js';
+import type { LatencyPercentiles, LatencyResult, ScenarioResult } from '../src/loadtest/results.js';
 import { loadFixed } from './load/load.js';
 import {
   costsBetween,
@@ -15,11 +15,11 @@ import {
 } from './measure.js';
 import type { Scenario } from './scenarios/scenario.js';
 
-/** Share of the service's highest rate at which both sides are measured. */
+/** The share of the service's highest rate at which both sides are measured. */
 export const half = 0.5;
-/** Shares of the highest rate for the plot of latency against load. */
+/** The shares of the highest rate for the plot of latency against load. */
 export const sweep: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.85];
-/** Longest warm-up of connections and code, at the same rate. */
+/** The longest warm-up of connections and code, at the same rate. */
 const warmup_s_max = 1;
 const costs = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
@@ -38,17 +38,17 @@ async function turn(
   const counted = versions > 0 && !side.foreign;
   return verified(side, options, async () => {
     const versionsBefore = counted ? await watch.versions() : 0;
-    const before = await readCosts(options.site, watch, [side.target.pid]);
+    const before = await readCosts(options.service, watch, [side.target.pid]);
     const result = await loadFixed(side.series, {
       ...options,
       rate,
-      // At half of the rate, no process needs a core of its own. If the load shared a core with Redis, Postgres and the
-      // flusher, its own timers would use a third of that core's time and distort the latencies.
+      // At half of the rate, no process needs a core of its own. If the load generator shared a core with Redis,
+      // Postgres and the flusher, its timers would use a third of that core's time and distort the latencies.
       anyCore: true,
       warmup_s: Math.min(options.warmup_s, warmup_s_max),
     });
     const lag_s = await drain(options);
-    const after = await readCosts(options.site, watch, [side.target.pid]);
+    const after = await readCosts(options.service, watch, [side.target.pid]);
     const applied = counted ? ((await watch.versions()) - versionsBefore) / versions : result.answered;
     expect(applied === result.answered, `${result.answered} calls were acknowledged and ${applied} applied`);
     return { ...result, cpu: costsBetween(before, after, result.answered), lag_s };
@@ -62,7 +62,7 @@ function resultOf(
   offered: number,
   turns: readonly Turn[],
 ): LatencyResult {
-  const ms = percentiles.map(([name]) => [name, median(turns.map(({ spread }) => spread[name]))]);
+  const ms = percentiles.map(([name]) => [name, median(turns.map(({ latency }) => latency[name]))]);
   return {
     ...{ scenario, label, role, share, offered },
     answered: median(turns.map(({ rate }) => rate)),
@@ -71,7 +71,7 @@ function resultOf(
     lag_s: Math.max(...turns.map(({ lag_s }) => lag_s)),
     late_ms: Math.max(...turns.map(({ late_ms }) => late_ms)),
     rounds: turns.length,
-    ms: Object.fromEntries(ms) as unknown as Spread,
+    ms: Object.fromEntries(ms) as unknown as LatencyPercentiles,
   };
 }
 

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { loadEngine } from '../src/http/engine.js';
-import { placement } from './site/processes.js';
-import type { RedisWatch } from './site/redis_watch.js';
+import { placement } from './service/processes.js';
+import type { RedisWatch } from './service/redis_watch.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

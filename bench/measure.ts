@@ -4,10 +4,10 @@ import { expect } from '../src/loadtest/client.js';
 import type { ScenarioResult, SideResult } from '../src/loadtest/results.js';
 import { type LoadOptions, load } from './load/load.js';
 import type { Prepared, Scenario, Side } from './scenarios/scenario.js';
-import { cpuSeconds, cpuSecondsOfEnded, cpuSecondsOfTree } from './site/processes.js';
-import type { RedisWatch } from './site/redis_watch.js';
-import type { Site } from './site/site.js';
-import { readWritten, writtenBetween } from './site/written.js';
+import { diskWritesBetween, readDiskWrites } from './service/disk_writes.js';
+import { cpuSeconds, cpuSecondsOfEnded, cpuSecondsOfTree } from './service/processes.js';
+import type { RedisWatch } from './service/redis_watch.js';
+import type { Service } from './service/service.js';
 
 export interface NamedSide {
   readonly label: string;
@@ -18,14 +18,14 @@ export interface NamedSide {
 /** One server in one round. */
 interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | 'cpu' | 'disk'> {
   readonly busy: number;
-  /** Bytes per request, by store. */
+  /** The bytes per request, by store. */
   readonly disk: Readonly<Record<'redis' | 'postgres', number>>;
-  /** µs per request, by process */
+  /** The CPU time in µs per request, by process. */
   readonly cpu: Readonly<Record<string, number>>;
 }
 
 export interface MeasureOptions extends Omit<LoadOptions, 'seconds'> {
-  readonly site: Site;
+  readonly service: Service;
   readonly rounds: number;
   readonly seconds: number;
   readonly warmup_s: number;
@@ -48,7 +48,7 @@ export function median(values: readonly number[]): number {
 /** JSON has no NaN, so a missing measurement is null. */
 export const known = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
-/** The sides of a scenario in report order. */
+/** The sides of a scenario, in the order of the report. */
 export function sidesOf({ base, subject, labels }: Prepared, peers: readonly NamedSide[] = []): NamedSide[] {
   return [
     ...(base ? [{ label: labels[0], role: 'base' as const, side: base }] : []),
@@ -58,7 +58,7 @@ export function sidesOf({ base, subject, labels }: Prepared, peers: readonly Nam
 }
 
 /**
- * Waits until Postgres has all changes, so that no round carries the load of an earlier one. Returns the seconds
+ * Waits until Postgres has all changes, so that no round includes work of an earlier one. Returns the number of seconds
  * waited.
  */
 export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 'signal'>): Promise<number> {
@@ -73,20 +73,20 @@ export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 's
   }
 }
 
-/** CPU time of all processes of the run, in seconds. */
-export async function readCosts(site: Site, watch: RedisWatch, servers: readonly number[]) {
+/** The CPU time of all processes of the run, in seconds. */
+export async function readCosts(service: Service, watch: RedisWatch, servers: readonly number[]) {
   return {
     redis: await watch.cost(),
     cpu: {
       server: servers.reduce((sum, pid) => sum + cpuSeconds(pid), 0),
-      flush: cpuSeconds(site.parts.flush),
-      postgres: cpuSecondsOfTree(site.parts.postgres),
+      flush: cpuSeconds(service.parts.flush),
+      postgres: cpuSecondsOfTree(service.parts.postgres),
       load: cpuSecondsOfEnded(),
     },
   };
 }
 
-/** CPU time per request of each process between two readings, in µs. */
+/** The CPU time per request of each process between two readings, in µs. */
 export function costsBetween(
   before: Awaited<ReturnType<typeof readCosts>>,
   after: Awaited<ReturnType<typeof readCosts>>,
@@ -128,21 +128,22 @@ async function playRound(
   seconds: number,
 ): Promise<Round> {
   const { target, series } = side;
-  const { watch, connections, site } = options;
+  const { watch, connections, service } = options;
   const counted = scenario.versions > 0 && !side.foreign;
   const reading = async () => ({
-    ...(await readCosts(site, watch, [target.pid])),
+    ...(await readCosts(service, watch, [target.pid])),
     versions: counted ? await watch.versions() : 0,
   });
   return verified(side, options, async () => {
-    const written = await readWritten(site, watch);
+    const written = await readDiskWrites(service, watch);
     const before = await reading();
     const result = await load(series, { ...options, seconds });
     expect(result.requests > 0, `no request was answered in ${seconds} s: use longer turns`);
     const after = await reading();
     const journal = await watch.journalLength();
     if (counted) {
-      // The tool drops requests in flight when its time is over, so a few more calls may have been applied.
+      // When its time is over, the load tool drops requests in flight, so more calls may have been applied than were
+      // answered.
       const applied = (after.versions - before.versions) / scenario.versions;
       expect(
         applied >= result.requests && applied <= result.requests + connections,
@@ -151,7 +152,7 @@ async function playRound(
     }
     const cpu = costsBetween(before, after, result.requests);
     await drain(options);
-    const disk = writtenBetween(written, await readWritten(site, watch), result.requests);
+    const disk = diskWritesBetween(written, await readDiskWrites(service, watch), result.requests);
     return {
       disk,
       rate: result.requests / result.seconds,
@@ -190,7 +191,7 @@ function resultOf({ label, role }: NamedSide, rounds: readonly Round[]): SideRes
   };
 }
 
-/** Ratios between base and subject, round by round. */
+/** The ratios between base and subject, round by round. */
 function comparison(base: readonly Round[] | undefined, subject: readonly Round[]) {
   if (!base) return { ratio: null, ratios: [], cpu_ratio: null, growth: null };
   const each = (of: (own: Round, other: Round) => number) =>

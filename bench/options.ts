@@ -1,8 +1,8 @@
-/** The command line of `npm run bench`. */
+/** Parses the command line of `npm run bench`. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { bestLoadTool, type LoadTool, loadTools } from './load/load.js';
 import type { Sizes } from './scenarios/scenario.js';
-import { type BalancerKind, balancerKinds } from './site/balancer.js';
+import { type BalancerKind, balancerKinds } from './service/balancer.js';
 
 export interface Options extends Sizes {
   readonly rounds: number;
@@ -16,6 +16,7 @@ export interface Options extends Sizes {
   readonly sweep: boolean;
   readonly peers?: true;
   readonly fronts: number;
+  readonly databases: number;
   readonly balancers: readonly BalancerKind[];
   readonly soak?: true;
   readonly minutes: number;
@@ -43,15 +44,15 @@ const number = (min: number, max: number) => (text: string) => {
 };
 
 const after = `
-  npm run bench                                    everything, with the picture of rates and latencies: some half an hour
-  npm run bench -- --goals --peers --html r.html   every goal with its figure, met or not: under 20 minutes
-  npm run bench -- --only getMe,sendMessage        some of it
+  npm run bench                                    everything, with latencies over the range of rates: about half an hour
+  npm run bench -- --goals --peers --html r.html   the result of every goal: under 20 minutes
+  npm run bench -- --only getMe,sendMessage        only these scenarios
   npm run bench -- --soak --minutes 60             memory, journal and errors over an hour
-  npm run bench:compare -- <ref>                   this commit beside another
-  petrel capacity -- --rps 20000                  what a traffic needs, from measured costs
+  npm run bench:compare -- <ref>                   this commit compared with another
+  petrel capacity -- --rps 20000                  resources for this traffic, from measured costs
 
-It starts a Redis, a Postgres, fronts and a flusher of its own and loads nothing else. An installation that runs already is
-loaded by petrel bench --url. Exits with 1 when an answer was wrong.`;
+The bench starts its own Redis, Postgres, fronts and flusher, and loads nothing else. petrel bench --url loads a running
+installation. Exits with 1 when an answer was wrong.`;
 
 /** Parses the command line and runs `action`. `names` are the values of --only. */
 export async function readOptions(
@@ -88,6 +89,7 @@ export async function readOptions(
     .option('--no-sweep', 'skips latencies over the range of rates')
     .option('--peers', 'also measures telegram-test-api, which is downloaded once from the npm registry')
     .option('--fronts <n>', 'maximum number of fronts for scaling; balanced uses at most three', count(8), 3)
+    .option('--databases <n>', 'further databases over which flushed data is divided', count(8, 0), 0)
     .option('--balancers <kinds>', `some of ${balancerKinds.join(',')}`, kinds, ['haproxy'])
     .option(
       '--soak',

@@ -2,16 +2,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { version } from '../src/config/version.js';
-import { goalsOf } from '../src/loadtest/goals.js';
 import { pageOf } from '../src/loadtest/page.js';
 import { jsonSchema, type Results, results_version } from '../src/loadtest/results.js';
 import { report } from '../src/loadtest/table.js';
 import { costsOf } from './costs.js';
 import { type Found, names, runEverything } from './everything.js';
+import { goalsOf } from './goals.js';
 import { commitOf } from './machine.js';
 import { type Options, readOptions } from './options.js';
 
-/** A progress line that is overwritten on a terminal, and printed as new lines elsewhere. */
+/** Prints progress: on a terminal it overwrites one line, elsewhere it prints new lines. */
 function progressLine(): { say(line: string): void; end(): void } {
   const began = performance.now();
   const clock = () => {
@@ -25,7 +25,7 @@ function progressLine(): { say(line: string): void; end(): void } {
   };
 }
 
-/** Default time limit of a run with --goals, in minutes. */
+/** The default time limit of a run with --goals, in minutes. */
 const goals_minutes = 19;
 
 function resultsOf(options: Options, found: Found, seconds: number): Results {
@@ -66,7 +66,7 @@ async function bench(given: Options): Promise<void> {
   const interrupted = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')));
-  // Processes that were started must be stopped, whatever fails here.
+  // A failure here must not leave started processes running.
   process.on('uncaughtException', (error) => interrupted.abort(error));
   const late = setTimeout(
     () => interrupted.abort(new Error(`the run took longer than ${options.within} minutes plus one`)),

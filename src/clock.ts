@@ -1,17 +1,22 @@
 /**
- * The time of this process: the time of Redis, continued by the monotonic clock. The machine's own clock may be wrong, or be set while
- * the process runs, so signatures, expiries, retries and removal by age use this clock instead.
+ * The time of this process. It starts from the time of Redis and advances with the monotonic clock. Signatures,
+ * expiries, retries and removal by age use it. The machine's own clock may be wrong, or may be changed while the
+ * process runs.
  */
 
-/** Unix milliseconds minus the monotonic clock; undefined before the first answer of Redis. */
+/** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer of Redis. */
 let offsetMs: number | undefined;
 
-/** After a longer round trip an answer counts as late: its time is too imprecise to replace that of the clock. */
+/**
+ * An answer counts as late if the round trip took longer than this. The time in a late answer is less precise than this
+ * clock.
+ */
 const roundTripMsMax = 100;
 
 /**
- * Sets the clock from an answer of Redis to TIME. Redis answered between the two readings of the monotonic clock, so a late answer moves
- * the clock only as far as necessary: to the nearest time that the answer allows. Returns false for a late answer.
+ * Sets the clock from the answer of Redis to TIME. Redis answered at some moment between the two readings of the
+ * monotonic clock. A late answer only gives a range of possible times, and the clock moves to the nearest time in this
+ * range. Returns false for a late answer.
  */
 export function setClock(
   [seconds, micros]: readonly [string, string],
@@ -27,17 +32,58 @@ export function setClock(
   return !isLate;
 }
 
-/** Unix time in whole milliseconds, from Redis; from the machine's clock before the first answer of Redis. */
+/** Returns the Unix time of Redis in whole milliseconds. Uses the machine's clock before the first answer of Redis. */
 export const nowMs = (): number =>
   offsetMs === undefined ? Date.now() : Math.floor(offsetMs + performance.now());
 
-/** Returns the result of `work`, or undefined if it takes longer than `ms`; `work` is not cancelled. Rejects if `work` does. */
+/**
+ * Returns the result of `work`, or undefined if `work` takes longer than `ms`. Does not cancel `work`. Rejects if
+ * `work` rejects.
+ */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), ms);
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+/**
+ * Returns a function that starts `work`. If a run is already in progress, the call gets the result of that run.
+ * `running` returns the run in progress.
+ */
+export function shared<A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) {
+  let running: Promise<T> | undefined;
+  const run = (...args: A): Promise<T> => {
+    running ??= work(...args).finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+  return Object.assign(run, { running: () => running });
+}
+
+/**
+ * The number of milliseconds until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1.
+ * Periodic tasks that wait this long wake an idle process together instead of one by one.
+ */
+// Timers fire up to 1 ms early. The additional millisecond keeps such a timer from firing twice.
+export const untilNext = (everyMs: number): number => everyMs - (performance.now() % everyMs) + 1;
+
+/**
+ * Calls `task` at each multiple of `everyMs` on the monotonic clock. The timer does not keep the process alive. Returns
+ * a function that stops the timer.
+ */
+export function repeat(everyMs: number, task: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const schedule = () => {
+    timer = setTimeout(() => {
+      schedule();
+      task();
+    }, untilNext(everyMs)).unref();
+  };
+  schedule();
+  return () => clearTimeout(timer);
 }
 
 export const nowSeconds = (): number => Math.floor(nowMs() / 1_000);

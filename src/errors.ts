@@ -1,4 +1,4 @@
-/** The catalogue of error answers. `infra/docs/api.md` lists it. */
+/** The catalogue of error responses. `infra/docs/api.md` lists them. */
 
 interface Entry {
   readonly code: number;
@@ -14,7 +14,7 @@ const notModified =
   'current content and reply markup of the message';
 
 export const catalogue = {
-  // The request itself
+  // errors of the request itself
   bad_request: { code: 400, text: 'Bad Request' },
   bad_json: bad("can't parse JSON object"),
   bad_unicode: bad('strings must be encoded in UTF-8'),
@@ -31,7 +31,7 @@ export const catalogue = {
   leaving: { code: 502, text: 'Bad Gateway: this node is leaving, another one serves' },
   unavailable: { code: 503, text: 'Service Unavailable: retry after {retry_after}' },
 
-  // Identity
+  // Errors about identities
   language_invalid: bad('invalid language code specified'),
   username_invalid: bad('username is invalid'),
   username_taken: bad('username is already taken'),
@@ -68,8 +68,10 @@ export const catalogue = {
   username_not_reserved: { code: 404, text: 'Not Found: username is not reserved' },
   cant_write_to_bot: forbidden("you can't write to this bot"),
 
-  // Chats and rights
+  // Errors about chats and rights
   chat_id_empty: bad('chat_id is empty'),
+  chat_id_invalid: bad('invalid chat_id specified'),
+  user_id_invalid: bad('invalid user_id specified'),
   chat_not_found: bad('chat not found'),
   unknown_chat: { code: 404, text: 'Not Found: chat not found' },
   chat_action_invalid: bad('wrong parameter action in request'),
@@ -85,16 +87,62 @@ export const catalogue = {
   too_many_chat_bots: bad('too many bots in the chat'),
   too_many_chats: bad('too many chats'),
   too_many_administrators: bad('too many administrators in the chat'),
+  cant_restrict: bad('not enough rights to restrict/unrestrict chat member'),
+  cant_restrict_self: bad("can't restrict self"),
+  cant_promote_self: bad("can't promote self"),
+  cant_remove_owner: bad("can't remove chat owner"),
+  member_is_administrator: bad('user is an administrator of the chat'),
+  member_not_administrator: bad('user is not an administrator'),
+  only_creator_title: bad('only creator can edit their custom title'),
+  cant_change_title: bad('not enough rights to change custom title of the user'),
+  custom_title_too_long: bad('ADMIN_RANK_INVALID'),
+  custom_title_emoji: bad('ADMIN_RANK_EMOJI_NOT_ALLOWED'),
+  right_forbidden: bad('RIGHT_FORBIDDEN'),
+  not_participant: bad('USER_NOT_PARTICIPANT'),
+  person_banned: bad('USER_KICKED'),
+  too_many_banned: bad('too many banned members in the chat'),
+  permissions_not_allowed: bad('not enough rights to change chat permissions'),
+  private_chat_permissions: bad("can't change private chat permissions"),
+  channel_permissions: bad("can't change channel chat permissions"),
+  private_chat_ban: bad("can't ban members in private chats"),
+  groups_only: bad('method is available only for supergroups'),
+  shared_chats_only: bad('method is available for supergroup and channel chats only'),
+  sending_not_permitted: bad('not enough rights to send {what} to the chat'),
   invitation_not_found: { code: 404, text: 'Not Found: invitation not found' },
   invitation_declined: bad('user declined the invitation'),
   too_many_invitations: bad('user has too many invitations'),
+  private_chat_links: bad("can't invite members to a private chat"),
+  invite_links_not_allowed: bad('not enough rights to manage chat invite link'),
+  member_limit_with_requests: bad(
+    "member limit can't be specified for links requiring administrator approval",
+  ),
+  link_name_too_long: bad('invite link name is too long'),
+  link_expiry_invalid: bad('EXPIRE_DATE_INVALID'),
+  member_limit_invalid: bad('USAGE_LIMIT_INVALID'),
+  too_many_invite_links: bad('INVITES_TOO_MUCH'),
+  invite_link_empty: bad('invite link must be non-empty'),
+  invite_link_expired: bad('INVITE_HASH_EXPIRED'),
+  invite_link_primary: bad('CHAT_INVITE_PERMANENT'),
+  private_chat_requests: bad("the chat can't have join requests"),
+  join_requests_not_allowed: bad('not enough rights to manage chat join requests'),
+  already_participant: bad('USER_ALREADY_PARTICIPANT'),
+  join_request_missing: bad('HIDE_REQUESTER_MISSING'),
+  too_many_join_requests: bad('too many join requests'),
   kicked_from_chat: forbidden('user was kicked from the chat'),
   creator_cant_leave: bad("the creator can't leave the chat"),
+  title_not_allowed: bad('not enough rights to change chat title'),
+  about_not_allowed: bad('not enough rights to set chat description'),
+  about_not_modified: bad('chat description is not modified'),
+  photo_not_allowed: bad('not enough rights to change chat photo'),
+  chat_not_modified: bad('CHAT_NOT_MODIFIED'),
+  private_chat_title: bad("can't change private chat title"),
+  private_chat_description: bad("can't change private chat description"),
+  private_chat_photo: bad("can't change private chat photo"),
   chat_member_not_found: bad('user not found'),
   private_chat_members: bad("chat member status can't be changed in private chats"),
   private_chat_administrators: bad('there are no administrators in the private chat'),
 
-  // Messages
+  // Errors about messages
   text_empty: bad('message text is empty'),
   text_too_long: bad('message is too long'),
   caption_too_long: bad('message caption is too long'),
@@ -103,8 +151,14 @@ export const catalogue = {
   entities_too_long: bad('ENTITIES_TOO_LONG'),
   keyboard_unparsable: bad("can't parse reply keyboard markup JSON object"),
   button_data_invalid: bad('BUTTON_DATA_INVALID'),
+  button_text_invalid: bad('BUTTON_TEXT_INVALID'),
+  menu_button_unparsable: bad("can't parse menu button JSON object"),
+  menu_button_unsupported: bad("can't parse menu button: MenuButton has unsupported type"),
   button_text_empty: bad('inline keyboard button text is empty'),
   button_type_invalid: bad('BUTTON_TYPE_INVALID'),
+  button_url_invalid: bad('BUTTON_URL_INVALID'),
+  button_copy_text_invalid: bad('BUTTON_COPY_TEXT_INVALID'),
+  button_query_invalid: bad('BUTTON_QUERY_INVALID'),
   keyboard_too_large: bad('reply markup is too long'),
   reply_not_found: bad('message to be replied not found'),
   message_to_edit_not_found: bad('message to edit not found'),
@@ -131,12 +185,17 @@ export const catalogue = {
   callback_answer_too_long: bad('MESSAGE_TOO_LONG'),
   query_too_old: bad('query is too old and response timeout expired or query ID is invalid'),
 
-  // Files
+  // Errors about files
   wrong_file_id: bad('wrong file identifier/HTTP URL specified'),
   file_type_mismatch: bad("can't use file of type {name} as {what}"),
   file_empty: bad('file must be non-empty'),
   too_much_stored: bad('stored files of the owner would exceed {what} bytes'),
+  no_photo: bad('there is no photo in the request'),
+  photo_not_uploaded: bad('photo must be uploaded as an InputFile'),
   photo_invalid: bad('IMAGE_PROCESS_FAILED'),
+  video_note_invalid: bad('video note must be a square video with sides of up to 640 pixels'),
+  file_too_big: bad('file is too big'),
+  emoji_invalid: bad('EMOTICON_INVALID'),
   picture_type_invalid: bad('picture must be a PNG, JPEG or WebP image'),
   picture_animated: bad('picture must not be animated'),
   picture_too_large: bad('picture has too many pixels'),
@@ -145,12 +204,12 @@ export const catalogue = {
   picture_not_found: { code: 404, text: 'Not Found: picture not found' },
   album_mixed: bad("{name} can't be mixed with other media types"),
 
-  // Posts
+  // Errors about posts
   reaction_invalid: bad('invalid reaction specified'),
   too_many_reactions: bad('too many reactions'),
   post_not_found: { code: 404, text: 'Not Found: post not found' },
 
-  // Updates
+  // Errors about updates
   poll_while_webhook: conflict(
     "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
   ),
@@ -159,7 +218,7 @@ export const catalogue = {
   ),
   poll_terminated_by_webhook: conflict('terminated by setWebhook request'),
 
-  // Webhooks
+  // Errors about webhooks
   webhook_url_not_https: bad('bad webhook: An HTTPS URL must be provided for webhook'),
   webhook_url_invalid: bad('invalid webhook URL specified'),
   webhook_port_refused: bad('bad webhook: port {what} is not allowed'),
@@ -171,14 +230,18 @@ export const catalogue = {
   certificate_too_big: bad('certificate size is too big'),
   certificate_invalid: bad('bad webhook: certificate is not a valid PEM certificate'),
 
-  // Parameters, by name
+  // Errors about parameters, with the name of the parameter
   parameter_required: bad('parameter "{name}" is required'),
+  parameter_unsupported: bad('parameter "{name}" is not supported'),
   parameter_wrong: bad('parameter "{name}" must be {what}'),
 } as const satisfies Record<string, Entry>;
 
 export type ErrorName = keyof typeof catalogue;
 
-/** Values for the placeholders in an error text. `retry_after` is in whole seconds and is also sent in `parameters`. */
+/**
+ * The values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
+ * `parameters`.
+ */
 export interface ErrorDetail {
   readonly retry_after?: number;
   readonly name?: string;
@@ -186,19 +249,25 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** An error whose text may be shown to the caller. Any other thrown error is answered as `internal`. */
+/** An error whose text may be shown to the caller. For any other error, the caller gets `internal`. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;
   readonly retryAfter: number | undefined;
 
-  /** `options.cause` is only logged. */
+  /**
+   * `options.cause` is logged but never returned to the caller. The error has no stack, because creating a stack takes
+   * longer than the rest of a refused call.
+   */
   constructor(kind: ErrorName, detail: ErrorDetail = {}, options: ErrorOptions = {}) {
     const entry = catalogue[kind];
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(
       entry.text.replace(/\{(\w+)\}/g, (_, key: keyof ErrorDetail) => String(detail[key] ?? '')),
       options,
     );
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'ApiError';
     this.kind = kind;
     this.code = entry.code;
@@ -206,12 +275,12 @@ export class ApiError extends Error {
   }
 }
 
-/** Throws the error of this name. */
+/** Throws the error with this name. */
 export function fail(kind: ErrorName, detail?: ErrorDetail): never {
   throw new ApiError(kind, detail);
 }
 
-/** The JSON envelope of an error (interface §2, behaviour §1). */
+/** Returns the JSON envelope of an error (interface §2, behaviour §1). */
 export function errorEnvelope(error: ApiError): string {
   return JSON.stringify({
     ok: false,

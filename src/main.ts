@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-/** The command line. Each command is defined in `commands/`. */
+/** The command line. The files in `commands/` define the commands. */
+import './tls_identity.js';
 import { Command } from 'commander';
 import { addAdministrators } from './commands/admin.js';
 import { addBackups, addKeys } from './commands/backups.js';

@@ -1,4 +1,4 @@
-/** Settings with a format of their own. */
+/** Tests settings that have a special format. */
 import { describe, expect, test } from 'vitest';
 import { misspelt, providerOf, readConfig } from '../src/config/config.js';
 
@@ -35,7 +35,7 @@ describe('WEBHOOK_ALLOW_CIDRS', () => {
   });
 });
 
-test('HEADER_SERVICE_NAME must be valid in a header name', () => {
+test('HEADER_SERVICE_NAME is refused unless it is valid in a header name', () => {
   expect(readConfig({}).HEADER_SERVICE_NAME).toBe('Service');
   expect(readConfig({ HEADER_SERVICE_NAME: 'My-Bots2' }).HEADER_SERVICE_NAME).toBe('My-Bots2');
   for (const name of ['a b', 'a:', '-a', 'ä', 'a\r\nX: y', 'a'.repeat(33)])
@@ -71,11 +71,11 @@ describe('RATE_PER_BOT', () => {
   });
 });
 
-describe('settings of the identity provider', () => {
+describe('settings of the identity provider are checked', () => {
   const said = { JWT_ISSUER: 'https://id.example/', JWT_AUDIENCE: 'petrel' };
   const url = 'https://id.example/keys';
 
-  test('the identity provider has no settings or all required ones', () => {
+  test('the identity provider has all its required settings or none', () => {
     expect(providerOf(readConfig({}))).toBeUndefined();
     expect(providerOf(readConfig({ ...said, JWT_JWKS_URL: url }))).toEqual({
       ...{ source: { url }, issuer: said.JWT_ISSUER, audience: 'petrel' },
@@ -91,7 +91,7 @@ describe('settings of the identity provider', () => {
     ['no issuer', { JWT_AUDIENCE: 'x', JWT_JWKS_URL: url }, 'JWT_ISSUER is required'],
     ['no audience', { JWT_ISSUER: 'x', JWT_JWKS_URL: url }, 'JWT_AUDIENCE is required'],
     ['a key URL without TLS', { ...said, JWT_JWKS_URL: 'http://id.example/keys' }, 'begins with https://'],
-  ])('the identity provider is refused with %s', (_, env, text) => {
+  ])('the settings of the identity provider are refused: %s', (_, env, text) => {
     expect(() => providerOf(readConfig(env))).toThrow(text);
   });
 });
@@ -121,6 +121,6 @@ test('an unknown variable that resembles a setting is reported with the name of 
     REDIS_URL_FILE: 'x',
   };
   expect(misspelt(others)).toEqual([]);
-  // Kubernetes sets such variables with the address of a service.
+  // Kubernetes sets such variables to the address of a service.
   expect(misspelt({ PETREL_PORT: 'tcp://10.0.0.1:80' })).toEqual([]);
 });

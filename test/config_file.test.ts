@@ -1,4 +1,4 @@
-/** Settings and secrets from files. */
+/** Tests settings and secrets that are read from files. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,12 +18,12 @@ const file = (name: string, text: string) => {
   return path;
 };
 
-test('a secret is the content of its file without the final line break', () => {
+test('a secret from a file does not include the final line break', () => {
   const ADMIN_TOKEN_FILE = file('admin', 'a secret of an operator\n');
   expect(readConfig({ ADMIN_TOKEN_FILE }).ADMIN_TOKEN).toBe('a secret of an operator');
 });
 
-test('every secret can be read from a file, and every secret is a setting', () => {
+test('the list of secret settings contains every setting that holds a secret', () => {
   expect(secretSettings.filter((name) => !(name in settings))).toEqual([]);
   const secret = /token|secret|pepper|keys?\b|_URL$/i;
   const others = ['BASE_URL', 'JWT_JWKS_URL', 'FILES_S3_URL', 'OTLP_TRACES_URL', 'LEAK_REPORT_KEYS'];
@@ -33,7 +33,7 @@ test('every secret can be read from a file, and every secret is a setting', () =
   );
 });
 
-test('the environment overrides a file of settings', () => {
+test('the environment overrides a settings file', () => {
   const PETREL_CONFIG = file(
     'all',
     `# what all roles share\nPORT=9000\nexport HOST='127.0.0.1'\n\n TOKEN_PEPPER_FILE = "${file('pepper', 'p'.repeat(40))}"\n`,
@@ -42,7 +42,7 @@ test('the environment overrides a file of settings', () => {
   expect([config.PORT, config.HOST, config.TOKEN_PEPPER]).toEqual([9001, '127.0.0.1', ['p'.repeat(40)]]);
 });
 
-test('a file that cannot be used is refused with a sentence that shows no secret', () => {
+test('a settings file that cannot be used is refused with an error that shows no secret', () => {
   expect(() => readConfig({ TOKEN_KEYS_FILE: join(dir, 'none') })).toThrow(
     `TOKEN_KEYS_FILE names a file that cannot be read (ENOENT): ${join(dir, 'none')}`,
   );
@@ -56,7 +56,7 @@ test('a file that cannot be used is refused with a sentence that shows no secret
   );
 });
 
-test('started processes get the content of the files instead of their names', () => {
+test('child processes get the content of the files instead of their names', () => {
   const PETREL_CONFIG = file('shared', 'PORT=9000\nLOG_LEVEL=warn\n');
   const TOKEN_KEYS_FILE = file('keys', 'k1:x\n');
   const env = { PATH: '/bin', PETREL_CONFIG, TOKEN_KEYS_FILE, LOG_LEVEL: 'error' };

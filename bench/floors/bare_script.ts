@@ -1,4 +1,6 @@
-/** Calls a script with minimal work: fixed keys and arguments are prepared once, and each call replaces a few. */
+/**
+ * Calls a script with minimal work: fixed keys and arguments are prepared once, and each call replaces a few of them.
+ */
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';
 import type { RedisConnection } from '../../src/redis/connection.js';
@@ -7,7 +9,7 @@ import { readScript } from '../../src/redis/scripts/contract.js';
 type Value = string | Buffer;
 type Values = Readonly<Record<string, Value>>;
 
-/** Names of the keys and arguments that change with each call. */
+/** The names of the keys and arguments that change with each call. */
 export interface Changing {
   readonly keys: readonly string[];
   readonly args: readonly string[];

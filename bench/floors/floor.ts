@@ -1,6 +1,6 @@
 /**
  * The floors: servers on the same HTTP engine that do the minimum for a call. One process serves one floor. The parent
- * tells it which, and it ends with the parent.
+ * names the floor, and the process ends with the parent.
  */
 import {
   type EngineRequest,
@@ -8,11 +8,11 @@ import {
   loadEngine,
   type TemplatedApp,
 } from '../../src/http/engine.js';
-import { connectRedis } from '../../src/redis/connection.js';
+import { RedisConnection } from '../../src/redis/connection.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type CallSetup, type FloorCall, serveCalls } from './floor_calls.js';
 
-/** A fixed answer, or calls of a script. */
+/** A floor sends a fixed answer or calls a script. */
 export type FloorSetup = { readonly kind: 'get_me'; readonly body: string } | CallSetup;
 
 export interface FloorTask {
@@ -21,7 +21,7 @@ export interface FloorTask {
   readonly partitions: number;
 }
 
-/** P1: the same bytes, without reading the request. */
+/** P1: sends the same bytes as `getMe` without reading the request. */
 function serveBytes(app: TemplatedApp, body: string): void {
   app.get('/*', (response) => {
     response.writeHeader('Content-Type', 'application/json').end(body);
@@ -44,12 +44,12 @@ function readBody(response: EngineResponse, then: (body: Buffer, gone: () => boo
   });
 }
 
-/** Members of the engine that the service does not use. */
+/** The members of the engine that only floors use. */
 interface HeaderRequest {
   getHeader(lowerCaseName: string): string;
 }
 
-/** P2: the minimum work for a call. */
+/** P2: does the minimum work for a call. */
 function serveCall(app: TemplatedApp, forPeople: boolean, call: FloorCall): void {
   const handle = (response: EngineResponse, request: EngineRequest) => {
     const head = {
@@ -82,7 +82,7 @@ process.once('message', async ({ setup, redisUrl, partitions }: FloorTask) => {
   if (setup.kind === 'get_me') {
     serveBytes(app, setup.body);
   } else {
-    const connection = connectRedis({ url: redisUrl, name: 'floor' });
+    const connection = new RedisConnection({ url: redisUrl, name: 'floor' });
     await connection.ready(10_000);
     serveCall(
       app,

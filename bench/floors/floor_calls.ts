@@ -1,6 +1,7 @@
 /**
- * The work of a floor for one call: JSON.parse, the records, the script by its hash through the service's Redis client,
- * JSON.stringify. A floor serves one bot, or the people passed to it, and checks nothing.
+ * Does the work of a floor for one call: parses the JSON, packs the records, calls the script by its hash through the
+ * service's Redis client, and writes the JSON answer. A floor serves one bot, or the people passed to it, and checks
+ * nothing.
  */
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';
@@ -36,9 +37,9 @@ export interface FloorChat {
 }
 
 export interface FloorPosts {
-  /** Ids by external id. */
+  /** The ids of the people, by their external id. */
   readonly posts: Readonly<Record<string, number>>;
-  /** People by token. */
+  /** The people, by token. */
   readonly people: Readonly<Record<string, { readonly id: number; readonly externalId: string }>>;
 }
 
@@ -62,14 +63,15 @@ const zero = pack(0);
 
 async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise<FloorCall> {
   const { bot, user, from, chat } = setup;
-  const script = await loadBare(connection, 'messages/send_direct', { keys: ['request'], args: ['tail'] });
+  const script = await loadBare(connection, 'messages/send_direct', { keys: ['request'], args: ['tails'] });
   const ref = directChat(bot, user);
-  const fixed = { chat: chatText(ref), reply_to: '', from: '', token: '' };
+  const fixed = { chat: chatText(ref), reply_to: '', from: '', keep: '', token: '' };
   const row = script.row({ ...directKeys(keys, ref, '') }, fixed);
   const partition = keys.partitions.of(bot);
-  // Edit time 0, sender, kind, no flags. After the lengths follow the content, no keyboard, and the origin.
+  // The header continues with edit time 0, sender, kind and no flags. The lengths follow, then the content (no
+  // keyboard) and the origin.
   const header = Buffer.concat([zero, pack(bot), pack(messageKinds.text), zero]);
-  const [id, date] = [script.place('message_id'), script.place('date')];
+  const [id, date] = [script.place('first'), script.place('date')];
   return async ({ body }) => {
     const { text } = parse<{ text: string }>(body);
     const content = pack({ text });
@@ -82,7 +84,7 @@ async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise
 
 const changedMessage = ['request', 'message', 'message_ticket'];
 
-/** The keys of a chat, plus those that change with each message. */
+/** The keys of a chat, and the keys that change with each message. */
 const messageKeys = (keys: Keys, ref: ChatRef) => ({
   ...withMessage(keys, directKeys(keys, ref, ''), ref, 0),
 });
@@ -94,7 +96,7 @@ async function serveEdit({ connection, keys }: Parts, setup: FloorChat): Promise
     args: ['edit', 'content'],
   });
   const ref = directChat(bot, user);
-  const row = script.row(messageKeys(keys, ref), { markup: '', from: '' });
+  const row = script.row(messageKeys(keys, ref), { markup: '', from: '', token: '' });
   const partition = keys.partitions.of(bot);
   const record = script.place('record');
   const [name, editor] = [chatText(ref), String(bot)];
@@ -106,7 +108,7 @@ async function serveEdit({ connection, keys }: Parts, setup: FloorChat): Promise
       keys.request(partition, nextRequest()),
       message,
       keys.ticket(message),
-      pack([name, String(message_id), editor, 'text', '']),
+      pack([name, String(message_id), editor, 'text']),
       pack({ text }),
     ]);
     // Reads the header only: format, version, date, edit time.
@@ -131,7 +133,7 @@ async function servePin({ connection, keys }: Parts, profile: Profile): Promise<
   const header = Buffer.concat([zero, pack(bot), pack(messageKinds.service), zero]);
   const content = pack({});
   const segments = Buffer.concat([pack(content.length), zero, content]);
-  const fixed = { from: pack(profile), notify: '1' };
+  const fixed = { from: pack(profile), notify: '1', token: '' };
   const rows = new Map<number, ReturnType<typeof script.row>>();
   const who = String(bot);
   const answer = JSON.stringify({ ok: true, result: true });
@@ -148,7 +150,7 @@ async function servePin({ connection, keys }: Parts, profile: Profile): Promise<
       keys.request(partition, nextRequest()),
       message,
       keys.ticket(message),
-      pack([chatText(ref), String(message_id), who, '']),
+      pack([chatText(ref), String(message_id), who]),
       Buffer.concat([header, segments, pack({ service: { pinned: message_id } })]),
     ]);
     return answer;
@@ -164,7 +166,7 @@ function uuid(list: Buffer, at: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** The view of a post's record, which is a list of names and values. */
+/** Builds the view of a post from its record, a list of names and values. */
 function shownReactions(record: readonly Buffer[], own: readonly string[], self: string): object[] {
   const counts = new Map<string, { count: number; first: number; latest: Buffer; older: Buffer }>();
   const of = (emoji: string) => {
@@ -223,7 +225,7 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
         member: keys.memberRoot(partition),
         channel: keys.postChannel(id),
         due: keys.countsDue(partition),
-        // Only requests with idempotency keys are remembered.
+        // The script remembers only requests with idempotency keys.
         request: keys.request(partition, prefix),
       };
       const args = { token: '', known: '-' };

@@ -1,7 +1,7 @@
 /**
  * The floors of webhook delivery in a separate process: the same requests over the same number of connections, sent by
- * undici alone or by one BullMQ job each. Each round is a task: the process prepares it, sends `ready` and waits for
- * `go`. Connections are new in each round, like the service's after a pause. The compiled code stays warm.
+ * undici alone or by one BullMQ job each. For each round the process prepares a task, sends `ready` and waits for `go`.
+ * Each round opens new connections, as the service does after a pause. The compiled code stays warm.
  */
 import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
@@ -13,10 +13,10 @@ export interface WebhookFloorTask {
   readonly kind: 'bare' | 'jobs';
   readonly redisUrl: string;
   readonly origin: string;
-  /** PEM, the only trust anchor. */
+  /** The receiver's certificate as PEM: the only one that is trusted. */
   readonly certificate: string;
   readonly secretToken: string;
-  /** Connections per bot. Each path is a bot. */
+  /** The number of connections per bot. Each path of the receiver belongs to one bot. */
   readonly connections: number;
   readonly requests: readonly (readonly [path: string, body: string])[];
 }
@@ -52,7 +52,7 @@ const failed = (error: Error) => {
   process.exit(1);
 };
 
-/** A prepared round, and its clean-up. */
+/** A prepared round, and a function that cleans up after it. */
 interface Ready {
   go(): void;
   end(): Promise<unknown>;
@@ -61,7 +61,7 @@ interface Ready {
 const endAll = (pools: ReadonlyMap<string, Pool>) =>
   Promise.all([...pools.values()].map((pool) => pool.destroy()));
 
-/** Each connection takes the next request of its bot. All requests are signed in advance. */
+/** Each connection repeatedly takes the next request of its bot. All requests are signed in advance. */
 function prepareBare(task: WebhookFloorTask): Ready {
   const sign = signer(task);
   const byPath = new Map<string, Prepared[]>();
@@ -92,7 +92,7 @@ function prepareBare(task: WebhookFloorTask): Ready {
   return { go, end: () => endAll(pools) };
 }
 
-/** One worker with as many parallel jobs as connections. Adding the jobs is not measured. */
+/** Delivers with one worker that runs as many parallel jobs as connections. Adding the jobs is not measured. */
 async function prepareJobs(task: WebhookFloorTask): Promise<Ready> {
   const clients = [0, 1].map(() => new Redis(task.redisUrl, { maxRetriesPerRequest: null }));
   const [asking, working] = clients as [Redis, Redis];

@@ -1,6 +1,6 @@
 /**
- * Closed-loop load on one server: a fixed number of connections with one request in flight each. Uses wrk if installed,
- * because it can drive a server to its limit; else autocannon in a separate process.
+ * Puts closed-loop load on one server: a fixed number of connections, each with one request in flight. Uses wrk if it
+ * is installed, because wrk can drive a server to its limit. Otherwise uses autocannon in a separate process.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import {
   type Template,
   templatesOf,
 } from '../../src/loadtest/series.js';
-import { isInstalled, runForOutput } from '../site/processes.js';
+import { isInstalled, runForOutput } from '../service/processes.js';
 import type { FixedTask } from './load_fixed.js';
 
 export const loadTools = ['wrk', 'autocannon'] as const;
@@ -26,7 +26,7 @@ export interface LoadOptions {
   readonly tool: LoadTool;
   readonly connections: number;
   readonly seconds: number;
-  /** Folder for files that the load tool reads. */
+  /** The folder for files that the load tool reads. */
   readonly dir: string;
   readonly signal: AbortSignal;
   /** The load may run on every core. */
@@ -34,7 +34,7 @@ export interface LoadOptions {
 }
 
 export interface LoadResult {
-  /** Requests answered with success. */
+  /** The number of successful requests. */
   readonly requests: number;
   readonly seconds: number;
   /** Milliseconds */
@@ -74,7 +74,7 @@ function done(summary, latency)
 end
 `;
 
-/** A constant request, which wrk builds once. */
+/** Builds the wrk script for a constant request, which wrk creates once. */
 function fixedScript({ verb, token, body }: Call): string {
   return [
     `wrk.method = ${quoted(verb)}`,
@@ -85,14 +85,14 @@ function fixedScript({ verb, token, body }: Call): string {
   ].join('\n');
 }
 
-/** Everything before the body. Ends with the header for its length. */
+/** The request up to its body. If there is a body, it ends with the name of the Content-Length header. */
 function head(origin: string, { verb, path, token, body }: Template): Pieces {
   const bearer = token === undefined ? [] : ['\r\nAuthorization: Bearer ', ...token];
   const type = body === undefined ? '\r\n\r\n' : '\r\nContent-Type: application/json\r\nContent-Length: ';
   return [`${verb} `, ...path, ` HTTP/1.1\r\nHost: ${new URL(origin).host}`, ...bearer, type];
 }
 
-/** Requests filled with rows. wrk asks for each request. */
+/** The wrk script that fills requests with rows. wrk calls this script for each request. */
 function rowsScript({ origin, byRow }: Series, templates: readonly Template[], rowsFile: string): string {
   const calls = templates.map(
     (template) =>
@@ -116,7 +116,7 @@ local function text(pieces, row)
   return table.concat(out)
 end
 function request()
-  -- wrk looks at one request before it begins, and does not send it.
+  -- wrk requests one request from the script before it begins, and does not send that one.
   if looked then at = at + 1 end
   looked = true
   if at > #rows then at, pass = 1, pass + 1 end

@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 over plain sockets for servers on this machine. It costs a fifth of a general client, so one process can
- * send tens of thousands of requests a second on a shared core.
+ * Sends HTTP/1.1 over plain sockets to servers on this machine. This client costs a fifth of a general one, so one
+ * process can send tens of thousands of requests a second on a shared core.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -31,7 +31,7 @@ function statusOf(data: Buffer): number {
   return data.length >= end + 4 + Number(length) ? Number(head.slice(9, 12)) : 0;
 }
 
-/** Opens all connections immediately, and replaces closed ones. */
+/** Opens all connections immediately, and replaces closed connections. */
 export async function plainWire(origin: string, connections: number): Promise<Wire> {
   const { hostname, port, host } = new URL(origin);
   const idle: Line[] = [];

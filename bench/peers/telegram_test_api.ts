@@ -1,6 +1,6 @@
 /**
- * Optionally measures telegram-test-api in the same rounds: a well-known emulator of the Telegram server for tests. One
- * exact version is downloaded from the npm registry on demand. It is not a dependency.
+ * Optionally measures telegram-test-api, a well-known emulator of the Telegram server for tests, in the same rounds.
+ * One exact version is downloaded from the npm registry on demand, so the project does not depend on it.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,14 +9,14 @@ import { expect } from '../../src/loadtest/client.js';
 import { type Call, once } from '../../src/loadtest/series.js';
 import type { NamedSide } from '../measure.js';
 import type { Side } from '../scenarios/scenario.js';
-import { text } from '../site/population.js';
-import { runForOutput, serverCore } from '../site/processes.js';
-import type { Site, Target } from '../site/site.js';
+import { text } from '../service/population.js';
+import { runForOutput, serverCore } from '../service/processes.js';
+import type { Service, Target } from '../service/service.js';
 import type { PeerTask } from './telegram_test_api_server.js';
 
 const name = 'telegram-test-api';
 const version = '4.2.1';
-/** Cached beside the project's packages, so that it is downloaded once. */
+/** The download is cached beside the project's packages. */
 const folder = fileURLToPath(
   new URL(`../../../node_modules/.cache/petrel-bench/${name}-${version}`, import.meta.url),
 );
@@ -38,7 +38,7 @@ async function fetchPackage(signal: AbortSignal): Promise<void> {
 const path = (method: string) => `/bot1:bench/${method}`;
 const chat_id = 4_711;
 
-/** The result of a call. Throws WrongAnswer for a failure. */
+/** Returns the result of a call. Throws WrongAnswer for a failure. */
 async function ask(
   target: Target,
   { verb, path: to, body }: Call,
@@ -65,16 +65,16 @@ const calls: Readonly<
 };
 
 export interface Peer {
-  /** Its side of a scenario, if it supports the call. */
+  /** The peer's side of a scenario, if the peer supports the call. */
   side(scenario: string): NamedSide[];
 }
 
-/** Downloads it and starts it on the core of the measured server. */
-export async function startPeer(site: Site, progress: (line: string) => void): Promise<Peer> {
+/** Downloads the peer and starts it on the core of the measured server. */
+export async function startPeer(service: Service, progress: (line: string) => void): Promise<Peer> {
   progress(`downloading ${name} ${version}`);
-  await fetchPackage(site.signal);
+  await fetchPackage(service.signal);
   const task: PeerTask = { folder };
-  const server = await site.startProgram<{ port: number }>(
+  const server = await service.startProgram<{ port: number }>(
     'peers/telegram_test_api_server',
     task,
     serverCore,

@@ -1,4 +1,4 @@
-/** All scenarios in the order in which they run. A new scenario is a file and a line here. */
+/** Lists all scenarios in the order in which they run. To add a scenario, add a file and a line here. */
 import { editMessageText } from './edit_message_text.js';
 import { forwardMessages } from './forward_messages.js';
 import { getMe } from './get_me.js';

@@ -1,24 +1,24 @@
-/** P2: `editMessageText` of many messages, compared with the same script on a bare server. */
+/** P2: measures `editMessageText` of many messages, compared with the same script on a bare server. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../src/limits.js';
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
-import { type Message, makeMessages, text } from '../site/population.js';
-import type { Site, Target } from '../site/site.js';
+import { type Message, makeMessages, text } from '../service/population.js';
+import type { Service, Target } from '../service/service.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
 let edits = 0;
 
-/** Edits messages that no load uses. The user must see the edits. */
+/** Edits messages that no load uses, and checks that the user sees the edits. */
 async function verifyEdits(
-  site: Site,
+  service: Service,
   target: Target,
   pair: Pair,
   path: string,
   probes: readonly number[],
 ): Promise<void> {
-  // A message can be edited once a second. Waits so that these edits do not meet those of the loads.
+  // Waits, because a message can be edited only once a second, and a load may just have edited the same messages.
   await sleep(limits.edit_interval_ms_min);
   const words = `edit ${++edits} of ${pair.bot.id}`;
   for (const message_id of probes) {
@@ -32,7 +32,7 @@ async function verifyEdits(
     expect(result.text === words, 'editMessageText returned another text');
     expect(recent(result.edit_date), `editMessageText returned the date ${result.edit_date}`);
   }
-  const history = await historyOf(site, pair, probes.length);
+  const history = await historyOf(service, pair, probes.length);
   for (const { message_id, text: shown, edit_date } of history)
     expect(shown === words && recent(edit_date), `message ${message_id} does not show its edit`);
 }
@@ -44,16 +44,16 @@ export const editMessageText: Scenario = {
   goal: { share: 0.8 },
   versions: 1,
   timed: true,
-  async prepare(site, _watch, { messages }) {
-    const pair = await makePair(site.front.baseUrl, site.adminToken, 'edit');
+  async prepare(service, _watch, { messages }) {
+    const pair = await makePair(service.front.baseUrl, service.adminToken, 'edit');
     const { bot, user } = pair;
-    const rows = (await makeMessages(site, pair, user.id, text, messages)).map((id) => [String(id)]);
-    const probes = await makeMessages(site, pair, user.id, text, 4);
+    const rows = (await makeMessages(service, pair, user.id, text, messages)).map((id) => [String(id)]);
+    const probes = await makeMessages(service, pair, user.id, text, 4);
     const path = `/bot${bot.token}/editMessageText`;
     const probe = (words: string) => ({ body: { chat_id: user.id, message_id: probes[0], text: words } });
-    const { result } = await ask<{ result: Message }>(site.front, path, probe('one'));
+    const { result } = await ask<{ result: Message }>(service.front, path, probe('one'));
     const { from, chat } = result;
-    const floor = await site.startFloor({ kind: 'edit', bot: bot.id, user: user.id, from, chat });
+    const floor = await service.startFloor({ kind: 'edit', bot: bot.id, user: user.id, from, chat });
     await sleep(limits.edit_interval_ms_min);
     const bare = await ask<{ result: Message }>(floor, path, probe('two'));
     expect(
@@ -64,8 +64,8 @@ export const editMessageText: Scenario = {
     const side = (target: Target): Side => ({
       target,
       series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows },
-      verify: () => verifyEdits(site, target, pair, path, probes),
+      verify: () => verifyEdits(service, target, pair, path, probes),
     });
-    return { base: side(floor), subject: side(site.front), labels };
+    return { base: side(floor), subject: side(service.front), labels };
   },
 };

@@ -1,9 +1,12 @@
-/** `forwardMessages` of a hundred messages, compared with `forwardMessage` of one: what a batch saves. */
+/**
+ * Measures `forwardMessages` of a hundred messages, compared with `forwardMessage` of one. Shows how much a batch
+ * saves.
+ */
 
 import { limits } from '../../src/limits.js';
 import { expect, makePair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
-import { makeMessages, text } from '../site/population.js';
+import { makeMessages, text } from '../service/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
 export const forwardMessages: Scenario = {
@@ -12,14 +15,14 @@ export const forwardMessages: Scenario = {
   proof: '',
   goal: null,
   versions: 0,
-  // Each call writes a hundred messages. More connections would only queue.
+  // Each call writes a hundred messages, so calls of further connections would only queue.
   connectionsMax: 8,
-  async prepare(site) {
-    const pair = await makePair(site.front.baseUrl, site.adminToken, 'forward');
+  async prepare(service) {
+    const pair = await makePair(service.front.baseUrl, service.adminToken, 'forward');
     const { bot, user } = pair;
-    const message_ids = await makeMessages(site, pair, user.id, text, limits.messages_batch_max);
+    const message_ids = await makeMessages(service, pair, user.id, text, limits.messages_batch_max);
     const chat = { chat_id: user.id, from_chat_id: user.id };
-    const target = site.front;
+    const target = service.front;
     const side = (method: string, ids: object, count: number): Side => {
       const path = `/bot${bot.token}/${method}`;
       const body = JSON.stringify({ ...chat, ...ids });

@@ -1,7 +1,7 @@
-/** P1: `getMe`, compared with a server that sends the same bytes without reading the request. */
+/** P1: measures `getMe`, compared with a server that sends the same bytes without reading the request. */
 import { expect, makePair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
-import type { Target } from '../site/site.js';
+import type { Target } from '../service/service.js';
 import { askForText, type Scenario, type Side } from './scenario.js';
 
 export const getMe: Scenario = {
@@ -11,10 +11,10 @@ export const getMe: Scenario = {
   goal: { share: 0.8 },
   versions: 0,
   timed: true,
-  async prepare(site) {
-    const { bot } = await makePair(site.front.baseUrl, site.adminToken, 'get_me');
+  async prepare(service) {
+    const { bot } = await makePair(service.front.baseUrl, service.adminToken, 'get_me');
     const path = `/bot${bot.token}/getMe`;
-    const wanted = await askForText(site.front, path);
+    const wanted = await askForText(service.front, path);
     const { ok, result } = JSON.parse(wanted) as { ok: boolean; result: Record<string, unknown> };
     const { id, username, is_bot: isBot, first_name: name } = result;
     expect(
@@ -30,8 +30,8 @@ export const getMe: Scenario = {
       },
     });
     return {
-      base: side(await site.startFloor({ kind: 'get_me', body: wanted })),
-      subject: side(site.front),
+      base: side(await service.startFloor({ kind: 'get_me', body: wanted })),
+      subject: side(service.front),
       labels: ['floor', 'service'],
     };
   },

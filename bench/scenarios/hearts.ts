@@ -1,8 +1,8 @@
-/** Reactions on posts: the load of several scenarios, and the check that every reaction was counted once. */
+/** Defines reactions on posts as the load of several scenarios, and checks that every reaction was counted once. */
 import { expect, inParallel } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
-import type { Person, Post } from '../site/population.js';
-import type { Site, Target } from '../site/site.js';
+import type { Person, Post } from '../service/population.js';
+import type { Service, Target } from '../service/service.js';
 import { ask, type Side } from './scenario.js';
 
 export const heart = '❤';
@@ -25,14 +25,14 @@ export const removeHeart = (target: Target, post: Post, { token }: Person) =>
 
 const heartsOf = ({ reactions }: Payload) => reactions.find((reaction) => reaction.emoji === heart);
 
-/** Posts of one channel, the people who react, and how many other reactions each post has. */
+/** The posts of one channel, the people who react, and how many other reactions each post has. */
 export interface Stage {
   readonly posts: readonly Post[];
   readonly people: readonly Person[];
   readonly others: number;
 }
 
-/** One call per person and post. One pass sets all reactions, the next removes them. */
+/** The load has one call per person and post. One pass sets all reactions, the next removes them. */
 export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): Side['series'] {
   const path = '/api/posts/{1}/reactions';
   const calls: Call[] = [
@@ -45,13 +45,13 @@ export function reactionSeries({ posts, people }: Stage, { baseUrl }: Target): S
 
 /** Removes the load's reactions, then sets and removes one. Each answer and each count must be exact. */
 export async function verifyReactions(
-  site: Site,
+  service: Service,
   target: Target,
   { posts, people, others }: Stage,
 ): Promise<void> {
   await inParallel(posts.length * people.length, 16, (i) => {
     const post = posts[i % posts.length] as Post;
-    return removeHeart(site.front, post, people[Math.floor(i / posts.length)] as Person);
+    return removeHeart(service.front, post, people[Math.floor(i / posts.length)] as Person);
   });
   const [person] = people as [Person];
   const counts = await inParallel(posts.length, 16, async (i) => {

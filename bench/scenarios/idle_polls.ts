@@ -1,17 +1,20 @@
-/** `sendMessage` while many bots have idle long polls, compared with `sendMessage` alone. */
+/** Measures `sendMessage` while many bots have idle long polls, compared with `sendMessage` alone. */
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
-import { type Message, makeBots, makePeople, text } from '../site/population.js';
-import type { Site } from '../site/site.js';
+import { type Message, makeBots, makePeople, text } from '../service/population.js';
+import type { Service } from '../service/service.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** Longer than any turn, in seconds. */
+/** The timeout of the polls in seconds, longer than any turn of a measurement. */
 const poll_s = 50;
 
 /** Opens one long poll per bot. The returned function aborts them, and throws if one had already ended. */
-async function openPolls({ front, signal }: Site, tokens: readonly string[]): Promise<() => Promise<void>> {
+async function openPolls(
+  { front, signal }: Service,
+  tokens: readonly string[],
+): Promise<() => Promise<void>> {
   let ended = 0;
   let waiting = 0;
   const polls = tokens.map((token) => {
@@ -34,8 +37,8 @@ async function openPolls({ front, signal }: Site, tokens: readonly string[]): Pr
   };
 }
 
-const sending = (site: Site, { bot, user }: Pair, attend?: Side['attend']): Side => {
-  const target = site.front;
+const sending = (service: Service, { bot, user }: Pair, attend?: Side['attend']): Side => {
+  const target = service.front;
   const path = `/bot${bot.token}/sendMessage`;
   const body = JSON.stringify({ chat_id: user.id, text });
   return {
@@ -55,13 +58,13 @@ export const idlePolls: Scenario = {
   proof: '',
   goal: null,
   versions: 1,
-  async prepare(site, _watch, sizes) {
-    const pair = await makePair(site.front.baseUrl, site.adminToken, 'beside_polls');
-    const owners = await makePeople(site, 'poll_owner', Math.ceil(sizes.polls / 100));
-    const tokens = await makeBots(site, owners, 'idle', sizes.polls);
+  async prepare(service, _watch, sizes) {
+    const pair = await makePair(service.front.baseUrl, service.adminToken, 'beside_polls');
+    const owners = await makePeople(service, 'poll_owner', Math.ceil(sizes.polls / 100));
+    const tokens = await makeBots(service, owners, 'idle', sizes.polls);
     return {
-      base: sending(site, pair),
-      subject: sending(site, pair, () => openPolls(site, tokens)),
+      base: sending(service, pair),
+      subject: sending(service, pair, () => openPolls(service, tokens)),
       labels: ['alone', `${sizes.polls.toLocaleString('en')} idle polls`],
     };
   },

@@ -1,45 +1,46 @@
-/** P9: one more reaction on a post with very many, compared with posts that have few. */
-import { fillReactions, untilFlushed } from '../site/fill_reactions.js';
-import { makePeople, makePosts, type Person, type Post } from '../site/population.js';
-import type { RedisWatch } from '../site/redis_watch.js';
-import type { Site } from '../site/site.js';
+/** P9: measures one more reaction on a post with very many reactions, compared with posts that have few. */
+import { fillReactions, untilFlushed } from '../service/fill_reactions.js';
+import { makePeople, makePosts, type Person, type Post } from '../service/population.js';
+import type { RedisWatch } from '../service/redis_watch.js';
+import type { Service } from '../service/service.js';
 import { heart, reactionSeries, type Stage, verifyReactions } from './hearts.js';
 import type { Prepared, Scenario, Side } from './scenario.js';
 
 /**
- * Rows of each side: people on the large post, or on posts of the small case. With few people, removing their reactions
- * leaves enough in the list of latest reactors. Refilling it from Postgres is not part of one more reaction.
+ * The number of rows of each side: `rows` people react on the large post, or on `posts` posts of the small case. With
+ * so few people, the list of latest reactors never runs empty when their reactions are removed. The scenario must not
+ * measure how this list is refilled from Postgres.
  */
 const growing = { rows: 48, posts: 24, others: 10 };
 
-const largePosts = new WeakMap<Site, Promise<Post>>();
+const largePosts = new WeakMap<Service, Promise<Post>>();
 
 /** The large post of a run. Every measurement on it removes its own reactions. */
-function theLargePost(site: Site, watch: RedisWatch, count: number): Promise<Post> {
+function theLargePost(service: Service, watch: RedisWatch, count: number): Promise<Post> {
   const make = async () => {
-    const [owner] = (await makePeople(site, 'large_owner', 1)) as [Person];
-    const [post] = (await makePosts(site, owner, 1)).posts as [Post];
+    const [owner] = (await makePeople(service, 'large_owner', 1)) as [Person];
+    const [post] = (await makePosts(service, owner, 1)).posts as [Post];
     await fillReactions(watch, post.id, heart, count);
     return post;
   };
-  const made = largePosts.get(site) ?? make();
-  largePosts.set(site, made);
+  const made = largePosts.get(service) ?? make();
+  largePosts.set(service, made);
   return made;
 }
 
-/** One more reaction on a post with very many, compared with posts with `others`. */
+/** Compares one more reaction on a post with very many reactions and on posts with `others` reactions. */
 function largePostAgainst(others: number) {
-  return async (...[site, watch, sizes]: Parameters<Scenario['prepare']>): Promise<Prepared> => {
-    const people = await makePeople(site, `fan_${others}`, growing.rows);
-    const few = (await makePosts(site, people[0] as Person, growing.posts)).posts;
+  return async (...[service, watch, sizes]: Parameters<Scenario['prepare']>): Promise<Prepared> => {
+    const people = await makePeople(service, `fan_${others}`, growing.rows);
+    const few = (await makePosts(service, people[0] as Person, growing.posts)).posts;
     for (const { id } of few) await fillReactions(watch, id, heart, others);
-    const large = await theLargePost(site, watch, sizes.reactions);
-    await untilFlushed(watch, site.signal);
-    const target = site.front;
+    const large = await theLargePost(service, watch, sizes.reactions);
+    await untilFlushed(watch, service.signal);
+    const target = service.front;
     const side = (stage: Stage): Side => ({
       target,
       series: reactionSeries(stage, target),
-      verify: () => verifyReactions(site, target, stage),
+      verify: () => verifyReactions(service, target, stage),
     });
     const name = (count: number) => `on ${count.toLocaleString('en')}`;
     return {
@@ -56,12 +57,15 @@ export const largePost: Scenario = {
   proof: 'P9',
   goal: { growth: 1.2, of: 'both' },
   versions: 2,
-  // A reaction removed before it was set would change nothing, so few requests may overtake one another.
+  // Removing a reaction that is not set changes nothing, so requests must stay in order. Few connections keep the
+  // order.
   connectionsMax: 8,
   prepare: largePostAgainst(growing.others),
 };
 
-/** Compared with posts whose list of users is full. The difference is the cost of the number of reactions alone. */
+/**
+ * The small case has posts whose list of users is full, so the difference is the cost of the number of reactions alone.
+ */
 export const largePostAlone: Scenario = {
   ...largePost,
   name: 'reaction_full',

@@ -1,6 +1,6 @@
-/** P8: the cost of `getMe` as the number of bots grows. Each call uses the next bot. */
+/** P8: measures the cost of `getMe` as the number of bots grows. Each call uses the next bot. */
 import { expect, inParallel } from '../../src/loadtest/client.js';
-import { makeManyBots, makePeople, type Person } from '../site/population.js';
+import { makeManyBots, makePeople, type Person } from '../service/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
 const few = 10;
@@ -11,15 +11,15 @@ export const manyBots: Scenario = {
   proof: 'P8',
   goal: { growth: 1.1, of: 'server' },
   versions: 0,
-  async prepare(site, _watch, sizes) {
-    const [owner] = (await makePeople(site, 'bots_owner', 1)) as [Person];
-    const bots = await makeManyBots(site, owner, sizes.bots);
-    const target = site.front;
+  async prepare(service, _watch, sizes) {
+    const [owner] = (await makePeople(service, 'bots_owner', 1)) as [Person];
+    const bots = await makeManyBots(service, owner, sizes.bots);
+    const target = service.front;
     const check = async ({ id, token }: (typeof bots)[number]) => {
       const { result } = await ask<{ result: { id: number } }>(target, `/bot${token}/getMe`);
       expect(result.id === id, `getMe of bot ${id} returned ${result.id}`);
     };
-    // The first call of each bot reads it from Postgres.
+    // The first call of each bot reads the bot from Postgres.
     await inParallel(bots.length, 32, (i) => check(bots[i] as (typeof bots)[number]));
     const side = (own: typeof bots): Side => ({
       target,

@@ -1,6 +1,6 @@
-/** P8: the cost of a send as the number of chats grows. */
+/** P8: measures the cost of a send as the number of chats grows. */
 import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
-import { type Message, openManyChats, text } from '../site/population.js';
+import { type Message, openManyChats, text } from '../service/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
 const few = 1_000;
@@ -11,16 +11,16 @@ export const manyChats: Scenario = {
   proof: 'P8',
   goal: { growth: 1.1, of: 'server' },
   versions: 1,
-  async prepare(site, _watch, sizes) {
-    const pair = await makePair(site.front.baseUrl, site.adminToken, 'grow');
+  async prepare(service, _watch, sizes) {
+    const pair = await makePair(service.front.baseUrl, service.adminToken, 'grow');
     const path = `/bot${pair.bot.token}/sendMessage`;
-    const target = site.front;
-    const chats = await openManyChats(site, pair, sizes.chats);
+    const target = service.front;
+    const chats = await openManyChats(service, pair, sizes.chats);
     const send = async (chat_id: number | undefined) => {
       const { result } = await ask<{ result: Message }>(target, path, { body: { chat_id, text } });
       expect(result.chat.id === chat_id && result.text === text, 'sendMessage returned another chat');
     };
-    // The first message of each chat makes it hot.
+    // The first message of each chat loads the chat into Redis.
     await inParallel(chats.length, 48, (i) => send(chats[i]));
     const side = (ids: readonly number[]): Side => ({
       target,

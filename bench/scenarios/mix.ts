@@ -1,6 +1,6 @@
 /**
- * A mix like real traffic: mostly sends and edits by bots, some messages and reactions by people, some reads. Shares
- * are data. A row names its call, so that both load tools send the same requests.
+ * Measures a mix of calls like real traffic: mostly sends and edits by bots, some messages and reactions by people, and
+ * some reads. `shares.ts` defines the shares. Each row names its call, so that both load tools send the same requests.
  */
 import { call, expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import type { Call } from '../../src/loadtest/series.js';
@@ -13,17 +13,20 @@ import {
   openChats,
   type Person,
   text,
-} from '../site/population.js';
+} from '../service/population.js';
 import { ask, type Scenario } from './scenario.js';
 
 type Kind = keyof typeof shares;
 const kinds = Object.keys(shares) as Kind[];
 const people_count = 20;
-/** A message may be edited again after a second. This many rows last longer than a second. */
+/**
+ * The number of rows per percent of share. One pass over the rows takes longer than a second, the minimum time between
+ * two edits of one message.
+ */
 const per_share = 600;
 const heart = { emoji: '❤' };
 
-/** A fixed shuffle: the same order in each run. */
+/** Shuffles the rows in the same way in each run. */
 function shuffled<T>(values: readonly T[]): T[] {
   const mixed = [...values];
   let state = 1;
@@ -41,15 +44,15 @@ export const mix: Scenario = {
   proof: '',
   goal: null,
   versions: 0,
-  async prepare(site, _watch, sizes) {
-    const target = site.front;
-    const pair = await makePair(target.baseUrl, site.adminToken, 'mixed');
-    const people = await makePeople(site, 'mixed_person', people_count);
-    await openChats(site, pair, people);
-    const { posts } = await makePosts(site, people[0] as Person, sizes.posts);
+  async prepare(service, _watch, sizes) {
+    const target = service.front;
+    const pair = await makePair(target.baseUrl, service.adminToken, 'mixed');
+    const people = await makePeople(service, 'mixed_person', people_count);
+    await openChats(service, pair, people);
+    const { posts } = await makePosts(service, people[0] as Person, sizes.posts);
     const edited = Math.max(1, Math.ceil((shares.editMessageText * per_share) / people_count));
     const messages = await inParallel(people_count, 4, (i) =>
-      makeMessages(site, pair, (people[i] as Person).id, text, edited + 20),
+      makeMessages(service, pair, (people[i] as Person).id, text, edited + 20),
     );
     const method = `/bot${pair.bot.token}`;
     const sent = JSON.stringify(text);

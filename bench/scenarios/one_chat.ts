@@ -1,18 +1,18 @@
 /**
- * Shared by scenarios about messages of one chat: reading its history, and the fields that must be equal on both sides.
+ * Helps scenarios about messages of one chat: reads its history, and names the fields that must be equal on both sides.
  */
 import { call, type Pair } from '../../src/loadtest/client.js';
-import type { Message } from '../site/population.js';
-import type { Site } from '../site/site.js';
+import type { Message } from '../service/population.js';
+import type { Service } from '../service/service.js';
 
 export const labels = ['floor', 'service'] as const;
 
 export const recent = (seconds: number | undefined) => Math.abs(Date.now() / 1000 - (seconds ?? 0)) < 60;
 
-/** The newest messages as the user sees them, newest first. */
-export const historyOf = async (site: Site, { bot, user }: Pair, limit: number): Promise<Message[]> => {
+/** Returns the newest messages as the user sees them, newest first. */
+export const historyOf = async (service: Service, { bot, user }: Pair, limit: number): Promise<Message[]> => {
   const path = `/api/chats/${bot.id}/messages?limit=${limit}`;
-  const page = await call<{ items: Message[] }>(`${site.front.baseUrl}${path}`, { token: user.token });
+  const page = await call<{ items: Message[] }>(`${service.front.baseUrl}${path}`, { token: user.token });
   return page.items;
 };
 

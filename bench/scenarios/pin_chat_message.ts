@@ -1,17 +1,20 @@
-/** P2: replacing a pinned message, compared with the same script on a bare server. */
+/** P2: measures replacing a pinned message, compared with the same script on a bare server. */
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import type { Series } from '../../src/loadtest/series.js';
-import { type Message, makeMessages, makePeople, openChats, text } from '../site/population.js';
-import type { Site, Target } from '../site/site.js';
+import { type Message, makeMessages, makePeople, openChats, text } from '../service/population.js';
+import type { Service, Target } from '../service/service.js';
 import { labels } from './one_chat.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
-/** Number of chats whose pins change, and messages in each. */
+/** The number of chats whose pins change, and of messages in each. */
 const pinned = { chats: 10, messages: 50 };
 
-/** Pins two messages in each chat; the second must be pinned then. Then checks that the bot got updates of all pins. */
+/**
+ * Pins two messages in each chat, one after the other. Checks that the second message is pinned at the end, and
+ * that the bot got updates of all pins.
+ */
 async function verifyPins(
-  site: Site,
+  service: Service,
   target: Target,
   { bot }: Pair,
   probes: ReadonlyMap<number, readonly number[]>,
@@ -23,7 +26,7 @@ async function verifyPins(
       const { result } = await ask<{ result: boolean }>(target, `${method}/pinChatMessage`, { body });
       expect(result === true, 'pinChatMessage did not return true');
     }
-    const chat = await ask<{ result: { pinned_message?: Message } }>(site.front, `${method}/getChat`, {
+    const chat = await ask<{ result: { pinned_message?: Message } }>(service.front, `${method}/getChat`, {
       body: { chat_id },
     });
     const shown = chat.result.pinned_message?.message_id;
@@ -31,7 +34,7 @@ async function verifyPins(
   }
   // A bot gets updates of its own pins. Unread updates would fill its queue and become dead letters.
   const { result } = await ask<{ result: ReadonlyArray<{ message?: { pinned_message?: Message } }> }>(
-    site.front,
+    service.front,
     `${method}/getUpdates?offset=-1`,
   );
   const newest = result.at(-1)?.message?.pinned_message?.message_id;
@@ -43,24 +46,24 @@ export const pinChatMessage: Scenario = {
   title: 'pinChatMessage, replacing the pinned message',
   proof: 'P2',
   goal: { share: 0.8 },
-  // The service message and the pin.
+  // A call takes one version for the service message and one for the pin.
   versions: 2,
   timed: true,
-  async prepare(site) {
-    const pair = await makePair(site.front.baseUrl, site.adminToken, 'pin');
+  async prepare(service) {
+    const pair = await makePair(service.front.baseUrl, service.adminToken, 'pin');
     const { bot } = pair;
-    const people = await makePeople(site, 'pin_person', pinned.chats);
-    await openChats(site, pair, people);
+    const people = await makePeople(service, 'pin_person', pinned.chats);
+    await openChats(service, pair, people);
     const inChats: Array<{ readonly chat: number; readonly ids: readonly number[] }> = [];
     for (const { id: chat } of people)
-      inChats.push({ chat, ids: await makeMessages(site, pair, chat, text, pinned.messages + 2) });
+      inChats.push({ chat, ids: await makeMessages(service, pair, chat, text, pinned.messages + 2) });
     const probes = new Map(inChats.map(({ chat, ids }) => [chat, ids.slice(pinned.messages)]));
     const rows: Series['rows'] = Array.from({ length: pinned.messages }, (_, i) =>
       inChats.map(({ chat, ids }) => [String(chat), String(ids[i])]),
     ).flat();
     const path = `/bot${bot.token}/pinChatMessage`;
     const profile = { id: bot.id, bot: 1 as const, n: bot.name, u: bot.username };
-    const floor = await site.startFloor({ kind: 'pin', profile });
+    const floor = await service.startFloor({ kind: 'pin', profile });
     const side = (target: Target): Side => ({
       target,
       series: {
@@ -68,8 +71,8 @@ export const pinChatMessage: Scenario = {
         calls: [{ verb: 'POST', path, body: '{"chat_id":{1},"message_id":{2}}' }],
         rows,
       },
-      verify: () => verifyPins(site, target, pair, probes),
+      verify: () => verifyPins(service, target, pair, probes),
     });
-    return { base: side(floor), subject: side(site.front), labels };
+    return { base: side(floor), subject: side(service.front), labels };
   },
 };

@@ -1,30 +1,35 @@
 /** Defines a scenario: two alternating sides and how they are compared. */
 import { answerOf, type CallOptions, textOf } from '../../src/loadtest/client.js';
 import type { Series } from '../../src/loadtest/series.js';
-import type { RedisWatch } from '../site/redis_watch.js';
-import type { Site, Target } from '../site/site.js';
+import type { RedisWatch } from '../service/redis_watch.js';
+import type { Service, Target } from '../service/service.js';
 
 /** How much data a run creates before it measures. */
 export interface Sizes {
-  /** Messages that edits cycle through. Each may be edited once a second, so this bounds the measurable rate. */
+  /**
+   * The number of messages that edits cycle through. Each may be edited once a second, so this number bounds the
+   * measurable rate.
+   */
   readonly messages: number;
-  /** Posts that reactions cycle through. Posts times the twenty people must far exceed the connections. */
+  /**
+   * The number of posts that reactions cycle through. Posts times the twenty people must far exceed the connections.
+   */
   readonly posts: number;
-  /** Reactions on the large post. */
+  /** The number of reactions on the large post. */
   readonly reactions: number;
-  /** Direct chats in the scenario with many chats. */
+  /** The number of direct chats in the scenario with many chats. */
   readonly chats: number;
-  /** Bots in the scenario with many bots. */
+  /** The number of bots in the scenario with many bots. */
   readonly bots: number;
-  /** Bots with idle polls. */
+  /** The number of bots with idle polls. */
   readonly polls: number;
-  /** Journal entries for measuring write-behind. */
+  /** The number of journal entries for measuring write-behind. */
   readonly backlog: number;
-  /** Messages for measuring bytes per message. */
+  /** The number of messages for measuring bytes per message. */
   readonly entities: number;
-  /** Webhook deliveries per round. */
+  /** The number of webhook deliveries per round. */
   readonly deliveries: number;
-  /** Updates per second for measuring webhook latency. */
+  /** The number of updates per second for measuring webhook latency. */
   readonly rate: number;
 }
 
@@ -33,9 +38,9 @@ export interface Side {
   readonly series: Series;
   /** Runs before and after each load. Throws WrongAnswer unless the server answers correctly. */
   verify(): Promise<void>;
-  /** Starts a background for the load, for instance idle polls. Returns the function that stops it. */
+  /** Starts background activity for the load, for instance idle polls. Returns the function that stops it. */
   attend?(): Promise<() => Promise<void>>;
-  /** Another program, which does not use our Redis. */
+  /** True for a server of another product, which does not use our Redis. */
   readonly foreign?: true;
 }
 
@@ -43,37 +48,40 @@ export interface Prepared {
   /** The baseline: the floor, or the small case. */
   readonly base?: Side;
   readonly subject: Side;
-  /** Names of the two in the report. */
+  /** The names of the two sides in the report. */
   readonly labels: readonly [base: string, subject: string];
 }
 
 export type Goal =
   | {
-      /** Minimum share of the floor's rate. */
+      /** The minimum share of the floor's rate. */
       readonly share: number;
-      /** Maximum CPU time of Redis per call, in microseconds. */
+      /** The maximum CPU time of Redis per call, in microseconds. */
       readonly redis_us?: number;
     }
-  /** Maximum CPU time per call of the subject, as a multiple of the base's. */
+  /** The maximum CPU time per call of the subject, as a multiple of that of the base. */
   | { readonly growth: number; readonly of: 'server' | 'both' };
 
 export interface Scenario {
   readonly name: string;
-  /** Name of the scenario in the report. */
+  /** The name of the scenario in the report. */
   readonly title: string;
-  /** Row in the list of goals; empty when there is none. */
+  /** The number of the goal, such as P2; empty if the scenario has no goal. */
   readonly proof: string;
   readonly goal: Goal | null;
-  /** Versions that one call takes. Redis counts them, which shows how many calls were applied; 0 skips this check. */
+  /**
+   * The number of versions that one call takes. Redis counts versions, which shows how many calls were applied; 0 skips
+   * this check.
+   */
   readonly versions: number;
-  /** Set when more connections would disturb the order of calls. */
+  /** The maximum number of connections. It is set if more connections would disturb the order of calls. */
   readonly connectionsMax?: number;
   /** Whether latency is also measured at a fixed rate. */
   readonly timed?: true;
-  prepare(site: Site, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;
+  prepare(service: Service, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;
 }
 
-/** A server's answer to a path. Throws WrongAnswer for a failure. */
+/** Returns a server's answer to a path. Throws WrongAnswer for a failure. */
 export const ask = <T>(target: Target, path: string, options?: CallOptions): Promise<T> =>
   answerOf<T>(`${target.baseUrl}${path}`, options);
 

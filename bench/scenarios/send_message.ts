@@ -1,14 +1,14 @@
-/** P2: `sendMessage` into one chat, compared with the same script on a bare server. */
+/** P2: measures `sendMessage` into one chat, compared with the same script on a bare server. */
 import { isDeepStrictEqual } from 'node:util';
 import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import { once } from '../../src/loadtest/series.js';
-import { type Message, text } from '../site/population.js';
-import type { Site, Target } from '../site/site.js';
+import { type Message, text } from '../service/population.js';
+import type { Service, Target } from '../service/service.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
 /** Sends a few messages one after another. The user's chat history must show them in order, unchanged. */
-async function verifySends(site: Site, target: Target, pair: Pair, path: string): Promise<void> {
+async function verifySends(service: Service, target: Target, pair: Pair, path: string): Promise<void> {
   const { bot, user } = pair;
   const sent: Message[] = [];
   for (let i = 0; i < 3; i++) {
@@ -19,7 +19,7 @@ async function verifySends(site: Site, target: Target, pair: Pair, path: string)
     expect(recent(result.date), `sendMessage returned the date ${result.date}`);
     sent.push(result);
   }
-  const history = await historyOf(site, pair, sent.length);
+  const history = await historyOf(service, pair, sent.length);
   for (const [i, message] of sent.entries()) {
     const seen = history[sent.length - 1 - i];
     const previous = sent[i - 1]?.message_id ?? message.message_id - 1;
@@ -41,14 +41,14 @@ export const sendMessage: Scenario = {
   goal: { share: 0.8, redis_us: 25 },
   versions: 1,
   timed: true,
-  async prepare(site) {
-    const pair = await makePair(site.front.baseUrl, site.adminToken, 'send');
+  async prepare(service) {
+    const pair = await makePair(service.front.baseUrl, service.adminToken, 'send');
     const { bot, user } = pair;
     const path = `/bot${bot.token}/sendMessage`;
     const body = JSON.stringify({ chat_id: user.id, text });
-    const { result } = await ask<{ result: Message }>(site.front, path, { body });
+    const { result } = await ask<{ result: Message }>(service.front, path, { body });
     const { from, chat } = result;
-    const floor = await site.startFloor({ kind: 'send', bot: bot.id, user: user.id, from, chat });
+    const floor = await service.startFloor({ kind: 'send', bot: bot.id, user: user.id, from, chat });
     const bare = await ask<{ result: Message }>(floor, path, { body });
     expect(
       isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)),
@@ -57,8 +57,8 @@ export const sendMessage: Scenario = {
     const side = (target: Target): Side => ({
       target,
       series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows: once },
-      verify: () => verifySends(site, target, pair, path),
+      verify: () => verifySends(service, target, pair, path),
     });
-    return { base: side(floor), subject: side(site.front), labels };
+    return { base: side(floor), subject: side(service.front), labels };
   },
 };

@@ -1,7 +1,7 @@
 /**
- * Builds `dist/` from a checkout: the program in few files for a fast start, the same with one file per module for
- * tests and the bench, and the bench itself. Imports only Node's own modules until the compiler is known to be
- * installed.
+ * Builds `dist/` from a checkout: the program bundled into few files for a fast start, the same program with one file
+ * per module for tests and the bench, and the bench itself. Imports only Node's own modules until it knows that the
+ * compiler is installed.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -17,22 +17,22 @@ import {
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { alone, dist, modules, Refusal, readIfThere, root, say } from './checkout.mjs';
+import { alone, dist, modules, Refusal, readIfThere, root, run, say } from './checkout.mjs';
 import { writeHandlerLists } from './handlers.mjs';
 
 const source = join(root, 'src');
-/** The program, and the bench. */
+/** The file that starts the program. */
 export const main = join(dist, 'main.js');
 const benchSource = join(root, 'bench');
-// Not `dist/bench`: `petrel bench` uses `dist/loadtest`, which is part of every build.
+// This folder is separate from `dist/loadtest`, which `petrel bench` uses and which is part of every build.
 const benchDist = join(dist, 'measure');
-/** Programs of the bench by their launcher name. */
+/** The programs of the bench, by the names that the launcher uses. */
 export const benchPrograms = {
   measure: join(benchDist, 'run.js'),
   compare: join(benchDist, 'compare.js'),
 };
 
-/** Every file below a folder, sorted, so that two runs see the same list. */
+/** Returns every file below a folder. The list is sorted, so that two runs see the same list. */
 function filesBelow(folder) {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
@@ -40,7 +40,7 @@ function filesBelow(folder) {
     .sort();
 }
 
-/** A hash of the contents. Times are useless, because checkouts and images set their own. */
+/** Returns a hash of the contents of files. File times prove nothing, because checkouts and images set them. */
 function fingerprint(files) {
   const sum = createHash('sha256').update(readIfThere(join(root, 'package-lock.json')) ?? '');
   for (const file of [fileURLToPath(import.meta.url), ...files])
@@ -67,7 +67,7 @@ async function transpile(compiler, files, target, options) {
     outdir: target,
     format: 'esm',
     platform: 'node',
-    target: 'node20',
+    target: 'node20.11',
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'error',
@@ -75,15 +75,14 @@ async function transpile(compiler, files, target, options) {
   }).catch(() => {
     throw new Refusal('the build failed, see above');
   });
-  // The compiler is a separate process that would otherwise keep running.
+  // Ends the compiler, a separate process that would keep running.
   await stop();
 }
 
-/** The viewer of the API reference. Its files are copied into the build, so that only building needs the package. */
-const viewer = join(modules, '@fastify', 'swagger-ui', 'static');
-const viewerFiles = ['swagger-ui-bundle.js', 'swagger-ui.css'];
-
-/** Packages with hundreds of small files. Reading these files took most of the start time of a role. */
+/**
+ * These packages have hundreds of small files. Without bundling, reading these files takes most of the start time of a
+ * role.
+ */
 const bundled = [
   'bullmq',
   'commander',
@@ -96,10 +95,10 @@ const bundled = [
   'undici',
   'zod',
 ];
-/** Optional compiled add-ons of these packages. */
+/** The optional compiled add-ons of these packages. */
 const optional = ['msgpackr-extract', 'pg-native'];
 
-/** Bundles the program and the packages above into few files. Other packages stay in node_modules. */
+/** Bundles the program and the packages in `bundled` into few files. All other packages stay in node_modules. */
 function bundle(compiler, target) {
   const packageOf = (path) =>
     path
@@ -116,7 +115,7 @@ function bundle(compiler, target) {
           : optional.includes(path);
         return stays ? { path, external: true } : undefined;
       });
-      // A module that uses import.meta.url gets the path it would have without bundling.
+      // Gives a module that uses import.meta.url the path that it would have without bundling.
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
         const place = JSON.stringify(`./${relative(source, path).replace(/ts$/, 'js')}`);
         const own = `new URL(${place}, import.meta.url).href`;
@@ -131,7 +130,7 @@ function bundle(compiler, target) {
     chunkNames: 'main-[hash]',
     outbase: source,
     plugins: [program],
-    // Lets CommonJS code call require.
+    // This lets CommonJS code call require.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module';\nconst require = requireFrom(import.meta.url);",
     },
@@ -140,7 +139,16 @@ function bundle(compiler, target) {
 
 /** The browser part of the web application, which is bundled separately. */
 const client = join(source, 'web', 'client');
-const clientBuild = join(root, 'infra', 'build', 'web.mjs');
+/** The sources of the pages besides the client: build scripts and documents. */
+const pageSources = () => [
+  ...['web.mjs', 'docs.mjs', 'emoji.mjs']
+    .map((name) => join(root, 'infra', 'build', name))
+    .filter(existsSync),
+  ...[join(root, 'infra'), join(root, 'bench')]
+    .filter(existsSync)
+    .flatMap(filesBelow)
+    .filter((file) => file.endsWith('.md')),
+];
 const isClient = (file) => file.startsWith(client + sep);
 
 async function compileClient(compiler, files, target) {
@@ -153,7 +161,7 @@ async function compileClient(compiler, files, target) {
     source: client,
     target: to,
     former,
-    fingerprint: fingerprint([clientBuild, ...files]),
+    fingerprint: fingerprint([...pageSources(), ...files]),
     modules,
   };
   await bundleClient(made).catch((error) => {
@@ -165,22 +173,23 @@ async function compileClient(compiler, files, target) {
 async function compile(compiler, all, target) {
   const files = all.filter((file) => !isClient(file));
   await transpile(compiler, files, target, { bundle: false, outbase: source });
+  const document = join(target, 'docs', 'openapi_file.js');
+  if (existsSync(document) && (await run(process.execPath, [document])) !== 0)
+    throw new Refusal('the OpenAPI document was not built, see above');
   const pages = all.filter(isClient);
   if (pages.length > 0) await compileClient(compiler, pages, target);
   await bundle(compiler, target);
-  // Files that the program reads at run time: SQL migrations, pages.
+  // The files that the program reads at run time: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
     const copy = join(target, relative(source, file));
     mkdirSync(dirname(copy), { recursive: true });
     copyFileSync(file, copy);
   }
-  mkdirSync(join(target, 'docs', 'viewer'), { recursive: true });
-  for (const name of viewerFiles.filter((name) => existsSync(join(viewer, name))))
-    copyFileSync(join(viewer, name), join(target, 'docs', 'viewer', name));
 }
 
 /**
- * The bench is built beside the program: imports of `../../src/…` become `../../…`, at any depth. Other imports stay.
+ * Builds the bench beside the program: imports of `../../src/…` become `../../…`, at any depth. All other imports stay
+ * unchanged.
  */
 function compileBench(compiler, files, target) {
   const imports = {
@@ -196,8 +205,8 @@ function compileBench(compiler, files, target) {
 }
 
 /**
- * Updates a build if needed. Builds to a temporary folder and renames it when complete. When two launches race, the
- * second finds the finished build and does not touch files that the first may be loading.
+ * Updates a build if needed. Builds to a temporary folder and renames it when complete. If two launches race, the
+ * second one finds the finished build, and does not touch files that the first one may be loading.
  */
 async function ensureBuilt({ from, to, make, program }) {
   const compiler = findCompiler();
@@ -205,7 +214,7 @@ async function ensureBuilt({ from, to, make, program }) {
     if (existsSync(program)) return;
     throw new Refusal('there is no build, and no compiler to make one: run npm ci with development packages');
   }
-  const files = [...filesBelow(from), ...[clientBuild].filter((file) => existsSync(file))];
+  const files = [...filesBelow(from), ...pageSources()];
   const wanted = fingerprint(files);
   const isBuilt = () => readIfThere(join(to, '.fingerprint')) === wanted;
   if (isBuilt()) return;
@@ -228,13 +237,16 @@ async function ensureBuilt({ from, to, make, program }) {
   say(`Built in ${Date.now() - started} ms`);
 }
 
-/** The program itself. */
+/** Builds the program if needed. */
 export function ensureBuild() {
   writeHandlerLists();
   return ensureBuilt({ from: source, to: dist, make: compile, program: main });
 }
 
-/** In dist/, so that a new build of the program removes it. The bench is never older than the program it measures. */
+/**
+ * Builds the bench into dist/. A new build of the program removes the bench, so the bench is never older than the
+ * program.
+ */
 export const ensureBench = () =>
   ensureBuilt({
     from: benchSource,

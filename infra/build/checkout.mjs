@@ -1,4 +1,4 @@
-/** Shared by launcher and build: paths, output to the terminal, and a lock between parallel launches. */
+/** Helps launcher and build: paths, output to the terminal, and a lock between parallel launches. */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -25,7 +25,7 @@ function alive(pid) {
   }
 }
 
-/** Runs `work` while no other launch on this checkout does. Removes the lock of a dead process. */
+/** Runs `work` under a lock that all launches of this checkout share. Removes the lock of a dead process. */
 export async function alone(lock, work) {
   for (let waited = 0; ; waited += 50) {
     try {
@@ -34,7 +34,7 @@ export async function alone(lock, work) {
     } catch (error) {
       if (error.code !== 'EEXIST') throw error;
       const holder = Number(readIfThere(lock));
-      // An empty lock file is just being written, or its process was killed while writing it.
+      // An empty lock file is being written at this moment, or its process was killed while writing it.
       if (holder ? !alive(holder) : waited > 1_000) rmSync(lock, { force: true });
       else if (waited === 1_000) say('Another launch is using this folder: waiting for it');
       await sleep(50);

@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 /**
- * Runs commands of this checkout in a Debian 13 chroot on this machine. Its glibc can load the current HTTP engine.
+ * Runs commands of this checkout in a Debian 13 chroot on this machine. The glibc of Debian 13 can load the current
+ * HTTP engine.
  *
- *   debian13.mjs [--node 22|24]... [--root DIR] -- COMMAND   runs COMMAND on a copy of the checkout under each Node
+ *   debian13.mjs [--node 22|24]... [--root DIR] -- COMMAND   runs COMMAND on a copy of the checkout under each Node,
+ *                                                            even after a failure, and names those that failed
  *   debian13.mjs --available                                 exits with 0 if this machine can do that, else says why
- *   not
+ *                                                            not
  *
  * Needs Linux on x64, root, and the Debian package debootstrap. The root folder (`/var/cache/petrel/debian13` without
  * `--root`) is created once, in about a minute, and reused. Namespaces keep mounts private and end all processes that
@@ -55,7 +57,7 @@ function whyNot() {
   return undefined;
 }
 
-/** Builds the root under a temporary name and renames it when complete, so an incomplete one is never used. */
+/** Builds the root under a temporary name and renames it when complete, so an incomplete root is never used. */
 function ensureRoot(folder) {
   if (existsSync(folder)) return;
   say(`Creating a Debian 13 root in ${folder}`);
@@ -79,7 +81,7 @@ function unpack(name, into) {
   rmSync(scratch, { recursive: true });
 }
 
-/** npm and Node from npm packages. The scripts `npm` and `npx` beside each `node` run the shared npm. */
+/** Installs npm and Node from npm packages. The scripts `npm` and `npx` beside each `node` run the shared npm. */
 function ensureNode(folder, major) {
   const home = join(folder, 'opt', `node${major}`);
   const npm = join(folder, 'opt', 'npm');
@@ -106,7 +108,7 @@ function copyCheckout(folder, major) {
     .split('\0')
     .filter((name) => name !== '' && existsSync(join(checkout, name))))
     cpSync(join(checkout, file), join(place, file), { recursive: true });
-  // Tests ask git for the files.
+  // Some tests use git to list the files.
   must('git', ['init', '--quiet', place]);
   return place.slice(folder.length);
 }
@@ -115,6 +117,8 @@ function copyCheckout(folder, major) {
 function shareNetwork(folder) {
   for (const file of ['etc/resolv.conf', certificates])
     if (existsSync(join('/', file))) copyFileSync(join('/', file), join(folder, file));
+  // The minimal root has no /etc/hosts. Without this file `localhost` has no address.
+  writeFileSync(join(folder, 'etc/hosts'), '127.0.0.1 localhost\n');
 }
 
 const kept = /^(CI|PETREL_TEST_\w+|https?_proxy|no_proxy|npm_config_registry)$/i;
@@ -168,14 +172,16 @@ async function main() {
   const folder = values.root ?? '/var/cache/petrel/debian13';
   ensureRoot(folder);
   shareNetwork(folder);
+  const failed = [];
   for (const major of majors) {
     ensureNode(folder, major);
-    // A second run would replace the copy that the first one uses.
+    // Without a lock, a second run would replace the copy that the first run uses.
     const lock = join(folder, `.node${major}.lock`);
     const code = await alone(lock, () => runInside(folder, major, positionals.join(' ')));
-    if (code !== 0) return code;
+    if (code !== 0) failed.push(`Node.js ${major} (exit code ${code})`);
   }
-  return 0;
+  if (failed.length === 0) return 0;
+  throw new Refusal(`Debian 13: the command failed with ${failed.join(' and ')}`);
 }
 
 try {

@@ -5,26 +5,26 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Languages in the picker's own data. */
+/** The languages that the picker's own data contain. */
 const whole = ['en', 'ru'];
 /**
- * For these languages, names of the Unicode Consortium replace the Russian ones. Tatar has only names of countries so
+ * For these languages, names of the Unicode Consortium replace the Russian names. Tatar has only names of countries so
  * far.
  */
 const over = ['hy', 'kk', 'tg', 'tt', 'uz'];
 
 const readJson = (...parts) => JSON.parse(readFileSync(join(...parts), 'utf8'));
-/** Tables differ in whether they include the variation selector for colour. */
+/** Removes the variation selector for colour, which only some tables include. */
 const bare = (emoji) => emoji.replaceAll('\ufe0f', '');
 
-/** A flag consists of the two letters of its region. */
+/** A flag emoji consists of the two letters of its region. */
 function regionOf(emoji) {
   const codes = [...emoji].map((char) => char.codePointAt(0) - 0x1f1e6);
   const letters = codes.length === 2 && codes.every((code) => code >= 0 && code < 26);
   return letters ? String.fromCharCode(...codes.map((code) => code + 65)) : null;
 }
 
-/** The name and search words of an emoji; null when the language has no name for it. */
+/** Returns the name and search words of an emoji; null if the language has no name for it. */
 function nameIn(known, regions) {
   return (emoji) => {
     const region = regionOf(emoji);

@@ -1,9 +1,9 @@
 /**
  * Runs the long fault tests and prints each result with its goal, met or not.
  *
- *   npm run faults                           all rows at full size: some hours
- *   npm run faults -- --only R3,R12          some rows
- *   npm run faults -- --scale 0.05           at a twentieth of the size
+ *   npm run faults                           all faults at full size; takes some hours
+ *   npm run faults -- --only R3,R12          only these faults
+ *   npm run faults -- --scale 0.05           all faults at a twentieth of the size
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,11 +13,12 @@ import { parseArgs } from 'node:util';
 const usage = `npm run faults -- [options]
 
   --only <rows>    for instance R3,R12; all without it
-  --scale <n>      times the amounts of the goals; 1 without it
+  --scale <n>      factor for the amounts of the goals; 1 without it
   --help           shows this
 
-Each row is a fault under load: processes that are killed or frozen, Redis or Postgres away, receivers that misbehave. A ledger of
-every answer and every update is compared with what the service kept. The exit code is 1 when a goal is not met.
+Each row (R1, R2, …) of the fault table is a fault under load: processes that are killed or frozen, an unavailable Redis or
+Postgres, receivers that misbehave. The test records every answer and every update and compares the records with the data
+that the service kept. The exit code is 1 when a goal is not met.
 `;
 
 const number = (value) =>
@@ -44,10 +45,10 @@ function print(lines, say) {
       const figure = `${number(goal.figure)}  (${bound(goal)})`;
       say(`            ${goal.met ? 'met     ' : 'NOT MET '} ${goal.what}: ${figure}`);
     }
-    const told = Object.entries(figures)
+    const shown = Object.entries(figures)
       .filter(([, value]) => !(Array.isArray(value) && value.length === 0))
       .map(([name, value]) => `${name} ${number(value)}`);
-    if (told.length > 0) say(`            ${told.join(' · ')}`);
+    if (shown.length > 0) say(`            ${shown.join(' · ')}`);
   }
   return missed;
 }
@@ -74,8 +75,8 @@ function read(args) {
 }
 
 /**
- * Returns the command, which takes its arguments and resolves with an exit code. `runTests` runs the suite with
- * arguments and environment in the same way.
+ * Returns the command, a function that takes arguments and resolves with an exit code. `runTests` runs the suite with
+ * arguments and an environment, and resolves with an exit code too.
  */
 export const runFaults = (runTests, say) => async (args) => {
   const values = read(args);
@@ -86,7 +87,7 @@ export const runFaults = (runTests, say) => async (args) => {
   const { rows } = values;
   const folder = mkdtempSync(join(tmpdir(), 'petrel-faults-'));
   const file = join(folder, 'figures.jsonl');
-  // Test titles begin with the rows that they test.
+  // Test titles begin with the numbers of the goals (R1, R2, …) that they test.
   const filter = rows.length > 0 ? ['--testNamePattern', `\\b(${rows.join('|')})\\b`] : [];
   try {
     const code = await runTests(['--project', 'long', 'test/faults', ...filter], {
@@ -99,8 +100,8 @@ export const runFaults = (runTests, say) => async (args) => {
       kept.map((line) => JSON.parse(line)),
       say,
     );
-    const told = missed > 0 ? `${missed} goals are NOT MET` : 'All goals reached in this run are met';
-    const verdict = kept.length > 0 ? told : 'No figures';
+    const outcome = missed > 0 ? `${missed} goals are NOT MET` : 'All goals reached in this run are met';
+    const verdict = kept.length > 0 ? outcome : 'No figures';
     say(`\n${verdict} at scale ${values.scale}${code === 0 ? '' : '; a test failed, see above'}`);
     return code !== 0 || missed > 0 || kept.length === 0 ? 1 : 0;
   } finally {

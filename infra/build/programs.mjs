@@ -26,7 +26,7 @@ export function ensurePrograms(packages, say) {
   const root = process.getuid?.() === 0;
   if (!root && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) throw new Refusal(byHand);
   say(`Installing ${wanted.join(', ')} with apt-get`);
-  // RUNLEVEL=1 tells Debian's invoke-rc.d not to start the packages' services.
+  // With RUNLEVEL=1, Debian's invoke-rc.d does not start the services of the packages.
   const environment = ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'];
   const apt = [
     ...(root ? [] : ['sudo', '-n']),

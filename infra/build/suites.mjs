@@ -1,27 +1,31 @@
 /**
- * The test suites by name. Each takes the arguments of its command and resolves with an exit code. Missing programs are
- * installed.
+ * The test suites by name. A suite is a function that takes the arguments of its command and resolves with an exit
+ * code. Missing programs are installed.
  */
+import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { dist, run, say } from './checkout.mjs';
+import { dist, Refusal, root, run, say } from './checkout.mjs';
 import { runFaults } from './faults.mjs';
+import { readMinutes, rotate, runParts } from './parts.mjs';
 import { balancers, ensurePrograms, isThere, watchers } from './programs.mjs';
 import { runTopologies } from './topologies.mjs';
 
 const built = (...path) => import(pathToFileURL(join(dist, ...path)).href);
 
+const runner = () =>
+  join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
+
 async function runTests(args, env = {}) {
   const { ensureRedis } = await built('dev', 'redis_install.js');
   await ensureRedis(say);
-  const runner = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
-  // A Ctrl-C reaches the test runner through the terminal. We wait until it has cleaned up.
+  // A Ctrl-C reaches the test runner through the terminal. The launcher waits until the runner has cleaned up.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
-  return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
+  return run(process.execPath, [runner(), 'run', ...args], { env: { ...process.env, ...env } });
 }
 
-/** The path of Chromium, if installed, in the environment variable that the tests read. */
+/** Returns the path of Chromium, if installed, in the environment variable that the tests read. */
 async function browser() {
   const { findChromium } = await built('dev', 'chromium.js');
   const found = findChromium();
@@ -31,12 +35,12 @@ async function browser() {
 
 const namesFiles = (args) => args.some((arg) => !arg.startsWith('-'));
 
-/** The short tier, or the named files of any tier. */
+/** Runs the short tier, or the named files of any tier. */
 async function runShort(args) {
   return runTests(args, { ...(await browser()), ...(namesFiles(args) ? {} : { PETREL_TEST_QUICK: '1' }) });
 }
 
-/** The long tests that can run with the installed programs. Prints what is skipped. */
+/** The environment that enables the long tests that can run with the installed programs. Prints what is skipped. */
 async function longTier() {
   const env = await browser();
   const ask = (variable, programs, what, command) => {
@@ -46,17 +50,54 @@ async function longTier() {
   };
   ask('PETREL_TEST_PROXY', balancers, 'balancers', 'npm run test:proxy');
   ask('PETREL_TEST_OBSERVABILITY', watchers, 'alerts', 'npm run test:observability');
-  say('Skipped: the image (npm run test:image) and an installation from the registry (npm run test:fresh)');
+  if (process.env.PETREL_TEST_IMAGE === undefined) say('Skipped: the image (npm run test:image)');
+  say('Skipped: an installation from the registry (npm run test:fresh)');
   return env;
 }
 
-/** Both tiers, then the tests that start a service again on a Redis Cluster. Continues after a failure. */
+/** The maximum duration in minutes of each part that takes more than `usual_minutes`, measured on two cores. */
+const usual_minutes = 4;
+const minutesOf = {
+  'npm run test:cluster -- --only cluster': 20,
+  'test/deploy/image.long.test.ts': 6,
+  'test/deploy/operating.long.test.ts': 8,
+};
+
+/** The files of the long tier that run with this environment and whose paths contain one of the arguments. */
+function longFiles(args, env) {
+  const listed = spawnSync(process.execPath, [runner(), 'list', '--filesOnly', ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    encoding: 'utf8',
+  });
+  if (listed.status !== 0) throw new Refusal(`the tests cannot be listed: ${listed.stderr.trim()}`);
+  return [...new Set(listed.stdout.match(/test\S+\.long\.test\.ts/g))];
+}
+
+/**
+ * Runs the long tier, file by file. Then runs the tests that start a service again, on a Redis Cluster. Continues after
+ * a failure. `--minutes N` limits the time.
+ */
+async function runLong(args) {
+  const { minutes, rest } = readMinutes(args);
+  const env = await longTier();
+  const part = (name, start) => ({ name, minutes: minutesOf[name] ?? usual_minutes, run: start });
+  const parts = longFiles(rest, env).map((file) => part(file, () => runTests([file], env)));
+  if (rest.length === 0) {
+    const garbage = 'test/api/garbage';
+    parts.push(part(garbage, () => runTests([garbage], { PETREL_GARBAGE_CASES: '10000' })));
+    const cluster = 'npm run test:cluster -- --only cluster';
+    parts.push(part(cluster, () => runTopologies(runTests, say)(['--only', 'cluster'])));
+  }
+  const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' });
+  const seed = Number.isFinite(minutes) && commit.status === 0 ? commit.stdout : '0';
+  return runParts(rotate(parts, seed), minutes, say);
+}
+
+/** Runs both tiers, and continues after a failure. */
 async function runAll(args) {
-  const codes = [await runShort([])];
-  const env = { ...(await longTier()), PETREL_GARBAGE_CASES: '10000' };
-  codes.push(await runTests(['.long.test.ts', 'test/api/garbage', ...args], env));
-  codes.push(await runTopologies(runTests, say)(['--only', 'cluster']));
-  return Math.max(...codes);
+  const short = await runShort([]);
+  return Math.max(short, await runLong(args));
 }
 
 async function runInBrowser(args) {
@@ -76,13 +117,14 @@ function runUnderPrometheus(args) {
 
 function runAllFaults(args) {
   const rows = args.filter((arg) => /R\d/.test(arg)).join();
-  // One fault row needs the balancers.
+  // The fault test R19 needs HAProxy and nginx.
   if ((rows === '' || /\bR19\b/.test(rows)) && !args.includes('--help')) ensurePrograms(balancers, say);
   return runFaults(runTests, say)(args);
 }
 
 export const suites = {
   test: runShort,
+  'test:long': runLong,
   'test:all': runAll,
   'test:ui': runInBrowser,
   'test:proxy': runBehindBalancers,

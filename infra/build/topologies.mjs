@@ -2,12 +2,17 @@
  * Runs the tests of the whole service on each kind of Redis: one server, one with Sentinels, and a Redis Cluster.
  *
  *   npm run test:cluster                                     all three, about 50 minutes
- *   npm run test:cluster -- --only sentinel test/api/edits   a part of it
+ *   npm run test:cluster -- --only sentinel test/api/edits   only some of these tests
  *
- * Included is every test file that starts the service; it starts a Redis of that kind for it. Not included are: tests
- * of scripts, the store, deliveries and rules, which do not depend on the kind; fault tests that break a Redis of their
- * own (test/faults: redis, token, cluster); `npm start`, which has one server; and browser tests, which see the same as
- * test/api. Tests of one kind alone (failovers, slot migration) are in test/redis and always run.
+ * Every test file that starts the service is included. It starts a Redis of the chosen kind. These tests are not
+ * included:
+ *
+ * - tests of scripts, the store, deliveries and rules, which do not depend on the kind of Redis;
+ * - fault tests that break a Redis of their own (test/faults: redis, token, cluster);
+ * - tests of `npm start`, which has one Redis server;
+ * - browser tests, which use the same calls as test/api.
+ *
+ * Tests of one kind alone (failovers, slot migration) are in test/redis and always run.
  */
 import { parseArgs } from 'node:util';
 
@@ -39,17 +44,17 @@ const folders = [
   'test/faults/rotation',
 ];
 
-/** Tests that do not depend on the kind of Redis. */
+/** The tests that do not depend on the kind of Redis. */
 const shardFolders = ['test/store', 'test/postgres/shards', 'test/faults/shards', 'test/faults/moving'];
 
 const usage = `npm run test:cluster -- [--only ${Object.keys(kinds).join('|')}] [test files]
 
-  --only <kinds>   separated by commas; all without it
+  --only <kinds>   the kinds to run, separated by commas; all kinds by default
 `;
 
 /**
- * `runTests` runs the suite with arguments and environment, and resolves with its exit code. The returned function does
- * too.
+ * `runTests` runs the suite with arguments and environment, and resolves with its exit code. The returned function also
+ * resolves with an exit code.
  */
 export const runTopologies = (runTests, say) => async (args) => {
   const { values, positionals } = parseArgs({

@@ -10,10 +10,13 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { root } from './checkout.mjs';
+import { writeDocuments } from './docs.mjs';
 import { writeEmoji } from './emoji.mjs';
 
 const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
@@ -35,6 +38,22 @@ function prepare(folder) {
   }
 }
 
+/** Redoc would load its logo from another host, so this picture replaces the logo. */
+const ownMark = {
+  name: 'own mark',
+  setup({ onLoad }) {
+    const svg =
+      '<svg xmlns="http://www.w3.org/2000/svg" width="44" height="14"><text y="11" font-family="sans-serif" font-size="12" font-weight="600" fill="gray">Redoc</text></svg>';
+    onLoad({ filter: /redoc\.standalone\.js$/ }, ({ path }) => ({
+      loader: 'js',
+      contents: readFileSync(path, 'utf8').replace(
+        /https:\/\/cdn\.redoc\.ly\/redoc\/logo-mini[\w-]*\.svg/g,
+        `data:image/svg+xml,${encodeURIComponent(svg)}`,
+      ),
+    }));
+  },
+};
+
 /** Bundles one page and everything it loads into a folder, which fronts serve under the path `at`. */
 async function bundlePage({ esbuild, source, entry, more = [], page, target, at }) {
   const { metafile } = await esbuild.build({
@@ -50,6 +69,7 @@ async function bundlePage({ esbuild, source, entry, more = [], page, target, at 
     define: { 'process.env.NODE_ENV': '"production"' },
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
+    plugins: [ownMark],
     metafile: true,
     legalComments: 'none',
     logLevel: 'error',
@@ -60,11 +80,12 @@ async function bundlePage({ esbuild, source, entry, more = [], page, target, at 
     .replace('main.js', `${at}/assets/${basename(script)}`)
     .replace('main.css', `${at}/assets/${basename(cssBundle)}`);
   writeFileSync(join(target, 'page.html'), text);
+  return text;
 }
 
 /**
- * Builds the folder `target`. Copies `former` if it was built from the same sources, because bundling and compressing
- * take seconds.
+ * Builds the folder `target`. If the folder `former` was built from the same sources, copies it, because bundling and
+ * compressing take seconds.
  */
 export async function bundleClient({ esbuild, source, target, former, fingerprint, modules }) {
   if (read(join(former, '.fingerprint')) === fingerprint) {
@@ -81,7 +102,8 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     target,
     at: '/app',
   });
-  // A separate bundle, so that people do not load the operations page, and operators do not load the application.
+  // The operations page is a separate bundle, so people do not load this page, and operators do not load the
+  // application.
   await bundlePage({
     ...build,
     entry: 'ops/main.tsx',
@@ -92,6 +114,12 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
   copyFileSync(join(source, 'still', 'icon.svg'), join(target, 'ops', 'icon.svg'));
   for (const name of readdirSync(join(source, 'still')))
     copyFileSync(join(source, 'still', name), join(target, name));
+  const docs = join(target, 'docs');
+  const template = (entry) =>
+    bundlePage({ ...build, entry: `docs/${entry}.ts`, page: 'docs/page.html', target: docs, at: '/docs' });
+  const templates = { guide: await template('main'), reference: await template('reference') };
+  writeDocuments(root, docs, templates);
+  rmSync(join(docs, 'page.html'));
   writeEmoji(modules, target);
   prepare(target);
   writeFileSync(join(target, '.fingerprint'), fingerprint);

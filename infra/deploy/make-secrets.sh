@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prints an environment file with new secrets. Keep it: without pepper and keys every token is lost (`petrel keys seal`).
+# Prints an environment file with new secrets. Keep this file: without pepper and keys every token is lost (`petrel keys
+# seal`).
 set -eu
 hex() { od -An -N"$1" -tx1 /dev/urandom | tr -d ' \n'; }
 echo "ADMIN_TOKEN=$(hex 32)"

@@ -1,8 +1,7 @@
 --[[
-@summary Counts a guess of a non-existent token against the client address, or returns how long the address must wait.
-@why     One address may guess on several nodes at once.
+@summary Counts a guess at a token against the client address, or returns how long the address must wait.
+@why     One address may guess on several nodes at once, and each guess must count.
 @repeatable A retried call counts twice, which does no harm.
-@include clock
 @flag    allow-oom
 @key     guesses  {NN}:guesses:<address>  STRING  time (ms) at which all guesses are forgiven
 @arg     burst        int   guesses allowed at once

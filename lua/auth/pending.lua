@@ -1,8 +1,7 @@
 --[[
 @summary Counts the nodes that have not acknowledged an epoch, and removes nodes that disappeared long ago.
-@why     Whether a lease has expired is decided by the revoker's own monotonic clock, because Redis' clock may be set.
+@why     The revoking node decides by its own monotonic clock whether a lease has expired, because Redis' clock may be set.
 @repeatable The script only counts.
-@include clock
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH
 @arg     epoch  int

@@ -1,23 +1,17 @@
 --[[
-@summary Renews a node's lease on its cached tokens, acknowledges an epoch, and returns what was revoked since.
+@summary Renews a node's lease on its cached tokens, acknowledges an epoch, and returns the subjects revoked later.
 @why     A revoker that reads the leases must see either the acknowledgement or a lease to wait for.
 @repeatable The node counts its lease from the first attempt.
-@include partition
-@include clock
-@include epochs
 @flag    allow-oom
-@key     meta     {NN}:meta          HASH
 @key     nodes    {NN}:auth_nodes    HASH    incarnation, epoch; node -> acknowledged epoch and lease end (ms)
 @key     revoked  {NN}:auth_revoked  STREAM
-@arg     run        text
 @arg     node       text
 @arg     known      int    incarnation of the acknowledged epoch; 0 at first
 @arg     acked      int    epoch up to which this node has discarded revoked tokens; 0 at first
 @arg     lease_ms   int
 @ok      incarnation int
 @ok      epoch      int
-@ok      subjects   texts  subjects revoked after `acked`; '*' when unknown, which means all
-@err     stale_run
+@ok      subjects   texts  subjects revoked after `acked`; '*' means all, because they are unknown
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
@@ -25,7 +19,7 @@ begin_epochs(nodes_key, revoked_key, inc)
 local epoch = tonumber(redis.call('HGET', nodes_key, 'epoch') or 0)
 local subjects = {}
 local from = tonumber(acked)
--- Discarding everything is cheaper than reading a long log.
+-- If the log is long, the node discards its whole cache, which is cheaper than reading the log.
 if tonumber(known) ~= inc or from > epoch or epoch - from > LIMITS.script_entries_max then
   from = 0
   subjects[1] = '*'

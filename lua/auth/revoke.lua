@@ -1,18 +1,13 @@
 --[[
 @summary Raises the revocation epoch for users and bots. The caller has already committed the revocation to Postgres.
 @repeatable A second epoch revokes nothing more.
-@include partition
-@include epochs
 @flag    allow-oom
-@key     meta     {NN}:meta          HASH
 @key     nodes    {NN}:auth_nodes    HASH
 @key     revoked  {NN}:auth_revoked  STREAM
 @key     channel  {NN}:on_auth       CHANNEL
-@arg     run        text
 @arg     subjects   text   subjects to revoke, separated by spaces
 @ok      incarnation int
 @ok      epoch       int
-@err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end

@@ -1,26 +1,20 @@
 --[[
 @summary Stores a chat read from Postgres that was missing in Redis.
-@why     A fill needs its ticket and an absent key, so that the message sequence never goes back.
-@repeatable A ticket is used once.
+@why     A fill requires its ticket and an absent key, so that the message sequence never goes back.
+@repeatable A ticket can be used only once.
 @why     If only the profile copies were missing, the sequence is kept: Redis may be ahead of Postgres.
-@include partition
-@include changes
 @flag    allow-oom
-@key     meta    {NN}:meta                 HASH
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
-@key     changes {NN}:changes:<chat>       STREAM
-@arg     run      text
 @arg     token    text
 @arg     sequence bytes   msgpack array of text: last message id in Postgres, version of the last change, incarnation of
-                          the sequence, id of the pinned message or 0
+                          the sequence, id of the pinned message or 0, permissions that differ from the defaults
 @arg     profile  bytes
 @arg     profile_version int
 @arg     kind     text    direct, blocked, group, channel or private
 @arg     bots     text    ids of a group's bots, comma-separated
 @arg     ttl_ms   int
 @ok      filled   flag
-@err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
@@ -28,12 +22,12 @@ if redis.call('GET', ticket_key) ~= token then return ok(0) end
 local copied_under = redis.call('HGET', chat_key, 'pi')
 if copied_under and tonumber(copied_under) == inc then return ok(0) end
 redis.call('DEL', ticket_key)
+local seq, version, seq_inc, pin, permissions = unpack(cmsgpack.unpack(sequence))
 if redis.call('EXISTS', chat_key) == 0 then
-  local seq, version, seq_inc, pin = unpack(cmsgpack.unpack(sequence))
   redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version, 'pin', pin)
   redis.call('PEXPIRE', chat_key, ttl_ms)
-  -- A new chat is usually opened by someone about to read it, so its log must contain the first message.
+  -- Whoever opens a new chat usually reads it next, so its change log must contain the first message.
   if tonumber(seq) == 0 then keep_log(changes_key, LIMITS.changes_log_new_ttl_ms) end
 end
-redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'pi', inc)
+redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'd', permissions, 'pi', inc)
 return ok(1)

@@ -1,21 +1,12 @@
 --[[
 @summary Reads a chat's record, or creates a fill ticket if the chat is not in Redis.
 @repeatable A second miss shares the ticket.
-@include partition
-@include chat
-@include message
 @flag    allow-oom
-@key     meta    {NN}:meta                 HASH
-@key     chat    {NN}:chat:<chat>          HASH
-@key     ticket  {NN}:chat:<chat>:ticket   STRING
-@arg     run     text
-@arg     token   text
 @ok      seq     int
 @ok      profile bytes
 @ok      bots    text
 @ok      kind    text
 @ok      pin     int     id of the pinned message or 0
-@err     stale_run
 @err     missing ticket text
 ]]
 local inc = trusted_incarnation(meta_key, run)

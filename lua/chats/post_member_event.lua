@@ -1,29 +1,15 @@
 --[[
-@summary Sends the updates of a membership change: one to the bot whose membership changed, another to the other bots of the chat.
-@why     The event's mark is set together with the updates, so that a repeated call adds nothing.
-@include partition
-@include clock
-@include message
-@include chat
-@include outbox
-@key     meta     {NN}:meta                 HASH
-@key     journal  {NN}:journal              STREAM
-@key     chat     {NN}:chat:<chat>          HASH
-@key     ticket   {NN}:chat:<chat>:ticket   STRING
+@summary Reports a change of a chat by updates and a service message, or reports a request to join to the bots that may decide.
+@why     The event's mark is set together with the updates and the message, so that a repeated call adds nothing.
 @key     request  {NN}:req:<id>             STRING
-@key     outbox   {NN}:outbox               STREAM
-@arg     run     text
 @arg     chat    text
 @arg     event   text    id of the event
 @arg     own     text    the bot whose membership changed, or empty
-@arg     record  bytes   a service message that describes the change
+@arg     asked   text    for a request to join, the bots that receive it; otherwise empty
+@arg     record  bytes   a record that describes the change of the member, or empty
+@arg     service bytes   the service message without version and date, or empty
 @arg     from    bytes   profile of the user who made the change
-@arg     token   text    fill ticket if the chat is missing in Redis
 @ok      forward  flag   the outbox has new entries
-@err     stale_run
-@err     journal_full
-@err     outbox_full
-@err     chat_missing  ticket text
 ]]
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
@@ -33,10 +19,26 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if why then return refuse('journal_full') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 
-local _, ms = now()
-local own_sent = own ~= '' and post_update(meta_key, outbox_key, next_version(meta_key), ms, own, '', 'my_chat_member', chat, event,
-  record, from, c.profile, '', '')
-local others = post_update(meta_key, outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
-  c.profile, '', '')
+local seconds, ms = now()
+local forward = false
+if record ~= '' and own ~= '' then
+  forward = post_update(meta_key, outbox_key, next_version(meta_key), ms, own, '', 'my_chat_member', chat, event, record, from,
+    c.profile, '', '')
+end
+if service ~= '' then
+  local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key, message_prefix = message_prefix}
+  local id, message, version = append_message(at, c, chat, seconds, service)
+  touch_chat(chat_key, c, version)
+  local kind = is_channel(c) and 'channel_post' or 'message'
+  local bots = receiving_bots(c, ('%.0f'):format(read_header(message)[5]))
+  forward = post_update(meta_key, outbox_key, version, ms, bots, '', kind, chat, id, message, from, c.profile, '', '') or forward
+end
+if asked ~= '' then
+  forward = post_update(meta_key, outbox_key, next_version(meta_key), ms, asked, '', 'chat_join_request', chat, event, record, from,
+    c.profile, '', '')
+elseif record ~= '' then
+  forward = post_update(meta_key, outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
+    c.profile, '', '') or forward
+end
 redis.call('SET', request_key, 1, 'PX', LIMITS.member_event_mark_ms)
-return ok((own_sent or others) and 1 or 0)
+return ok(forward and 1 or 0)

@@ -1,24 +1,13 @@
 --[[
 @summary Publishes a bot's chat action, such as typing, to the open event streams of a chat. Stores nothing.
 @repeatable Showing an action twice does no harm.
-@include partition
-@include message
-@include control
 @flag    allow-oom
-@key     meta           {NN}:meta                           HASH
 @key     chat           {NN}:chat:<chat>                    HASH
 @key     ticket         {NN}:chat:<chat>:ticket             STRING
-@key     member         {NN}:member:<chat>:<bot>            STRING
-@key     member_ticket  {NN}:member:<chat>:<bot>:ticket     STRING
 @key     channel        {NN}:on_chat:<chat>                 CHANNEL
-@arg     run     text
 @arg     direct  flag
 @arg     hint    text
-@arg     token   text
-@err     stale_run
 @err     chat_missing    ticket text
-@err     member_missing  ticket text
-@err     not_member  kind text
 @err     blocked
 ]]
 local inc = trusted_incarnation(meta_key, run)

@@ -1,15 +1,11 @@
 --[[
-@summary Reads the head of the newest message of many chats of one partition, if in Redis. Chat lists are sorted by it.
-@include partition
+@summary Reads the heads of the newest messages of many chats of one partition, if in Redis, for sorting lists of chats.
 @flag    no-writes
-@key     meta     {NN}:meta                      HASH
 @derived chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
-@arg     run      text
 @args    chats    text
 @ok      heads    raw     in the order of the chats: the first bytes of the record, '' for a chat without messages, null
                           where only Postgres has it
-@err     stale_run
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 local heads = {}

@@ -1,11 +1,9 @@
 --[[
-@summary Reads the changes of some chats of one partition after a version, for an event stream.
+@summary Reads the changes of some chats after a version, for an event stream. All chats are in one partition.
 @why     Versions are ordered within a partition, so the returned version is where the next read starts.
 @repeatable The script only reads, and extends the life of change logs.
 @flag    allow-oom
-@include changes
 @key     meta     {NN}:meta                          HASH
-@derived changes  {NN}:changes:<chat>                STREAM
 @derived chat     {NN}:chat:<chat>                   HASH
 @derived message  {NN}:msg:<chat>:<message_id>       STRING
 @arg     after    int     version after which to read changes; 0 only returns the version to start from
@@ -20,7 +18,7 @@ local rows = {}
 local from = tonumber(after)
 local bytes = 0
 
--- Changes beyond the limits of one script are reported as a gap.
+-- If there are more changes than one script may return, the rest is reported as a gap.
 local function is_full()
   return #rows >= LIMITS.script_entries_max or bytes >= LIMITS.script_read_bytes_max
 end
@@ -35,7 +33,7 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- The log lacks a change: it did not exist when the previous change was made.
+      -- The log did not exist yet when the previous change was made, so it lacks that change.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

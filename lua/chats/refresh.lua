@@ -1,6 +1,6 @@
 --[[
-@summary Updates the copied profile and bots in a chat's record after a committed change.
-@repeatable A version is written once.
+@summary Updates the copied profile, bots and permissions in a chat's record after a committed change.
+@repeatable Each version is written only once.
 @flag    allow-oom
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
@@ -9,11 +9,12 @@
 @arg     profile_version  int
 @arg     kind             text    direct, blocked, group, channel or private
 @arg     bots             text
+@arg     permissions      text    of members, those that differ from the defaults
 @ok      refreshed  flag
 ]]
 redis.call('DEL', ticket_key)
 local present = redis.call('HGET', chat_key, 'pv')
 if not present or tonumber(present) >= tonumber(profile_version) then return ok(0) end
-redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots)
+redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'd', permissions)
 redis.call('SPUBLISH', channel_key, '')
 return ok(1)

@@ -1,18 +1,11 @@
 --[[
 @summary Reads the copy of a control record, or creates a fill ticket if there is none.
 @repeatable A second read finds the same record or ticket.
-@include partition
-@include control
-@include message
 @flag    allow-oom
-@key     meta    {NN}:meta              HASH
 @key     record  {NN}:<subject>:<id>    STRING
 @key     ticket  {NN}:<subject>:<id>:ticket STRING
-@arg     run     text
-@arg     token   text
 @arg     ttl_ms  int
 @ok      bytes   bytes
-@err     stale_run
 @err     missing ticket text
 ]]
 local inc = trusted_incarnation(meta_key, run)

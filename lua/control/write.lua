@@ -1,15 +1,11 @@
 --[[
 @summary Writes the copy of a control record: a fill with its ticket, or a refresh with a newer version.
-@why     A fill must not undo a refresh made since it read Postgres, nor may a refresh undo a later one.
-@repeatable A version is written once, and a ticket is used once.
-@include partition
-@include control
+@why     A fill must not undo a refresh made after the fill read Postgres. A refresh must not undo a later refresh.
+@repeatable Each version is written only once, and a ticket can be used only once.
 @flag    allow-oom
-@key     meta    {NN}:meta              HASH
 @key     record  {NN}:<subject>:<id>    STRING
 @key     ticket  {NN}:<subject>:<id>:ticket STRING
 @key     channel {NN}:on_user:<id>      CHANNEL
-@arg     run      text
 @arg     token    text    the ticket under which an absent record is filled; empty if the record was present
 @arg     refresh  flag    replace an older record
 @arg     version  int
@@ -17,7 +13,6 @@
 @arg     count    int     number of elements in the array, version and incarnation included
 @arg     ttl_ms   int
 @ok      written  flag
-@err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
@@ -28,7 +23,7 @@ if present then
 else
   writable = redis.call('GET', ticket_key) == token
 end
--- Later misses read the committed value. Fills that read Postgres earlier lose their ticket.
+-- A fill that read Postgres before this change loses its ticket. Later fills read the committed value.
 if writable or refresh then redis.call('DEL', ticket_key) end
 if writable then
   redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX',

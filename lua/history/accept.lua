@@ -1,7 +1,6 @@
 --[[
-@summary Accepts a replaced Postgres server as the current one again, on an operator's request.
+@summary Makes a replaced Postgres server the current one again, on an operator's request.
 @repeatable Accepting the same server twice changes nothing.
-@include clock
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH
 @arg     server   text   system identifier and timeline

@@ -2,7 +2,6 @@
 @summary Records which Postgres server is current and its incarnation, and returns the previous one.
 @why     A replaced server is rejected from then on, even if it still accepts writes.
 @repeatable Recording the same server twice changes nothing.
-@include clock
 @flag    allow-oom
 @key     history      {NN}:postgres  HASH
 @arg     server       text   system identifier and timeline

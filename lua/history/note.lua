@@ -3,7 +3,6 @@
 @why     Redis uses these marks to detect a Postgres that lost commits, and to repeat its revocations. Commits of a
          replaced server are lost, so only its revocations are recorded.
 @repeatable Marks only grow, and a revocation is recorded once.
-@include clock
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH
 @key     revoked  {NN}:revoked   ZSET   lookup value of a token, admin:<fingerprint>, bot:<id> or user:<id> -> ms
@@ -24,7 +23,7 @@ grow('id', id)
 grow('version', version)
 if #changes == 0 then return ok(replaced and 1 or 0) end
 
--- The current server lacks these revocations. Raising its incarnation makes the nodes repeat them there.
+-- The current server lacks these revocations. Raising the incarnation makes the nodes repeat the revocations there.
 if replaced then redis.call('HINCRBY', history_key, 'incarnation', 1) end
 local _, ms = now()
 for _, change in ipairs(changes) do

@@ -1,8 +1,6 @@
 --[[
 @summary Returns the stored answer of a request made under an idempotency key, and the record it created.
 @flag    no-writes
-@include request
-@key     request  {NN}:req:<id>   STRING
 @ok      answer  text
 @ok      record  bytes?
 @err     unknown

@@ -1,6 +1,6 @@
 --[[
 @summary Stores the answer of a call under its idempotency key, or releases the key for another run.
-@why     The first of two answers is kept. A run that lost its claim must not release another run's.
+@why     If two runs store an answer, the first is kept. A run that lost its claim must not release another run's claim.
 @repeatable A stored answer is kept, and a released key is no longer held.
 @flag    allow-oom
 @key     claim   {NN}:idempotency:<caller>:<digest>  HASH

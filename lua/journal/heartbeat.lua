@@ -8,18 +8,17 @@
 @ok      live       texts
 @flag    allow-oom
 ]]
-local t = redis.call('TIME')
-local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local _, ms = now()
 if leaving then
   redis.call('HDEL', flushers_key, id)
 else
-  redis.call('HSET', flushers_key, id, ('%.0f'):format(now))
+  redis.call('HSET', flushers_key, id, ('%.0f'):format(ms))
 end
 
 local live = {}
 local seen = redis.call('HGETALL', flushers_key)
 for i = 1, #seen, 2 do
-  if now - tonumber(seen[i + 1]) > tonumber(stale_ms) then
+  if ms - tonumber(seen[i + 1]) > tonumber(stale_ms) then
     redis.call('HDEL', flushers_key, seen[i])
   else
     live[#live + 1] = seen[i]

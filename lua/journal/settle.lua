@@ -14,12 +14,12 @@
 @ok      expiring  int            entities that now have an expiry
 @flag    allow-oom
 ]]
--- Calls are protected, so that one malformed key cannot block the journal; entities that cannot be parsed are kept.
--- Numbers are passed as text, because Redis converts each Lua number slowly, a thousand times per batch.
+-- All Redis calls use pcall, so that one malformed key cannot block the journal. Entities that cannot be parsed are
+-- kept. Numbers are passed as text, because Redis converts Lua numbers slowly and a batch has a thousand of them.
 local count, soon = tonumber(records), tonumber(brief)
 local protected, unpack_one = redis.pcall, cmsgpack.unpack_one
 
--- A record is an array: its first byte, its format (one byte), then its version.
+-- A record starts with one byte for the array, one byte for the format, and the version.
 local function has_record(key, version)
   local head = protected('GETRANGE', key, '2', '10')
   if type(head) ~= 'string' then return false end
@@ -35,16 +35,16 @@ for i, key in ipairs(entities_keys) do
   else
     same = protected('HGET', key, 'v') == versions[i]
   end
-  -- Tombstones live as long as the deleted record would have, because Postgres may be restored to a state before the
-  -- deletion.
+  -- A tombstone gets the time to live of a record, because Postgres may be restored to a state before the deletion.
   if same then expiring = expiring + redis.call('PEXPIRE', key, i <= soon and 'LIMITS.redis_full_ttl_ms' or hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
--- An entry's id contains how many bytes were journaled before it. Entries written by an earlier release have 0 there.
+-- The id of an entry contains the number of bytes journaled before the entry. Earlier releases wrote 0 instead of this
+-- number.
 local left = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
 local before = left and left[1]:match('%d+$') or redis.call('HGET', meta_key, 'jw')
 if before and before ~= '0' then redis.call('HSET', meta_key, 'jt', before) end
--- Readers of a Postgres replica compare this with the version that the replica has reached.
+-- Readers of a Postgres replica compare the flushed version with the version that the replica has reached.
 local flushed = tonumber(after:match('^%d+')) - 1
 if flushed > tonumber(redis.call('HGET', meta_key, 'fl') or -1) then
   redis.call('HSET', meta_key, 'fl', ('%.0f'):format(flushed))

@@ -1,9 +1,14 @@
 --[[
-@summary Checks whether a person may write to a bot in their direct chat. Requires the includes queue.
+@summary Checks whether a person may write to a bot in their direct chat.
+@key     queue_state  {NN}:queue_state:<bot>  HASH
+@key     bot_channel  {NN}:on_bot:<bot>       CHANNEL
+@err     access_missing  incarnation int
+@err     cant_write
 ]]
--- The bot's queue state stores its write policy: wi is the incarnation of the copy, wv its version, wp the policy. The
--- chat's field w stores the policy version for which its person was checked, followed by + or -. So a policy change is
--- a single write, however many chats exist. Returns nil if the person may write, otherwise the script's reply.
+-- Returns nil if the person may write, otherwise the script's reply. The bot's queue state stores the write policy: wp
+-- is the policy, wv its version, and wi the incarnation of this copy. The chat's field w stores the policy version for
+-- which the person was checked, followed by + if the person may write, or by - if not. Changing the policy is therefore
+-- a single write, however many chats exist.
 local function refused_writer(q, chat, inc)
   if q.access_inc ~= inc then return refuse('access_missing', inc) end
   if q.policy == 'all' then return nil end

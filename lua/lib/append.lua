@@ -1,8 +1,8 @@
 --[[
-@summary Appends messages to a chat. Requires the includes partition, message, chat and changes.
+@summary Appends messages to a chat.
 ]]
--- Returns the number of the partition's next post. After the incarnation was raised, it skips numbers that may have
--- been lost.
+-- Returns the number of the partition's next post. After a raise of the incarnation, skips the numbers of posts that
+-- Redis may have lost.
 local function next_post_number(meta, version)
   local m = redis.call('HMGET', meta, 'post', 'post_inc')
   local inc = incarnation_of(version)
@@ -19,10 +19,10 @@ local function new_post(at, version, number, post, chat, message_id)
     at.post_prefix .. post)
 end
 
--- Appends a message: sequence, record, journal and change log. `at` contains the keys meta, journal, changes and
--- channel, and the prefix of the chat's messages; if it has a post_prefix and partition, the message also becomes a
--- post. `version` is allocated here if nil. The caller must call touch_chat afterwards. Returns the message id, the
--- record, its version and the post id ('0' for none).
+-- Appends a message: updates the sequence, record, journal and change log. `at` contains the keys meta, journal,
+-- changes and channel, and the prefix of the chat's messages. If `at` also has a post_prefix and partition, the message
+-- becomes a post. If `version` is nil, a new version is allocated. The caller must call touch_chat afterwards. Returns
+-- the message id, the record, its version and the post id ('0' for none).
 local function append_message(at, c, chat, seconds, tail, version)
   local post_version
   if at.post_prefix then

@@ -1,5 +1,9 @@
 --[[
-@summary Checks inline buttons and opens callback queries. Requires the includes message.
+@summary Checks inline buttons and opens callback queries.
+@key     granted  {NN}:granted_edits:<chat>:<message_id>  STRING
+@derived query    {NN}:callback_query:<id>                STRING
+@err     not_found
+@err     no_button
 ]]
 local function has_button(markup, data)
   if markup == '' then return false end
@@ -11,7 +15,14 @@ local function has_button(markup, data)
   return false
 end
 
--- The last three digits of a query id are its partition, so that an answer can be routed by the id alone.
+-- Lets the bot edit the message once more before the interval between edits has passed, because a person waits for the
+-- edit.
+local function grant_edit(key)
+  local unused = tonumber(redis.call('GET', key) or 0)
+  redis.call('SET', key, math.min(unused + 1, LIMITS.granted_edits_max), 'PX', LIMITS.granted_edit_ttl_ms)
+end
+
+-- The last three digits of a query id are the partition of the query, so an answer can be routed by the id alone.
 local function open_query(prefix, version, partition, chat, user, bot)
   local id = version .. partition
   redis.call('SET', prefix .. id, chat .. ' ' .. user .. ' ' .. bot, 'PX', LIMITS.callback_query_age_ms_max)

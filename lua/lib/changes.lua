@@ -1,7 +1,11 @@
 --[[
-@summary The change log of a chat, which exists while someone watches the chat. Event streams are served and resumed from it.
+@summary Writes the change log of a chat. The log exists while somebody reads the chat. Event streams read and resume from it.
+@key     changes  {NN}:changes:<chat>  STREAM
+@key     channel  {NN}:on_chat:<chat>  CHANNEL
+@derived changes  {NN}:changes:<chat>  STREAM
+@derived channel  {NN}:on_chat:<chat>  CHANNEL
 ]]
--- Creates the log of a chat, or extends its life. It expires some time after the last stream read it.
+-- Creates the log of a chat, or extends its lifetime. The log expires some time after the last stream read it.
 local function keep_log(changes, ttl_ms)
   local left = redis.call('PTTL', changes)
   if left >= ttl_ms then return end
@@ -12,10 +16,11 @@ local function keep_log(changes, ttl_ms)
   redis.call('PEXPIRE', changes, ttl_ms)
 end
 
--- Without recent readers there is no log and nothing to do: a later reader notices that the chat has changed. `before`
--- is the version of the chat's previous change: a reader that knows it has missed nothing. Kinds: n new, e edited, d
--- deleted, a answer to a callback query (`extra` is only for the user `to`), p pinned (`id` is 0 after an unpin;
--- `extra` is 1 if viewers should be notified).
+-- Adds a change to the log of a chat. If nobody has read the chat recently, there is no log and nothing is added. A
+-- later reader notices that the chat has changed. `before` is the version of the chat's previous change. A reader that
+-- has seen version `before` has missed no change. Kinds: n (new), e (edited), d (deleted), a (answer to a callback
+-- query; `extra` is only for the user `to`) and p (pinned; `id` is 0 after an unpin, `extra` is 1 if viewers should be
+-- notified).
 local function log_change(changes, channel, version, before, kind, id, to, extra)
   -- Checking first is cheaper than formatting an entry that is not stored.
   if redis.call('EXISTS', changes) == 0 then return end

@@ -1,24 +1,39 @@
 --[[
-@summary A chat's record in Redis: its message sequence and the copies that messages need. Requires the includes partition.
+@summary Handles a chat's record in Redis: its message sequence and the copies that messages need.
+@key     chat    {NN}:chat:<chat>         HASH
+@key     ticket  {NN}:chat:<chat>:ticket  STRING
+@derived chat    {NN}:chat:<chat>         HASH
+@err     chat_missing  ticket text
+@err     blocked
 ]]
--- Fields: s last message id, i incarnation of s, v version of the last journaled change, c version of the last logged
--- change, pin id of the pinned message, p profile of the user or chat, pv its version, t kind of chat, b bots of a
--- group or channel (ids, comma-separated), pi incarnation under which p, t and b were copied. Returns nil when the chat
--- is missing or was copied under another incarnation, because a Redis that lost writes may list a bot that was removed.
+-- Returns nil if the chat is missing. Also returns nil if it was copied under another incarnation, because a Redis that
+-- lost writes may list a bot that was removed. Fields:
+--   s    last message id
+--   i    incarnation of s
+--   v    version of the last journaled change
+--   c    version of the last logged change
+--   pin  id of the pinned message
+--   p    profile of the user or chat
+--   pv   version of p
+--   t    kind of chat
+--   b    bots of a group or channel (ids, comma-separated)
+--   pi   incarnation under which p, t, b and d were copied
+--   d    permissions of members that differ from the defaults (names, comma-separated)
 local function read_chat(chat, inc)
-  local c = redis.call('HMGET', chat, 's', 'i', 'c', 'p', 'b', 'pi', 't', 'pin')
+  local c = redis.call('HMGET', chat, 's', 'i', 'c', 'p', 'b', 'pi', 't', 'pin', 'd')
   if not c[1] or tonumber(c[6]) ~= inc then return nil end
   return {seq = tonumber(c[1]), inc = tonumber(c[2]), changed = c[3], profile = c[4], bots = c[5] or '', kind = c[7],
-    pin = c[8] or '0'}
+    pin = c[8] or '0', differing = c[9] or ''}
 end
 
--- A direct chat is 'direct', or 'blocked' once its user has blocked the bot. Others are 'group', 'channel' or
--- 'private', a channel visible only to members.
+-- The kind of a direct chat is 'direct', or 'blocked' once its user has blocked the bot. The other kinds are 'group',
+-- 'channel' (public) and 'private' (a channel that only members can see).
 local function is_channel(c)
   return c.kind == 'channel' or c.kind == 'private'
 end
 
--- Returns the id of the next message, as text. After the incarnation was raised, it skips ids that may have been lost.
+-- Returns the id of the next message, as text. After a raise of the incarnation, skips the ids of messages that Redis
+-- may have lost.
 local function next_message_id(c, version)
   local inc = incarnation_of(version)
   local step = (c.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
@@ -26,8 +41,8 @@ local function next_message_id(c, version)
   return c.seq
 end
 
--- Records this version as the chat's last change, and keeps the chat in Redis until it is flushed to Postgres. `pin`,
--- if given, becomes the pinned message.
+-- Records this version as the chat's last change, and keeps the chat in Redis until the change is flushed to Postgres.
+-- `pin`, if given, becomes the pinned message.
 local function touch_chat(chat, c, version, pin)
   if pin then
     redis.call('HSET', chat, 's', c.seq, 'v', version, 'c', version, 'pin', pin)

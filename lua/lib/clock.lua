@@ -1,5 +1,5 @@
 --[[
-@summary Redis' time, the only clock that scripts use.
+@summary Reads Redis' time, the only clock that scripts use.
 ]]
 local function now()
   local t = redis.call('TIME')

@@ -1,8 +1,14 @@
 --[[
-@summary Copies of control records: arrays of version, incarnation and fields. Postgres has the originals.
+@summary Reads copies of control records: arrays of version, incarnation and fields. Postgres has the originals.
+@key     member         {NN}:member:<chat>:<who>         STRING
+@key     member_ticket  {NN}:member:<chat>:<who>:ticket  STRING
+@derived member         {NN}:member:<chat>:<who>         STRING
+@err     member_missing  ticket text
+@err     not_member      kind text
+@err     not_allowed
 ]]
--- Returns the record's bytes and version if it was copied under the current incarnation. Older copies may be revoked,
--- because Redis may have lost the revocation.
+-- Returns the record's bytes and version if it was copied under the current incarnation. An older copy may contain
+-- revoked data, because Redis may have lost the revocation.
 local function read_control(key, inc)
   local bytes = redis.call('GET', key)
   if not bytes then return nil end
@@ -11,8 +17,8 @@ local function read_control(key, inc)
   return bytes, version
 end
 
--- Returns how long a copy lives. Copies of absent records (version 0) expire sooner, because clients can ask for any
--- name.
+-- Returns how long a copy lives. A copy that says that no record exists (version 0) expires sooner, because clients can
+-- ask for any name.
 local function copy_ttl(version, ttl_ms)
   return tonumber(version) == 0 and math.min(tonumber(ttl_ms), LIMITS.absent_ttl_ms) or ttl_ms
 end
@@ -22,11 +28,11 @@ local function read_member(key, inc)
   local bytes = read_control(key, inc)
   if not bytes then return nil end
   local record = cmsgpack.unpack(bytes)
-  return {status = record[3], rights = record[4]}
+  return {status = record[3], rights = record[4], ends = record[6]}
 end
 
 local function is_member(m)
-  return m.status == 'creator' or m.status == 'administrator' or m.status == 'member'
+  return m.status == 'member' or m.status == 'administrator' or m.status == 'creator' or m.status == 'restricted'
 end
 
 local function has_right(m, right)

@@ -1,8 +1,14 @@
 --[[
-@summary Pending work of a webhook's worker: parked chats that wait for a retry, and new queue entries after its cursor. Requires the includes stream and queue.
+@summary Handles the pending work of a webhook's worker: parked chats that wait for a retry, and new queue entries after the worker's cursor.
+@key     state     {NN}:queue_state:<bot>  HASH
+@key     queue     {NN}:queue:<bot>        STREAM
+@key     due       {NN}:webhooks_due       ZSET
+@key     parked    {NN}:parked:<bot>    ZSET
+@key     retries   {NN}:retries:<bot>   ZSET
+@key     attempts  {NN}:attempts:<bot>  HASH
 ]]
--- `at` contains the keys queue, parked, retries and attempts. A parked update stays in the queue; its id is listed
--- under its chat, in order. A parked chat has its due time in `retries`.
+-- `at` contains the keys queue, parked, retries and attempts. A parked update stays in the queue. The set `parked`
+-- lists the ids of each chat in order. The set `retries` has the due time of each parked chat.
 local function parked_member(chat, id)
   return chat .. ':' .. ('%016.0f'):format(tonumber(id))
 end
@@ -21,7 +27,8 @@ local function unpark(at, chat, id)
   return redis.call('ZREM', at.parked, parked_member(chat, id)) == 1
 end
 
--- The first parked update of a chat was removed: retries the next one now, or unparks the chat if none is left.
+-- Call this after the first parked update of a chat was removed. Retries the chat's next update now. If no update is
+-- left, unparks the chat.
 local function settle_chat(at, chat, ms)
   redis.call('HDEL', at.attempts, chat)
   if #parked_ids(at, chat, 1) > 0 then
@@ -31,8 +38,8 @@ local function settle_chat(at, chat, ms)
   end
 end
 
--- Parks updates of a chat until `due`. Skips updates no longer in the queue. `tries` counts the failures of the first
--- one; '0' keeps the stored count.
+-- Parks updates of a chat until `due`. Skips updates that are no longer in the queue. `tries` is the number of failures
+-- of the first update; '0' keeps the stored number.
 local function park(at, chat, due, tries, ids)
   local first
   for _, id in ipairs(ids) do
@@ -51,8 +58,8 @@ local function tries_of(at, chat, id)
   return known == id and tries or '0'
 end
 
--- Returns due chats, each with the failure count of its first update and its first updates. They become due again after
--- a lease, so that the chats of a dead worker are retried. Chats beyond the limits of one script stay due.
+-- Returns due chats, each with its first updates and the failure count of the first one. The chats become due again
+-- after a lease, so chats of a dead worker are retried. If one script cannot take all due chats, the others stay due.
 local function take_due(at, ms, limit)
   local due, taken, bytes = {}, 0, 0
   if limit == 0 then return due end
@@ -79,8 +86,8 @@ local function take_due(at, ms, limit)
   return due
 end
 
--- Reads the queue after `after`. Updates of parked chats are parked too. Returns the other updates, the last id read,
--- and whether there may be more.
+-- Reads the queue after `after`. Parks updates of parked chats. Returns the other updates, the last id read, and
+-- whether there may be more.
 local function take_new(at, after, limit)
   local new = {}
   if limit == 0 then return new, after, false end
@@ -97,8 +104,8 @@ local function take_new(at, after, limit)
   return new, after, more
 end
 
--- Makes chats due now whose retry is later than `from`, a limited number per call. Returns true while there may be
--- more.
+-- Makes chats due now if their retry is later than `from`. Each call handles a limited number of chats, and returns
+-- true if there may be more.
 local function retry_chats_now(retries, ms, from)
   local chats = redis.call('ZRANGEBYSCORE', retries, ('(%.0f'):format(from), '+inf', 'LIMIT', 0, LIMITS.script_entries_max)
   for _, chat in ipairs(chats) do redis.call('ZADD', retries, ms, chat) end
@@ -110,7 +117,8 @@ local function next_retry(at)
   return tonumber(redis.call('ZRANGE', at.retries, 0, 0, 'WITHSCORES')[2])
 end
 
--- Releases the lease. `due` is when a worker must check the bot again (ms); nil means not before its next update.
+-- Releases the lease. `due` is the time (ms) at which a worker must check the bot again. With nil, a worker checks the
+-- bot only at its next update.
 local function leave_bot(at, due)
   redis.call('HDEL', at.state, 'leased')
   if due then redis.call('ZADD', at.due, due, at.bot) else redis.call('ZREM', at.due, at.bot) end

@@ -1,20 +1,38 @@
 --[[
-@summary Validates an edit and builds the new record. The checks run in the order that clients rely on. Requires the includes message.
+@summary Validates an edit and builds the new record. The checks run in the order that clients rely on.
+@key     granted  {NN}:granted_edits:<chat>:<message_id>  STRING
+@err     not_found
+@err     cant_be_edited
+@err     no_text
+@err     no_caption
+@err     no_media
+@err     not_modified
+@err     too_often
 ]]
 -- The message kind that each edit requires, and the error for other kinds.
 local EDITED_KINDS = {
   text = {KIND_TEXT, 'no_text'}, caption = {KIND_MEDIA, 'no_caption'}, media = {KIND_MEDIA, 'no_media'},
 }
 
--- A new caption comes without media. The media bytes after the old caption are kept unchanged.
+-- An edit of a caption contains no media, so the media bytes after the old caption are kept.
 local function with_media_of(content, caption)
   local media_at = cmsgpack.unpack_one(content)
   return caption .. content:sub(media_at + 1)
 end
 
--- Returns the new record, or nil and the error. `may_edit_others` is the editor's current right. `what` is text,
--- caption, media (with their caption) or markup, which keeps the content.
-local function edited_record(record, version_of, now_ms, editor, may_edit_others, what, new_content, new_markup)
+-- Each press of a button grants an edit. Uses one granted edit, if any is left, and returns whether it did. The expiry
+-- of the other granted edits does not change.
+local function use_granted_edit(key)
+  local unused = tonumber(redis.call('GET', key) or 0)
+  if unused > 0 then redis.call('DECR', key) end
+  return unused > 0
+end
+
+-- Returns the new record and its version, or nil and the error. `may_edit_others` says whether the editor may edit
+-- messages of others. `what` is text, caption, media (with their caption) or markup. An edit of the markup keeps the
+-- content.
+local function edited_record(record, meta, now_ms, editor, may_edit_others, what, new_content, new_markup,
+  granted_key)
   local header, at = read_header(record)
   if header[6] == KIND_DELETED then return nil, 'not_found' end
   local own = ('%.0f'):format(header[5]) == editor
@@ -29,12 +47,15 @@ local function edited_record(record, version_of, now_ms, editor, may_edit_others
   if what == 'markup' then new_content = content end
   if what == 'caption' then new_content = with_media_of(content, new_content) end
   if new_content == content and new_markup == markup then return nil, 'not_modified' end
-  if now_ms - header[4] < LIMITS.edit_interval_ms_min then return nil, 'too_often' end
-  header[2], header[4] = tonumber(version_of()), now_ms
-  return write_record(header, new_content, new_markup, origin)
+  local too_often = now_ms - header[4] < LIMITS.edit_interval_ms_min
+  if too_often and not (own and use_granted_edit(granted_key)) then return nil, 'too_often' end
+  local version = next_version(meta)
+  header[2], header[4] = tonumber(version), now_ms
+  return write_record(header, new_content, new_markup, origin), version
 end
 
--- Returns the record of the replied or pinned message, which the API shows inside this one; '' if it is not in Redis.
+-- Returns the record of the message that this message replies to or reports as pinned; '' if it is not in Redis. The
+-- API shows that message inside this one.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)

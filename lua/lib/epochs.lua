@@ -1,5 +1,5 @@
 --[[
-@summary Revocation epochs, which restart with each incarnation of their partition.
+@summary Begins revocation epochs, which restart with each incarnation of their partition.
 ]]
 -- A Redis that restarted, was emptied or failed over may have lost epochs and nodes. Nodes that acknowledged an epoch
 -- of an earlier incarnation must discard all cached tokens.

@@ -1,14 +1,19 @@
 --[[
-@summary Message records: a msgpack header array, then the segments content, keyboard and origin, which scripts copy without parsing.
+@summary Reads and writes message records: a msgpack header array, then content, keyboard and origin, which scripts copy unparsed.
+@key     message         {NN}:msg:<chat>:<message_id>         STRING
+@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket  STRING
+@derived message         {NN}:msg:<chat>:<message_id>         STRING
+@derived sibling         {NN}:msg:<chat>:<message_id>         STRING
+@arg     token           text  fill ticket for records missing in Redis
+@err     message_missing  ticket text
 ]]
--- Content is a map, followed by the media in a media message. Origin is a map of constant fields, followed in a channel
--- by the post id.
--- Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7 flags, 8 bytes of content, 9 bytes of
--- keyboard
+-- The content is a map. In a media message the media follow the map. The origin is a map of constant fields. In a
+-- channel the post id follows this map. Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7
+-- flags, 8 bytes of content, 9 bytes of keyboard
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED = 4
 
--- `tail` is the record after version and date, packed by the caller.
+-- Builds a new record. `tail` is the part after version and date, packed by the caller.
 local function new_message(version, date, tail)
   return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
@@ -19,7 +24,7 @@ local function read_header(record)
   return header, at
 end
 
--- Reads only the header of a message in Redis; nil if it is missing. A header has up to 50 bytes.
+-- Reads only the header of a message in Redis. Returns nil if the message is missing. A header has up to 50 bytes.
 local function header_of(key)
   local head = redis.call('GETRANGE', key, 0, 63)
   if head == '' then return nil end

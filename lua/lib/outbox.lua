@@ -1,24 +1,27 @@
 --[[
-@summary Updates for bots in other partitions, in the order in which the chat changed. Requires the includes chat.
+@summary Stores updates for bots in other partitions, in the order in which the chat changed.
+@key     outbox  {NN}:outbox  STREAM
+@err     outbox_full
 ]]
--- An entry's id contains how many bytes were added to the outbox before it, so the first entry gives the current size.
+-- The id of an entry contains the number of bytes added to the outbox before the entry, so the id of the first entry
+-- gives the current size.
 local function outbox_full(meta, outbox)
   local length = redis.call('XLEN', outbox)
   if length >= LIMITS.outbox_length_max then return true end
-  -- This few entries fit the limit in bytes, however large they are.
+  -- This few entries cannot exceed the byte limit, even if each of them has the maximum size.
   if length < LIMITS.outbox_length_small then return false end
   local first = redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1)[1]
   return (redis.call('HGET', meta, 'ow') or 0) - first[1]:match('%d+$') >= LIMITS.outbox_bytes_max
 end
 
--- Returns the bots that receive a message, its edit, or a notice that it was pinned; `author` wrote or pinned it. In a
--- group only the author receives a bot's message, because two bots could answer each other forever.
+-- Returns the bots that receive a message, an edit or a notice of a pin by `author`. If a bot is the author in a group,
+-- only this bot receives it. Otherwise two bots could answer each other forever.
 local function receiving_bots(c, author)
   local by_bot = (',' .. c.bots .. ','):find(',' .. author .. ',', 1, true)
   return by_bot and not is_channel(c) and author or c.bots
 end
 
--- `bots` are comma-separated ids. The bot `except` is skipped. Returns true if any bot is left.
+-- Adds an update for `bots` (comma-separated ids), except for the bot `except`. Returns true if any bot is left.
 local function post_update(meta, outbox, version, now_ms, bots, except, kind, chat, id, record, from, peer, reply, extra)
   local others = {}
   for bot in bots:gmatch('%d+') do

@@ -1,14 +1,19 @@
 --[[
-@summary Preconditions of a change in a partition: fencing, backpressure, versions and the journal.
+@summary Handles the preconditions of a change in a partition: fencing, backpressure, versions and the journal.
+@key     meta     {NN}:meta     HASH
+@key     journal  {NN}:journal  STREAM
+@arg     run      text          run id of the connected Redis; added by the runner
+@err     stale_run
+@err     journal_full
 ]]
 -- The incarnation is raised whenever Redis may have lost its latest changes.
 local function incarnation_of(version)
   return math.floor(version / LIMITS.versions_per_incarnation)
 end
 
--- Returns the error that forbids a change now, or nil; and the current incarnation. A different run id means that Redis
--- restarted or was replaced, so no versions may be issued before the incarnation is raised. Scripts that delete or
--- deliver pass `reserve`, a factor on the journal limit.
+-- Returns the error that forbids a change now, or nil, and then the current incarnation. If the run id differs, Redis
+-- restarted or was replaced, so scripts issue no versions until the incarnation is raised. Scripts that delete or
+-- deliver pass `reserve`, by which the journal limit is multiplied.
 local function closed(meta, journal, run, reserve)
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver', 'hwb', 'jw', 'jt')
   if m[1] ~= run then return 'stale_run' end
@@ -19,8 +24,8 @@ local function closed(meta, journal, run, reserve)
   return nil, incarnation_of(m[3])
 end
 
--- Returns a number that grows with every change of the partition, forever. It is text, because Redis and Lua convert
--- numbers at each use; text arguments are a third of a microsecond faster.
+-- Returns the version of a change: a number that only grows, in each partition. The version is a text, because Redis
+-- and Lua would convert a number at each use, which takes a third of a microsecond.
 local function next_version(meta)
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', '1'))
 end
@@ -39,9 +44,9 @@ local function trusted_incarnation(meta, run)
   return incarnation_of(m[2])
 end
 
--- Journals the complete new image of an entity for Postgres; an empty image is a tombstone. `state`, if given, names
--- the HASH that may leave Redis once this version is flushed; its field v must hold the version. The second part of an
--- entry's id is the number of bytes journaled before it, so that a trim can compute the remaining size exactly.
+-- Journals the complete new image of an entity for Postgres. An empty image is a tombstone. `state`, if given, names a
+-- HASH whose field v holds the version. This HASH may leave Redis once the version is flushed. The second part of an
+-- entry's id is the number of bytes journaled before the entry, so a trim can compute the remaining size exactly.
 local function journal_image(at, version, entity, image, state)
   local size = #entity + #image + #(state or '')
   local id = ('%s-%.0f'):format(version, redis.call('HINCRBY', at.meta, 'jw', size) - size)

@@ -1,7 +1,9 @@
 --[[
-@summary The pinned message of a chat; there is at most one. Requires the includes partition, message, chat, changes and control.
+@summary Handles the pinned message of a chat. Each chat has at most one.
+@err     not_found
+@err     service
 ]]
--- Returns the error if a record cannot be pinned, or nil.
+-- Returns nil if a message can be pinned, otherwise the error.
 local function unpinnable(record)
   local kind = read_header(record)[6]
   if kind == KIND_DELETED then return 'not_found' end
@@ -9,13 +11,16 @@ local function unpinnable(record)
   return nil
 end
 
--- Checks the right to pin. Channels have no separate right for pins.
+-- Checks the right to pin. Channels have no separate right for pins. In groups, members may be permitted to pin.
 local function may_pin(member, c)
-  return has_right(member, is_channel(c) and 'can_edit_messages' or 'can_pin_messages')
+  if is_channel(c) then return has_right(member, 'can_edit_messages') end
+  if has_right(member, 'can_pin_messages') then return true end
+  return member.status ~= 'administrator' and is_permitted(member, c.differing, 'can_pin_messages', false)
 end
 
--- Sets the pinned message, or removes it with '0': updates field, journal and change log. `at` contains the keys meta,
--- journal, chat, changes and channel; `notify` is passed to viewers in the log. The caller has validated the change.
+-- Sets the pinned message; '0' removes it. Updates the chat's field, the journal and the change log. `at` contains the
+-- keys meta, journal, chat, changes and channel. The change log passes `notify` to viewers. The caller must validate
+-- the change first.
 local function set_pin(at, c, version, chat, message_id, notify)
   local image = message_id == '0' and '' or cmsgpack.pack({tonumber(message_id)})
   journal_image(at, version, 'pin:' .. chat, image, at.chat)

@@ -1,10 +1,24 @@
 --[[
-@summary A post's record in Redis: exact reaction counts, latest reactors, and recent actors. Requires the includes partition, message, chat and control.
+@summary Handles a post's record in Redis: exact reaction counts, latest reactors, and recent actors.
+@key     post         {NN}:post:<post>                HASH
+@key     post_ticket  {NN}:post:<post>:ticket         STRING
+@derived post         {NN}:post:<post>                HASH
+@derived acted        {NN}:acted:<post>:<generation>  HASH
+@err     post_missing    ticket text
+@err     not_found
 ]]
--- Fields: c channel, m message id, v version of the last journaled change, u number of users with a reaction, x set
--- once deleted. Per emoji: n: count, f: version of the first use, l: latest reactors, o: earlier ones, newest first, 16
--- bytes of external id each. g and gp: current and previous generation of recent actors, gt: start of g (ms). The
--- record is read once as a whole, because scripts return it after their changes.
+-- Reads the whole record of a post at once, because scripts return the whole record after their changes. Fields:
+--   c          channel
+--   m          message id
+--   v          version of the last journaled change
+--   u          number of users with a reaction
+--   x          set once the post is deleted
+--   g, gp      current and previous generation of recent actors
+--   gt         start of g (ms)
+--   n:<emoji>  number of users of the emoji
+--   f:<emoji>  version of the first use
+--   l:<emoji>  latest reactors, newest first, 16 bytes of external id each
+--   o:<emoji>  earlier reactors, in the same form
 local function read_post(post)
   local fields = redis.call('HGETALL', post)
   local p = {fields = fields, at = {}, changes = {}}
@@ -20,7 +34,7 @@ local function get_field(p, name)
   return p.fields[p.at[name]]
 end
 
--- Sets a field for write_post and for the reply.
+-- Sets a field in the record that the script returns, and among the changes that write_post writes.
 local function set_field(p, name, value)
   local n = #p.changes
   p.changes[n + 1], p.changes[n + 2] = name, value
@@ -37,8 +51,8 @@ local function write_post(post, p)
   redis.call('PERSIST', post)
 end
 
--- Returns nil and the channel if a user or bot may see the post. Otherwise the error, a fill ticket and the channel's
--- id.
+-- Returns nil and the channel if a user or bot may see the post. In all other cases returns the error, a fill ticket
+-- and the channel's id.
 local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   if p.deleted then return 'not_found' end
   local chat = chat_prefix .. p.chat
@@ -52,9 +66,9 @@ local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   return nil, c
 end
 
--- Returns a user's reactions as emoji separated by spaces, and the generation that has them. Reactions not yet in
--- Postgres are always in one of the two generations. Returns nil if only Postgres knows. If both generations together
--- hold all reactors, a miss means no reaction.
+-- Returns a user's reactions as emoji separated by spaces, and the generation that contains them. Returns nil if only
+-- Postgres knows the reactions. Reactions that are not yet in Postgres are always in one of the two generations. If
+-- both generations together contain all reactors, a user who is in neither generation has no reactions.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -69,8 +83,8 @@ local function find_actor(p, acted_prefix, user)
   return nil
 end
 
--- Starts a new generation when the current one is old. The previous one is dropped only after it was flushed to
--- Postgres, which sets its time to live.
+-- Starts a new generation when the current one is old. The previous generation is dropped only once it has been flushed
+-- to Postgres: the flush sets its expiry.
 local function advance_generation(p, post, acted_prefix, meta, ms)
   if p.since == 0 then
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
@@ -81,7 +95,7 @@ local function advance_generation(p, post, acted_prefix, meta, ms)
   end
 end
 
--- Stores a user's reactions in the current generation. n counts the users with reactions in a generation.
+-- Stores a user's reactions in the current generation. The field n of a generation counts its users with reactions.
 local function keep_actor(p, acted_prefix, user, old, generation, new, version)
   local key = acted_prefix .. p.now
   local more = new ~= '' and 1 or 0
@@ -89,7 +103,7 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  -- A generation that was just created has no count yet.
+  -- Sets n instead of incrementing it, because a generation that was just created has no count yet.
   redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end
@@ -105,8 +119,8 @@ local function place_of(list, external)
   return at
 end
 
--- Adds a reactor at the front of an emoji's list. The latest few are in a separate field, so that most changes write
--- only a short one.
+-- Adds a reactor at the front of an emoji's list. The latest few reactors are in a field of their own, so most changes
+-- write only this short field.
 local function add_reactor(p, emoji, external)
   local latest, older = 'l:' .. emoji, 'o:' .. emoji
   local list = external .. (get_field(p, latest) or '')
@@ -117,7 +131,8 @@ local function add_reactor(p, emoji, external)
   set_field(p, latest, list)
 end
 
--- Removes a reactor who took the emoji back. Older reactors may be in neither list.
+-- Removes a reactor who took back the emoji. The lists of the latest and of older reactors may lack a
+-- person who reacted long ago.
 local function drop_reactor(p, emoji, external)
   for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do
     local list = get_field(p, name) or ''
@@ -134,7 +149,7 @@ local function emoji_column(emoji)
   return ('%.0f'):format(tonumber(redis.sha1hex(emoji):sub(1, 13), 16))
 end
 
--- Returns the post id of a channel message; nil for a service message.
+-- Returns the post id of a channel message, or nil for a service message.
 local function post_of(key, header, segments_at)
   if segments_at < 0 then return nil end
   local origin = redis.call('GETRANGE', key, segments_at + header[8] + header[9], -1)
@@ -155,7 +170,7 @@ local function end_post(post, at, chat, message_id)
   for _, generation in ipairs(redis.call('HMGET', key, 'g', 'gp')) do
     if generation then redis.call('UNLINK', at.acted_prefix .. id .. ':' .. generation) end
   end
-  -- The number of the first generation is not stored, so delete generation 0 explicitly.
+  -- The record does not name generation 0, which is the first one, so it is deleted explicitly.
   redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)

@@ -1,6 +1,13 @@
 --[[
-@summary A bot's update queue: its sequence, limits, dead letters, and worker wake-ups. Requires the includes partition and stream.
+@summary Handles a bot's update queue: its sequence, limits, dead letters, and worker wake-ups.
+@key     state  {NN}:queue_state:<bot>  HASH
+@key     queue  {NN}:queue:<bot>        STREAM
+@key     due    {NN}:webhooks_due       ZSET
+@err     queue_missing
 ]]
+-- A bot that never listed kinds of updates has the mask 63, and gets the kinds of mask 319 (`rules/update_kinds.ts`).
+local DEFAULT_MASK, DEFAULT_KINDS = 63, 319
+
 -- Returns the queue's state, or nil if the queue must be opened first.
 local function read_queue(state)
   local s = redis.call('HMGET', state, 'seq', 'inc', 'bytes', 'mask', 'hook', 'leased', 'rung', 'hold',
@@ -8,12 +15,13 @@ local function read_queue(state)
   if not s[1] then return nil end
   local q = {seq = tonumber(s[1]), inc = tonumber(s[2]), bytes = tonumber(s[3]), mask = tonumber(s[4]), hook = s[5],
     access_inc = tonumber(s[9]), access = s[10], policy = s[11]}
+  if q.mask == DEFAULT_MASK then q.mask = DEFAULT_KINDS end
   if q.hook then q.leased, q.rung, q.hold = tonumber(s[6] or 0), tonumber(s[7] or 0), tonumber(s[8] or 0) end
   return q
 end
 
--- Stores which kinds of updates a bot receives, and journals the mask if it changed. `present` is the queue's current
--- mask.
+-- Stores the mask of update kinds that a bot receives. Journals the mask if it changed. `present` is the queue's
+-- current mask.
 local function set_mask(at, present, mask)
   if mask == '' or mask == present then return end
   local version = next_version(at.meta)
@@ -28,7 +36,7 @@ local function pack_bytes(list)
   return table.concat(packed)
 end
 
--- Removes an entry and journals it as a dead letter: its fields, w for the reason and d for the time (ms).
+-- Removes an entry and journals it as a dead letter, with the fields of the entry, w (reason) and d (time in ms).
 local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
@@ -50,8 +58,8 @@ local function dead_letter_excess(q, at, now_ms)
   end
 end
 
--- Updates are pending but no worker serves the bot: makes it due for the sweep, and sets `at.wake` unless a worker was
--- woken recently.
+-- Call this if updates are pending but no worker serves the bot. Makes the bot due for the sweep. Also sets `at.wake`,
+-- unless a worker was woken recently.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
@@ -60,9 +68,20 @@ local function fall_due(q, at, now_ms)
   at.wake = true
 end
 
--- Appends an update of one kind. `at` contains the bot and its queue's keys, and receives `wake`; `version` is the
--- change's. Entry fields in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat
--- profile, y replied record, x extra; a replayed update also has u, its original id.
+-- Builds the hint of a new update: 'u', followed by the update if a worker serves the bot, few updates are pending and
+-- this update is small. Twelve lengths precede the twelve values. `store/webhooks/hints.ts` parses the hint.
+local function update_hint(q, pending, size, now_ms, entry, made, kind, chat, id, record, from, peer, reply, extra, former)
+  if not q.hook or q.leased <= now_ms then return 'u' end
+  if pending >= LIMITS.hint_updates_max or size > LIMITS.hint_update_bytes_max then return 'u' end
+  return 'u' .. struct.pack('>I2I2I2I2I2I2I2I2I2I2I2I2', #q.hook, #entry, #kind, #made, #chat, #id, #record, #from, #peer,
+    #reply, #extra, #former) .. q.hook .. entry .. kind .. made .. chat .. id .. record .. from .. peer .. reply .. extra ..
+    former
+end
+
+-- Appends an update of one kind. `at` contains the bot and the keys of its queue, and receives `wake`. `version` is the
+-- version of the change. An entry has these fields, in this order: k (kind), t (time in ms), c (chat), m (message or
+-- query id), r (record), f (sender), p (chat profile), y (replied record) and x (extra). A replayed update also has u
+-- (its original id).
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
   if bit.band(q.mask, kind_bit) == 0 then return end
   local inc = incarnation_of(version)
@@ -70,7 +89,8 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
   q.seq = q.seq + step
   local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra + #(former or '')
   q.bytes = q.bytes + size
-  if q.bytes > LIMITS.queue_bytes_max or q.seq % 1000 == 0 or redis.call('XLEN', at.queue) >= LIMITS.queue_length_max then
+  local pending = redis.call('XLEN', at.queue)
+  if q.bytes > LIMITS.queue_bytes_max or q.seq % 1000 == 0 or pending >= LIMITS.queue_length_max then
     dead_letter_excess(q, at, now_ms)
   end
   local entry, made = ('%.0f-0'):format(q.seq), ('%.0f'):format(now_ms)
@@ -87,6 +107,7 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
     q.inc = inc
     redis.call('HSET', at.state, 'seq', q.seq, 'inc', inc, 'bytes', q.bytes)
   end
-  redis.call('SPUBLISH', at.channel, 'u')
+  redis.call('SPUBLISH', at.channel, update_hint(q, pending, size, now_ms, entry, made, kind, chat, tostring(id), record, from,
+    peer, reply, extra, former or ''))
   if q.hook and q.leased <= now_ms then fall_due(q, at, now_ms) end
 end

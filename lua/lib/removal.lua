@@ -1,9 +1,11 @@
 --[[
-@summary Deletes messages from a chat permanently. Requires the includes partition, message, chat, changes, control, pin and post.
+@summary Deletes messages from a chat permanently.
+@err     not_found
+@err     cant_be_deleted
 ]]
--- Replaces a message by a tombstone and deletes its post (nil for none), with journal entries. `header` is the
--- record's; its date tells where the message is stored in Postgres. `at` contains the keys meta and journal, and the
--- prefixes of messages, posts and actors.
+-- Replaces a message with a tombstone, deletes its post (nil if it has none), and journals both. `header` is the header
+-- of the message's record. The date in the header determines the Postgres partition of the message. `at` contains the
+-- keys meta and journal, and the prefixes of messages, posts and actors.
 local function write_tombstone(at, chat, message_id, header, post)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id
@@ -15,8 +17,8 @@ local function write_tombstone(at, chat, message_id, header, post)
   return version
 end
 
--- Deletes a message and adds it to the change log; `at` also contains the keys changes and channel. `header` and
--- `segments_at` are the record's. The caller must call close_removal afterwards.
+-- Deletes a message and adds the deletion to the change log. `at` also contains the keys changes and channel. `header`
+-- and `segments_at` come from read_header. The caller must call close_removal afterwards.
 local function remove_message(at, c, chat, message_id, header, segments_at)
   local post = is_channel(c) and post_of(at.message_prefix .. message_id, header, segments_at) or nil
   local version = write_tombstone(at, chat, message_id, header, post)
@@ -25,8 +27,8 @@ local function remove_message(at, c, chat, message_id, header, segments_at)
   return version
 end
 
--- Records the last removal as the chat's latest change, and unpins a removed message. `at` also contains the chat's
--- key.
+-- Records the last removal as the chat's latest change. If the pinned message was removed, unpins it. `at` also
+-- contains the chat's key.
 local function close_removal(at, c, chat, version, unpin)
   touch_chat(at.chat, c, version)
   if unpin then set_pin(at, c, next_version(at.meta), chat, '0', '') end

@@ -1,7 +1,10 @@
 --[[
-@summary Finds the message that a new message replies to. Requires the includes message.
+@summary Finds the message that a new message replies to.
+@err     reply_missing  ticket text
+@err     reply_not_found
 ]]
--- Returns the record of the message `reply_to`, or false if there is none. A second value is the script's error reply.
+-- Returns the record of the message `reply_to`, or false if the new message is not a reply. If that message cannot be
+-- used, returns nil and the script's error reply.
 local function read_reply(c, message_prefix, reply_to, token)
   if reply_to == '' then return false end
   if tonumber(reply_to) > c.seq then return nil, refuse('reply_not_found') end
@@ -12,7 +15,8 @@ local function read_reply(c, message_prefix, reply_to, token)
   return reply
 end
 
--- Returns the reply for a request that was already applied. Changes to the message since are no error.
+-- Returns the record of the message `reply_to` for a request that was already applied. It is no error if that message
+-- has changed since then.
 local function present_reply(message_prefix, reply_to)
   return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
 end

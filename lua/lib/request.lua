@@ -1,13 +1,14 @@
 --[[
 @summary Remembers answered requests, so that a repeated request gets the same answer and changes nothing.
+@key     request  {NN}:req:<id>  STRING
 ]]
--- Scripts check this first, because an applied change may make the repeated request invalid. Every success is
--- remembered, even without changes. Errors are not remembered, so the request can be retried.
+-- Scripts look up the request before they validate it, because an applied change may make the repeated request invalid.
+-- Every success is remembered, even without changes. Errors are not remembered, so the request can be retried.
 --
--- A request under an idempotency key is remembered as long as the key: its node may have died before storing the
--- answer, and the client may retry hours later. The created record is stored too, because it may be gone by then. A
--- request from a webhook answer is remembered until another worker has surely replaced one that died before
--- acknowledging. Other requests are repeated within seconds.
+-- A request under an idempotency key is remembered as long as the key: the node may have died before storing the
+-- answer, and the client may retry hours later. The created record is stored too, because it may be gone by then. If a
+-- worker dies before acknowledging an update, another worker repeats the calls in the webhook's answer. Their requests
+-- are therefore remembered until another worker has surely taken over. Other requests are repeated within seconds.
 local function is_keyed(request)
   return request:find(':req:once.', 1, true) ~= nil
 end
@@ -20,7 +21,7 @@ local function remember(request, answer, record)
   redis.call('SET', request, answer, 'PX', keyed and 'LIMITS.idempotency_ttl_ms' or ttl)
 end
 
--- Returns the answer of a request, and the record stored with it; nil for a new request.
+-- Returns the stored answer of a request and the record stored with it, or nil for a new request.
 local function remembered(request)
   local kept = redis.call('GET', request)
   if not kept then return nil end

@@ -1,5 +1,5 @@
 --[[
-@summary Reads streams within size limits, because Redis serves no one else while a script copies megabytes.
+@summary Reads streams within size limits, because Redis serves no other client while a script copies megabytes.
 ]]
 local function entry_bytes(fields)
   local n = 0

@@ -1,6 +1,6 @@
 --[[
-@summary Takes calls from a token bucket that has at least one left, or returns how long to wait for one.
-@why     A caller's calls may arrive on all nodes at once, and all of them count.
+@summary Takes calls from a token bucket. If the bucket is empty, returns how long to wait for a call.
+@why     Calls of one caller may arrive on all nodes at once, and all of them count.
 @repeatable A retried call counts twice, so the caller waits slightly longer.
 @flag    allow-oom
 @key     bucket       {NN}:rate:<kind>:<id>  STRING  time (µs) at which the bucket is full again

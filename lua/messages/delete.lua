@@ -2,44 +2,12 @@
 @summary Deletes a message of any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it.
 @why     The right to delete is checked against the current record and membership, and a pin must not outlive its
          message.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include changes
-@include control
-@include pin
-@include post
-@include removal
 @flag    allow-oom
-@key     meta            {NN}:meta                               HASH
-@key     journal         {NN}:journal                            STREAM
-@key     chat            {NN}:chat:<chat>                        HASH
-@key     ticket          {NN}:chat:<chat>:ticket                 STRING
 @key     message         {NN}:msg:<chat>:<message_id>            STRING
-@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket     STRING
-@key     member          {NN}:member:<chat>:<who>                STRING
-@key     member_ticket   {NN}:member:<chat>:<who>:ticket         STRING
-@key     request         {NN}:req:<id>                           STRING
-@key     changes         {NN}:changes:<chat>                     STREAM
-@key     channel         {NN}:on_chat:<chat>                     CHANNEL
-@derived post            {NN}:post:<post>                        HASH
-@derived acted           {NN}:acted:<post>:<generation>          HASH
-@arg     run         text
 @arg     chat        text
 @arg     message_id  text
 @arg     who         text    id of the user or bot
 @arg     direct      flag    in a direct chat both sides may delete any message
-@arg     token       text    fill ticket for records missing in Redis
-@err     stale_run
-@err     journal_full
-@err     chat_missing     ticket text
-@err     member_missing   ticket text
-@err     message_missing  ticket text
-@err     not_member       kind text
-@err     not_found
-@err     cant_be_deleted
 ]]
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end

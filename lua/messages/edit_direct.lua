@@ -1,32 +1,7 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a direct chat.
 @why     Age, kind, changes and the limit of one edit a second are checked against the record that is replaced.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include changes
-@include stream
-@include queue
-@include access
-@include edit
-@key     meta            {NN}:meta                               HASH
-@key     journal         {NN}:journal                            STREAM
-@key     chat            {NN}:chat:<bot>.<user>                  HASH
-@key     ticket          {NN}:chat:<bot>.<user>:ticket           STRING
-@key     message         {NN}:msg:<bot>.<user>:<message_id>      STRING
-@key     message_ticket  {NN}:msg:<bot>.<user>:<message_id>:ticket STRING
-@key     request         {NN}:req:<id>                           STRING
-@key     changes         {NN}:changes:<bot>.<user>               STREAM
-@key     channel         {NN}:on_chat:<bot>.<user>               CHANNEL
-@key     queue_state     {NN}:queue_state:<bot>                  HASH
-@key     queue           {NN}:queue:<bot>                        STREAM
-@key     bot_channel     {NN}:on_bot:<bot>                       CHANNEL
-@key     due             {NN}:webhooks_due                       ZSET
-@derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
-@arg     run      text
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), fill ticket
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup)
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bot's update; empty when the bot edits
@@ -34,23 +9,8 @@
 @ok      peer     bytes   the user's profile
 @ok      reply    bytes   record of the replied message, empty if it is not in Redis
 @ok      wake     flag    the bot's worker must be woken
-@err     stale_run
-@err     journal_full
-@err     chat_missing     ticket text
-@err     message_missing  ticket text
-@err     queue_missing
-@err     access_missing  incarnation int
-@err     cant_write
-@err     blocked
-@err     not_found
-@err     cant_be_edited
-@err     no_text
-@err     no_caption
-@err     no_media
-@err     not_modified
-@err     too_often
 ]]
-local chat, message_id, editor, what, token = unpack(cmsgpack.unpack(edit))
+local chat, message_id, editor, what = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -74,12 +34,8 @@ if from ~= '' then
 end
 if why then return refuse('journal_full') end
 local _, ms = now()
-local version
-local edited, refusal = edited_record(record, function()
-  version = next_version(meta_key)
-  return version
-end, ms, editor, false, what, content, markup)
-if not edited then return refuse(refusal) end
+local edited, version = edited_record(record, meta_key, ms, editor, false, what, content, markup, granted_key)
+if not edited then return refuse(version) end
 
 redis.call('SET', message_key, edited)
 redis.call('DEL', message_ticket_key)

@@ -1,30 +1,7 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a group or a channel.
 @why     Age, kind, changes and the limit of one edit a second are checked against the record that is replaced.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include changes
-@include control
-@include outbox
-@include edit
-@key     meta            {NN}:meta                               HASH
-@key     journal         {NN}:journal                            STREAM
-@key     chat            {NN}:chat:<chat>                  HASH
-@key     ticket          {NN}:chat:<chat>:ticket           STRING
-@key     message         {NN}:msg:<chat>:<message_id>      STRING
-@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket STRING
-@key     request         {NN}:req:<id>                           STRING
-@key     changes         {NN}:changes:<chat>               STREAM
-@key     channel         {NN}:on_chat:<chat>               CHANNEL
-@key     outbox          {NN}:outbox                             STREAM
-@key     member          {NN}:member:<chat>:<editor>             STRING
-@key     member_ticket   {NN}:member:<chat>:<editor>:ticket      STRING
-@derived sibling         {NN}:msg:<chat>:<message_id>      STRING
-@arg     run      text
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), fill ticket
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup)
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bots' updates
@@ -32,22 +9,8 @@
 @ok      peer     bytes   the chat's profile
 @ok      reply    bytes   record of the replied message, empty if it is not in Redis
 @ok      forward  flag    the outbox has new entries
-@err     stale_run
-@err     journal_full
-@err     chat_missing     ticket text
-@err     message_missing  ticket text
-@err     member_missing   ticket text
-@err     not_member       kind text
-@err     outbox_full
-@err     not_found
-@err     cant_be_edited
-@err     no_text
-@err     no_caption
-@err     no_media
-@err     not_modified
-@err     too_often
 ]]
-local chat, message_id, editor, what, token = unpack(cmsgpack.unpack(edit))
+local chat, message_id, editor, what = unpack(cmsgpack.unpack(edit))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -66,13 +29,12 @@ if not member then return refuse('member_missing', leave_ticket(member_ticket_ke
 if not is_member(member) then return refuse('not_member', c.kind) end
 if why then return refuse('journal_full') end
 if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
+local kind_refused = forbidden_media(member, c, what, content)
+if kind_refused then return refuse('not_permitted', kind_refused) end
 local _, ms = now()
-local version
-local edited, refusal = edited_record(record, function()
-  version = next_version(meta_key)
-  return version
-end, ms, editor, has_right(member, 'can_edit_messages'), what, content, markup)
-if not edited then return refuse(refusal) end
+local edited, version = edited_record(record, meta_key, ms, editor, has_right(member, 'can_edit_messages'), what, content,
+  markup, granted_key)
+if not edited then return refuse(version) end
 
 redis.call('SET', message_key, edited)
 redis.call('DEL', message_ticket_key)

@@ -1,37 +1,14 @@
 --[[
-@summary Deletes messages of a chat regardless of author, because of their age or a deleted account. Unpins a pinned one.
+@summary Deletes messages of a chat, because of their age or a deleted account. Unpins the pinned message if it is deleted.
 @why     Redis and Postgres must delete a message together, or a fill would restore it; and a pin must not outlive its
          message.
 @repeatable Deleted messages are skipped.
-@include partition
-@include clock
-@include message
-@include chat
-@include changes
-@include control
-@include pin
-@include post
-@include removal
 @flag    allow-oom
-@key     meta      {NN}:meta                           HASH
-@key     journal   {NN}:journal                        STREAM
-@key     chat      {NN}:chat:<chat>                    HASH
-@key     ticket    {NN}:chat:<chat>:ticket             STRING
-@key     changes   {NN}:changes:<chat>                 STREAM
-@key     channel   {NN}:on_chat:<chat>                 CHANNEL
-@derived message   {NN}:msg:<chat>:<message_id>        STRING
-@derived post      {NN}:post:<post>                    HASH
-@derived acted     {NN}:acted:<post>:<generation>      HASH
-@arg     run      text
 @arg     chat     text
 @arg     age_ms   int     younger messages in Redis are kept; the caller has checked those only in Postgres
-@arg     token    text    message ids, at most LIMITS.messages_batch_max, each followed by its post id or empty, and its
+@args    items    text    message ids, at most LIMITS.messages_batch_max, each followed by its post id (or empty) and its
                           date (s)
-@args    items    text    message ids, at most LIMITS.messages_batch_max, each followed by the id of the post that it is, or nothing, and its date (s)
 @ok      erased   int
-@err     stale_run
-@err     journal_full
-@err     chat_missing  ticket text
 ]]
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
@@ -41,7 +18,7 @@ local seconds = now()
 local oldest = seconds - tonumber(age_ms) / 1000
 local found = {}
 for i = 1, #items, 3 do
-  -- A message that is only in Postgres needs a tombstone with nothing but its version and date.
+  -- If a message is only in Postgres, its tombstone needs only a version and a date.
   local header = header_of(message_key(items[i])) or {[3] = tonumber(items[i + 2]), [5] = 0, [6] = KIND_TEXT}
   if tonumber(items[i]) <= c.seq and header[6] ~= KIND_DELETED and header[3] <= oldest then
     found[#found + 1] = {id = items[i], post = tonumber(items[i + 1]), header = header}
@@ -57,7 +34,7 @@ for _, each in ipairs(found) do
   version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Viewers are not notified of each deletion. They find a gap in the log and reload the chat.
+-- Viewers get no event for each deletion. They find a gap in the log and reload the chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end

@@ -1,7 +1,7 @@
 --[[
 @summary Stores a message read from Postgres that was missing in Redis.
-@why     A fill needs its ticket and an absent key, so that it never restores an old state (architecture, Journal).
-@repeatable A ticket is used once.
+@why     A fill requires its ticket and an absent key, so that it never restores an old state (architecture, Journal).
+@repeatable A ticket can be used only once.
 @flag    allow-oom
 @key     message  {NN}:msg:<chat>:<message_id>           STRING
 @key     ticket   {NN}:msg:<chat>:<message_id>:ticket    STRING

@@ -1,50 +1,14 @@
 --[[
 @summary Pins a message of a direct chat in place of the previous one, and adds a service message about it.
 @why     Exactly one of several concurrent pins wins, and every change has its service message and update.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include changes
-@include append
-@include stream
-@include queue
-@include access
-@include control
-@include pin
-@key     meta            {NN}:meta                               HASH
-@key     journal         {NN}:journal                            STREAM
-@key     chat            {NN}:chat:<bot>.<user>                  HASH
-@key     ticket          {NN}:chat:<bot>.<user>:ticket           STRING
 @key     message         {NN}:msg:<bot>.<user>:<message_id>      STRING
-@key     message_ticket  {NN}:msg:<bot>.<user>:<message_id>:ticket STRING
-@key     request         {NN}:req:<id>                           STRING
-@key     changes         {NN}:changes:<bot>.<user>               STREAM
-@key     channel         {NN}:on_chat:<bot>.<user>               CHANNEL
-@key     queue_state     {NN}:queue_state:<bot>                  HASH
-@key     queue           {NN}:queue:<bot>                        STREAM
-@key     bot_channel     {NN}:on_bot:<bot>                       CHANNEL
-@key     due             {NN}:webhooks_due                       ZSET
-@derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
-@arg     run      text
-@arg     pin      bytes   msgpack array: chat, message id, id of the pinning side, fill ticket
+@arg     pin      bytes   msgpack array: chat, message id, id of the pinning side
 @arg     tail     bytes   the service message without version and date
 @arg     from     bytes   the pinning side's profile
 @arg     notify   text    1 to notify viewers, or empty
 @ok      wake     flag    the bot's worker must be woken
-@err     stale_run
-@err     journal_full
-@err     chat_missing     ticket text
-@err     message_missing  ticket text
-@err     queue_missing
-@err     access_missing   incarnation int
-@err     cant_write
-@err     blocked
-@err     not_found
-@err     service
 ]]
-local chat, message_id, who, token = unpack(cmsgpack.unpack(pin))
+local chat, message_id, who = unpack(cmsgpack.unpack(pin))
 local bot = chat:match('^%d+')
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
@@ -75,7 +39,8 @@ local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = c
 local version, pinned = unpack(next_versions(meta_key, 2))
 local id, service = append_message(at, c, chat, seconds, tail, version)
 set_pin(at, c, pinned, chat, message_id, notify)
--- The bot receives updates of its own pins too. They are sent by the bot, so the chat's user is passed as `peer`.
+-- A bot receives updates of its own pins too. In such an update the bot is the sender, so the chat's user is passed as
+-- `peer`.
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
   due = due_key, bot = bot}
 push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')

@@ -1,47 +1,14 @@
 --[[
 @summary Pins a message of a group or channel in place of the previous one, and adds a service message about it.
 @why     Exactly one of several concurrent pins wins, and the right to pin is checked in the same step.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include changes
-@include append
-@include control
-@include outbox
-@include pin
-@key     meta            {NN}:meta                         HASH
-@key     journal         {NN}:journal                      STREAM
-@key     chat            {NN}:chat:<chat>                  HASH
-@key     ticket          {NN}:chat:<chat>:ticket           STRING
 @key     message         {NN}:msg:<chat>:<message_id>      STRING
-@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket STRING
-@key     member          {NN}:member:<chat>:<who>          STRING
-@key     member_ticket   {NN}:member:<chat>:<who>:ticket   STRING
-@key     request         {NN}:req:<id>                     STRING
-@key     changes         {NN}:changes:<chat>               STREAM
-@key     channel         {NN}:on_chat:<chat>               CHANNEL
-@key     outbox          {NN}:outbox                       STREAM
-@derived sibling         {NN}:msg:<chat>:<message_id>      STRING
-@arg     run      text
-@arg     pin      bytes   msgpack array: chat, message id, id of the pinning member, fill ticket
+@arg     pin      bytes   msgpack array: chat, message id, id of the pinning member
 @arg     tail     bytes   the service message without version and date
 @arg     from     bytes   the pinning member's profile
 @arg     notify   text    1 to notify viewers, or empty
 @ok      forward  flag    the outbox has new entries
-@err     stale_run
-@err     journal_full
-@err     outbox_full
-@err     chat_missing     ticket text
-@err     member_missing   ticket text
-@err     message_missing  ticket text
-@err     not_member       kind text
-@err     not_allowed
-@err     not_found
-@err     service
 ]]
-local chat, message_id, who, token = unpack(cmsgpack.unpack(pin))
+local chat, message_id, who = unpack(cmsgpack.unpack(pin))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)

@@ -1,12 +1,8 @@
 --[[
 @summary Reads the messages of a chat below an id, newest first, if in Redis.
-@include partition
-@include message
 @flag    no-writes
-@key     meta     {NN}:meta                      HASH
 @key     chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
-@arg     run      text
 @arg     before   int     message id below which to read; 0 starts at the newest
 @arg     limit    int
 @arg     bytes    int     stop once the rows read have this many bytes
@@ -15,7 +11,6 @@
 @ok      first    int     id of the first row; later rows have descending ids
 @ok      rows     raw     records, at least one if any id is in range; null where only Postgres has it
 @ok      flushed  int?    up to this version, Postgres has everything that is missing here; null if unknown
-@err     stale_run
 @err     chat_missing
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
@@ -32,7 +27,7 @@ for id = first, math.max(1, first - tonumber(limit) + 1), -1 do
   rows[#rows + 1] = record
   read = read + (record and #record or 0)
 end
--- Before the first flush of this incarnation it is unknown what the previous Redis had flushed.
+-- Until the first flush under this incarnation, the last version that was flushed from the previous Redis is unknown.
 local m = redis.call('HMGET', meta_key, 'fl', 'ver')
 local flushed = m[1] and m[2] and incarnation_of(tonumber(m[1])) == incarnation_of(tonumber(m[2])) and m[1] or false
 return ok(newest, c[2], first, rows, flushed)

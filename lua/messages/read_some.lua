@@ -1,15 +1,15 @@
 --[[
-@summary Reads messages of a chat by id, if in Redis.
-@include partition
+@summary Reads messages of a chat by id, or only their heads, if in Redis.
 @flag    no-writes
-@key     meta     {NN}:meta                      HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
-@arg     run      text
+@arg     bytes    int     how many bytes of each record to read; 0 for all
 @args    ids      text
 @ok      rows     raw     records in the order of the ids; null where only Postgres has it
-@err     stale_run
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 local rows = {}
-for i, id in ipairs(ids) do rows[i] = redis.call('GET', message_key(id)) end
+for i, id in ipairs(ids) do
+  local row = redis.call('GETRANGE', message_key(id), 0, bytes - 1)
+  rows[i] = row ~= '' and row
+end
 return ok(rows)

@@ -1,36 +1,11 @@
 --[[
 @summary Unpins the pinned message of any chat.
 @why     The right to pin and the pinned message are checked in the same step.
-@include partition
-@include request
-@include message
-@include chat
-@include changes
-@include control
-@include pin
 @flag    allow-oom
-@key     meta            {NN}:meta                         HASH
-@key     journal         {NN}:journal                      STREAM
-@key     chat            {NN}:chat:<chat>                  HASH
-@key     ticket          {NN}:chat:<chat>:ticket           STRING
-@key     member          {NN}:member:<chat>:<who>          STRING
-@key     member_ticket   {NN}:member:<chat>:<who>:ticket   STRING
-@key     request         {NN}:req:<id>                     STRING
-@key     changes         {NN}:changes:<chat>               STREAM
-@key     channel         {NN}:on_chat:<chat>               CHANNEL
-@arg     run         text
 @arg     chat        text
 @arg     message_id  text    the expected pinned message; empty for any
 @arg     all         flag    succeed even if no message is pinned
 @arg     direct      flag    in a direct chat both sides may unpin
-@arg     token       text    fill ticket for records missing in Redis
-@err     stale_run
-@err     journal_full
-@err     chat_missing    ticket text
-@err     member_missing  ticket text
-@err     not_member      kind text
-@err     not_allowed
-@err     not_found
 ]]
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end

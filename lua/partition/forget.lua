@@ -1,9 +1,9 @@
 --[[
 @summary Removes entities of a closed partition from Redis. Postgres has all of them, some in a later version.
-@why     Once the partition is open, its entities may be newer than those in Postgres.
+@why     Only entities of a closed partition may be removed. Once it is open, they may be newer than those in Postgres.
 @repeatable Removing an entity twice changes nothing.
 @key     meta      {NN}:meta         HASH     run, ver, hw
-@key     lease     {NN}:forgetting   STRING   the node doing it, since a hundred nodes may notice one failover
+@key     lease     {NN}:forgetting   STRING   the node that removes entities, since a hundred nodes may notice one failover
 @keys    entities  {NN}:…            STRING   of any type; an empty list only takes or renews the lease
 @arg     run       text              run id of the connected Redis; added by the runner
 @arg     expected  text              run id under which the partition will be opened

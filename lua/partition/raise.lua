@@ -1,11 +1,9 @@
 --[[
-@summary Continues under a raised incarnation, so that earlier copies from Postgres are no longer trusted.
+@summary Raises a partition's incarnation, so that earlier copies from Postgres are no longer trusted.
 @why     Postgres lost commits, so its records no longer match their copies.
-@include partition
-@key     meta         {NN}:meta  HASH  run, ver, hw
 @arg     incarnation  int        incarnation registered in Postgres
 @err     behind       highest int
-@repeatable An incarnation is raised once.
+@repeatable Each incarnation is raised only once.
 @flag    allow-oom
 ]]
 local version = tonumber(redis.call('HGET', meta_key, 'ver') or 0)

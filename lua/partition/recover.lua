@@ -1,11 +1,7 @@
 --[[
-@summary Opens a partition under a raised incarnation for the connected Redis, or returns the version to exceed.
+@summary Opens a partition for the connected Redis under a raised incarnation. If the incarnation is too low, returns the highest version.
 @why     The new incarnation must exceed the last version issued here. Run id and version change together: a script that
          finds its own run id may issue versions at once.
-@include partition
-@key     meta         {NN}:meta     HASH    run, ver, hw, hwb
-@key     journal      {NN}:journal  STREAM
-@arg     run          text          run id of the connected Redis; added by the runner
 @arg     expected     text          run id for which the incarnation was registered
 @arg     incarnation  int           incarnation registered in Postgres; 0 only queries the partition
 @arg     post         int           number of the last post in Postgres
@@ -30,7 +26,7 @@ if known[1] == run then
   return ok()
 end
 
--- An empty journal still has its last id, which proves the highest version even if the counter was lost.
+-- Even an empty journal stores its last id, which proves the highest version if the counter was lost.
 local highest = tonumber(known[2] or '0')
 if redis.call('EXISTS', journal_key) == 1 then
   local info = redis.call('XINFO', 'STREAM', journal_key)

@@ -1,7 +1,6 @@
 --[[
 @summary Opens a sealed partition under its previous incarnation.
 @why     The seal proves that nothing was lost, and Postgres allowed this run id to use it.
-@include partition
 @key     meta         {NN}:meta   HASH
 @arg     run          text        run id of the connected Redis; added by the runner
 @arg     expected     text        run id that Postgres allowed to use the seal

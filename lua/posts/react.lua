@@ -1,28 +1,11 @@
 --[[
 @summary Sets or removes one emoji of a user on a post, or removes all of the user's reactions.
-@why     Counts, membership check and journal are one step, because two nodes may serve one user at once.
+@why     The counts, the membership check and the journal entry are one step, because two nodes may serve one user at once.
 @repeatable Setting or removing an emoji twice changes nothing. Only requests under idempotency keys are remembered.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include control
-@include post
 @flag    allow-oom
-@key     meta          {NN}:meta                          HASH
-@key     journal       {NN}:journal                       STREAM
-@key     post          {NN}:post:<post>                   HASH
-@key     post_ticket   {NN}:post:<post>:ticket            STRING
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL
-@key     request       {NN}:req:<id>                      STRING
 @key     due           {NN}:counts_due                    ZSET     post -> ms
-@derived acted         {NN}:acted:<post>:<generation>     HASH
-@derived chat          {NN}:chat:<chat>                   HASH
-@derived member        {NN}:member:<chat>:<user>          STRING
-@arg     run       text
-@arg     token     text    fill ticket, or the ticket under which `known` was read
 @arg     reaction  bytes   msgpack array of text: post, partition, number, what (set, remove, clear, or erase for a
                            deleted user), emoji, user
 @arg     external  bytes   16 bytes: the user's external id
@@ -30,14 +13,10 @@
 @ok      changed   flag
 @ok      own       text    the user's reactions now, separated by spaces
 @ok      fields    raw     the post's complete record
-@err     stale_run
-@err     journal_full
-@err     post_missing     ticket text
+@err     user_missing     ticket text
+@err     too_many
 @err     chat_missing     ticket text chat int
 @err     member_missing   ticket text chat int
-@err     user_missing     ticket text
-@err     not_found
-@err     too_many
 ]]
 local post, partition, number, what, emoji, user = unpack(cmsgpack.unpack(reaction))
 local why, inc = closed(meta_key, journal_key, run, what ~= 'set' and LIMITS.journal_reserve)
@@ -59,8 +38,8 @@ if not own then
   own = known
 end
 
--- Hours may pass between two runs under one idempotency key. Other requests are only repeated within the call, before
--- the user can react again.
+-- Remembers only requests under an idempotency key, because hours may pass between two runs of such a request. Other
+-- requests are repeated only within their call, before the user can react again.
 local answer = is_keyed(request_key) and p.chat .. ' ' .. p.message
 if answer and remembered(request_key) then return ok(0, own, p.fields) end
 local set, had, rest, touched = what == 'set', 0, {}, {}
@@ -81,7 +60,7 @@ if why then return refuse('journal_full') end
 local seconds, ms = now()
 advance_generation(p, post_key, acted_prefix, meta_key, ms)
 local acted, new, place, version = acted_key(p.now), table.concat(rest, ' '), partition .. ':' .. number, nil
--- cmsgpack would pack the external id as text, so it is encoded as binary by hand.
+-- The external id is encoded as binary by hand, because cmsgpack would pack it as text.
 local tail = cmsgpack.pack(seconds) .. '\196\16' .. external
 local versions = next_versions(meta_key, 2 * #touched)
 local at = {meta = meta_key, journal = journal_key}
@@ -99,7 +78,7 @@ for i, each in ipairs(touched) do
   version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
-  -- Zero counts are stored too, because the newest count row of a post also holds its number of users.
+  -- Zero counts are stored too, because the newest count row of a post also contains its number of users.
   journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then
@@ -114,7 +93,7 @@ set_field(p, 'v', version)
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 if answer then remember(request_key, answer) end
--- Schedules an update with the new counts, unless the channel has no bots. A channel that is not loaded may have some.
+-- Schedules an update with the new counts, unless the channel is loaded and has no bots.
 if not c or c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
 end

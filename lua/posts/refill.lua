@@ -1,14 +1,9 @@
 --[[
-@summary Extends the list of an emoji's latest reactors with those from Postgres. Without reactors, it creates a ticket for reading them.
-@why     Recent actors show who took the emoji back since Postgres was read.
+@summary Extends the list of an emoji's latest reactors by those from Postgres. Given no reactors, creates a ticket to read them.
+@why     The recent actors show who took back the emoji after Postgres was read.
 @repeatable A reactor is listed only once.
-@include message
-@include post
 @flag    allow-oom
-@key     post    {NN}:post:<post>                 HASH
 @key     ticket  {NN}:post:<post>:refill:ticket   STRING
-@derived acted   {NN}:acted:<post>:<generation>   HASH
-@arg     token     text
 @arg     emoji     text
 @args    reactors  bytes   ids and external ids (16 bytes) alternating, newest first
 @ok      ticket    text

@@ -1,29 +1,14 @@
 --[[
-@summary Sends changed reaction counts of posts to the bots of their channels, at most once a second per post.
+@summary Sends changed reaction counts of posts to the bots of their channels. Each post is sent at most once a second.
 @why     Due time and update change together: if a node dies, the post stays due, and only one of several nodes sends
          it.
 @repeatable A post whose counts were sent is no longer due.
-@include partition
-@include clock
-@include message
-@include chat
-@include control
-@include outbox
-@include post
-@key     meta     {NN}:meta                 HASH
-@key     outbox   {NN}:outbox               STREAM
 @key     due      {NN}:counts_due           ZSET     post -> ms
-@derived post     {NN}:post:<post>          HASH
-@derived chat     {NN}:chat:<chat>          HASH
-@arg     run      text
-@arg     token    text    fill ticket for records missing in Redis
 @arg     limit    int
 @args    gone     text    posts that Postgres reports as deleted
 @ok      sent     int
 @ok      more     flag    more posts are due
 @ok      missing  texts   records to read from Postgres first, in groups of four: status, post, ticket, chat or 0
-@err     stale_run
-@err     outbox_full
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
@@ -33,7 +18,7 @@ for _, post in ipairs(gone) do redis.call('ZREM', due_key, post) end
 local seconds, ms = now()
 local sent, missing = 0, {}
 
--- A post with missing records waits its turn again, because Postgres may be unreachable for long.
+-- A post with missing records becomes due again later, because Postgres may be unreachable for long.
 local function postpone(post, status, key, chat)
   redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
   for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token), chat}) do missing[#missing + 1] = value end
@@ -48,7 +33,7 @@ local function tell(p, c)
     end
   end
   local version = next_version(meta_key)
-  -- The update shows only the date of this message.
+  -- The update shows only the date of the post's message.
   local record = tombstone({[3] = seconds, [5] = 0}, version)
   if post_update(meta_key, outbox_key, version, ms, c.bots, '', 'message_reaction_count', p.chat, p.message, record, c.profile, '', '',
     cmsgpack.pack(counts)) then

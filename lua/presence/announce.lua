@@ -2,7 +2,6 @@
 @summary Stores a process's report, for the other processes to read.
 @why     Ages are measured by Redis' clock, because the nodes' clocks may differ.
 @repeatable A repeated report replaces the first.
-@include clock
 @flag    allow-oom
 @key     processes  {NN}:<what>  HASH   process -> time of its report (ms), a space, and the report
 @arg     id         text

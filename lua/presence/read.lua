@@ -6,10 +6,9 @@
 @args    users   text
 @ok      present raw   users with an open window
 ]]
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local _, ms = now()
 local present = {}
 for _, user in ipairs(users) do
-  if redis.call('ZCOUNT', windows_key(user), ('(%.0f'):format(now), '+inf') > 0 then present[#present + 1] = user end
+  if redis.call('ZCOUNT', windows_key(user), ('(%.0f'):format(ms), '+inf') > 0 then present[#present + 1] = user end
 end
 return ok(present)

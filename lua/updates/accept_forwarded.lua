@@ -1,28 +1,15 @@
 --[[
-@summary Adds updates from another partition to a bot's queue, each once and in order.
+@summary Adds updates from another partition to a bot's queue, in order and each only once.
 @why     The mark of the source partition changes together with the queue, so that repeated forwarding adds nothing.
 @repeatable The mark prevents duplicates.
-@include partition
-@include clock
-@include stream
-@include queue
 @flag    allow-oom
-@key     meta     {NN}:meta                HASH
-@key     journal  {NN}:journal             STREAM
-@key     state    {NN}:queue_state:<bot>   HASH
-@key     queue    {NN}:queue:<bot>         STREAM
 @key     marks    {NN}:queue_marks:<bot>   HASH
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
-@key     due      {NN}:webhooks_due        ZSET
-@arg     run      text
 @arg     bot      text
 @arg     source   text    partition the updates come from
 @args    updates  bytes   groups of ten: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
 @ok      accepted int
 @ok      wake     flag    the bot's worker must be woken
-@err     stale_run
-@err     journal_full
-@err     queue_missing
 ]]
 local why = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why then return refuse(why) end

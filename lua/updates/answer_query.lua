@@ -1,21 +1,12 @@
 --[[
-@summary Answers a callback query for a bot: the user who pressed gets the answer on the event stream.
+@summary Answers a callback query for a bot. The user who pressed the button gets the answer on the event stream.
 @why     A query is answered once.
-@include partition
-@include request
-@include changes
 @flag    allow-oom
-@key     meta     {NN}:meta                  HASH
 @key     query    {NN}:callback_query:<id>   STRING
-@key     request  {NN}:req:<id>              STRING
 @derived chat     {NN}:chat:<chat>           HASH
-@derived changes  {NN}:changes:<chat>        STREAM
-@derived channel  {NN}:on_chat:<chat>        CHANNEL
-@arg     run      text
 @arg     id       text
 @arg     bot      text
 @arg     answer   bytes   the answer for the user's event stream
-@err     stale_run
 @err     too_old
 ]]
 if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end

@@ -1,16 +1,12 @@
 --[[
 @summary Closes the queue of a deleted bot: it accepts no updates and no messages, and expires by itself.
-@why     It is not removed at once, because an update in flight would open it again.
-@repeatable Closing it again changes nothing.
-@include partition
+@why     The queue is not removed at once, because an update in flight would open it again.
+@repeatable Closing a queue twice changes nothing.
 @flag    allow-oom
-@key     meta     {NN}:meta                HASH
 @key     state    {NN}:queue_state:<bot>   HASH
 @key     queue    {NN}:queue:<bot>         STREAM
 @key     marks    {NN}:queue_marks:<bot>   HASH
-@arg     run      text
 @arg     version  int    version of the write policy
-@err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end

@@ -1,7 +1,6 @@
 --[[
 @summary Reads the data of a bot's queue for getWebhookInfo.
 @flag    no-writes
-@include clock
 @key     state  {NN}:queue_state:<bot>  HASH
 @key     queue  {NN}:queue:<bot>        STREAM
 @ok      pending  int

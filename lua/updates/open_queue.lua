@@ -1,9 +1,7 @@
 --[[
 @summary Opens a bot's queue if it has none.
-@repeatable A queue is opened once.
-@include partition
+@repeatable An open queue is not opened again.
 @flag    allow-oom
-@key     meta    {NN}:meta               HASH
 @key     state   {NN}:queue_state:<bot>  HASH
 @arg     start   int   random number, the id before the first update
 @arg     mask    int   kinds of updates to queue

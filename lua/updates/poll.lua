@@ -1,18 +1,9 @@
 --[[
-@summary One step of a long poll: replaces an earlier poll, confirms updates, and reads pending ones.
+@summary Performs one step of a long poll: replaces an earlier poll, confirms updates, and reads pending updates.
 @why     The newer of two polls wins on any node, and confirming and reading must not interleave with a new update.
 @repeatable Confirmed updates stay confirmed, and the poll keeps its name.
-@include partition
-@include clock
-@include stream
-@include queue
 @flag    allow-oom
-@key     meta     {NN}:meta               HASH
-@key     journal  {NN}:journal            STREAM
-@key     state    {NN}:queue_state:<bot>  HASH
-@key     queue    {NN}:queue:<bot>        STREAM
 @key     channel  {NN}:on_bot:<bot>       CHANNEL
-@arg     run      text
 @arg     bot      text
 @arg     poll     text    random name of this poll
 @arg     first    flag    whether this is the first step of the poll
@@ -20,10 +11,7 @@
 @arg     limit    int
 @arg     mask     text    new mask of kinds, or empty
 @ok      rows     raw     stream entries, fewer than `limit` where they are large
-@ok      more     flag    more may have to be confirmed, and nothing was read: call again with the same offset
-@err     stale_run
-@err     journal_full
-@err     queue_missing
+@ok      more     flag    more updates may have to be confirmed, and none was read: call again with the same offset
 @err     webhook_active
 @err     terminated
 @err     terminated_by_webhook
@@ -42,8 +30,8 @@ elseif s[2] ~= poll then
   return refuse('terminated')
 end
 
--- Removes the oldest entries: those below an id, or a number of them. A long queue takes several calls: returns true
--- while there is more to remove.
+-- Removes the oldest entries: those below an id, or a given number of them. A call removes a limited number, and
+-- returns true if more must be removed.
 local function confirm(below, count)
   local entries, bytes, more = read_within(queue_key, '-', below, math.min(count, LIMITS.script_entries_max))
   if #entries == 0 then return false end
@@ -61,7 +49,7 @@ elseif n and n < 0 then
   if over > 0 then more = confirm('+', over) end
 end
 if more then return ok({}, 1) end
--- A webhook was just deleted: its requests in flight may still be acknowledged.
+-- A webhook was just deleted, and its requests in flight may still be acknowledged.
 if s[4] then
   local _, ms = now()
   if tonumber(s[4]) > ms then return ok({}, 0) end

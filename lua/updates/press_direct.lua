@@ -1,45 +1,14 @@
 --[[
 @summary Handles a press of an inline button in a direct chat: the bot gets a callback query.
 @why     The button must still exist when the query is queued.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include stream
-@include queue
-@include access
-@include callback
-@key     meta            {NN}:meta                                  HASH
-@key     journal         {NN}:journal                               STREAM
-@key     chat            {NN}:chat:<bot>.<user>                     HASH
-@key     ticket          {NN}:chat:<bot>.<user>:ticket              STRING
-@key     message         {NN}:msg:<bot>.<user>:<message_id>         STRING
-@key     message_ticket  {NN}:msg:<bot>.<user>:<message_id>:ticket  STRING
-@key     request         {NN}:req:<id>                              STRING
-@key     queue_state     {NN}:queue_state:<bot>                     HASH
-@key     queue           {NN}:queue:<bot>                           STREAM
-@key     bot_channel     {NN}:on_bot:<bot>                          CHANNEL
-@key     due             {NN}:webhooks_due                          ZSET
-@derived query           {NN}:callback_query:<id>                   STRING
-@arg     run        text
-@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, fill ticket
+@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
+                           whether the press grants an edit
 @arg     from       bytes   the user's profile
 @arg     extra      bytes   further fields of the update
 @ok      query_id   text
 @ok      wake       flag    the bot's worker must be woken
-@err     stale_run
-@err     journal_full
-@err     chat_missing     ticket text
-@err     message_missing  ticket text
-@err     queue_missing
-@err     access_missing   incarnation int
-@err     cant_write
-@err     blocked
-@err     not_found
-@err     no_button
 ]]
-local chat, message_id, user, data, partition, token = unpack(cmsgpack.unpack(press))
+local chat, message_id, user, data, partition, grants = unpack(cmsgpack.unpack(press))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -64,6 +33,7 @@ if why then return refuse('journal_full') end
 local _, ms = now()
 local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
+if grants then grant_edit(granted_key) end
 local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key, bot = bot,
   due = due_key}
 push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)

@@ -1,42 +1,14 @@
 --[[
 @summary Handles a press of an inline button in a group: the bot that sent the message gets a callback query.
 @why     Membership and button must still exist when the query enters the outbox.
-@include partition
-@include request
-@include clock
-@include message
-@include chat
-@include control
-@include outbox
-@include callback
-@key     meta            {NN}:meta                            HASH
-@key     journal         {NN}:journal                         STREAM
-@key     chat            {NN}:chat:<chat>                     HASH
-@key     ticket          {NN}:chat:<chat>:ticket              STRING
-@key     message         {NN}:msg:<chat>:<message_id>         STRING
-@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket  STRING
-@key     request         {NN}:req:<id>                        STRING
-@key     outbox          {NN}:outbox                          STREAM
-@key     member          {NN}:member:<chat>:<user>            STRING
-@key     member_ticket   {NN}:member:<chat>:<user>:ticket     STRING
-@derived query           {NN}:callback_query:<id>             STRING
-@arg     run        text
-@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, fill ticket
+@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits,
+                           whether the press grants an edit
 @arg     from       bytes   the user's profile
 @arg     extra      bytes   further fields of the update
 @ok      query_id   text
 @ok      forward    flag    the outbox has new entries
-@err     stale_run
-@err     journal_full
-@err     outbox_full
-@err     chat_missing     ticket text
-@err     member_missing   ticket text
-@err     message_missing  ticket text
-@err     not_member       kind text
-@err     not_found
-@err     no_button
 ]]
-local chat, message_id, user, data, partition, token = unpack(cmsgpack.unpack(press))
+local chat, message_id, user, data, partition, grants = unpack(cmsgpack.unpack(press))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -61,6 +33,7 @@ if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 local _, ms = now()
 local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
+if grants then grant_edit(granted_key) end
 local forward = post_update(meta_key, outbox_key, version, ms, bot, '', 'callback_query', chat, id, record, from, c.profile, '', extra)
 remember(request_key, id)
 return ok(id, forward and 1 or 0)

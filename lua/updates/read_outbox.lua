@@ -1,17 +1,12 @@
 --[[
-@summary Reads unacknowledged entries of a partition's outbox, from the start or after an entry, up to a limit.
+@summary Reads entries of a partition's outbox, from the start or after a given entry, up to a limit.
 @flag    no-writes
-@include partition
-@include stream
-@key     meta    {NN}:meta    HASH
 @key     outbox  {NN}:outbox  STREAM
-@arg     run     text
 @arg     after   text    outbox entry after which to read; empty to read from the start
 @arg     limit   int
 @ok      rows    raw     stream entries
 @ok      incarnation int  the incarnation under which they were read
 @ok      more    flag    there may be more after them
-@err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end

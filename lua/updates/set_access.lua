@@ -1,30 +1,26 @@
 --[[
-@summary Copies a bot's write policy next to its queue, and for one chat whether its user may write.
+@summary Copies a bot's write policy to its queue state. For one chat, also stores whether its user may write.
 @why     Messages sent after this run are checked against this version or a later one.
-@repeatable A version is written once.
-@include partition
+@repeatable Each version is written only once.
 @flag    allow-oom
-@key     meta    {NN}:meta               HASH
 @key     state   {NN}:queue_state:<bot>  HASH
 @derived chat    {NN}:chat:<bot>.<user>  HASH   the caller passes the prefix up to the last part
-@arg     run      text
 @arg     known    int     the incarnation before Postgres was read
 @arg     version  int
 @arg     policy   text    all, selected or owner
 @arg     chat     text    <bot>.<user>, or empty
 @arg     may      flag    that user may write under this version
-@err     stale_run
 @err     moved    incarnation int
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
--- A Redis that lost writes may also have lost a later version, so a value read before that may be outdated.
+-- A Redis that lost writes may have lost a later version, so a value that was read before the loss may be outdated.
 if inc ~= tonumber(known) then return refuse('moved', inc) end
 local s = redis.call('HMGET', state_key, 'wi', 'wv')
 local present = tonumber(s[1]) == inc and tonumber(s[2]) or 0
 if present > tonumber(version) then return ok() end
 if present < tonumber(version) then redis.call('HSET', state_key, 'wi', inc, 'wv', version, 'wp', policy) end
--- A missing chat is skipped, so that this field alone does not create it.
+-- A missing chat is skipped. A write would create it with only this field.
 if chat ~= '' and redis.call('HEXISTS', chat_key(chat), 'pi') == 1 then
   redis.call('HSET', chat_key(chat), 'w', version .. (may and '+' or '-'))
 end

@@ -1,23 +1,10 @@
 --[[
-@summary One step of a delivery under its lease: acknowledges, parks failed chats, renews the lease, and reads the next updates.
+@summary Performs one step of a delivery: acknowledges updates, parks failed chats, renews the lease, and reads the next updates.
 @why     Another worker must not take updates that this one settles, and a worker with an old fence must change nothing.
-         A fence of another incarnation is old too: Redis may have lost what the worker reported, and the worker's
-         cursor is ahead of it.
+         A fence of another incarnation is old too, because Redis may have lost the worker's last reports. The worker's
+         cursor is then too far ahead.
 @repeatable Acknowledging and parking twice changes nothing; updates that were read are returned again after a lease.
-@include partition
-@include clock
-@include stream
-@include queue
-@include delivery
 @flag    allow-oom
-@key     meta      {NN}:meta               HASH
-@key     state     {NN}:queue_state:<bot>  HASH
-@key     queue     {NN}:queue:<bot>        STREAM
-@key     parked    {NN}:parked:<bot>       ZSET
-@key     retries   {NN}:retries:<bot>      ZSET
-@key     attempts  {NN}:attempts:<bot>     HASH
-@key     due       {NN}:webhooks_due       ZSET
-@arg     run     text
 @arg     bot     text
 @arg     fence   text
 @arg     since   text    settings version that ended polling, from the lease
@@ -38,11 +25,10 @@
 @ok      gone    int?    time in ms since when the receiver has answered only 410
 @ok      left    flag    the lease was released
 @ok      wake    flag    the lease was released although there is more to deliver
-@ok      dropped text    settings version that last dropped the queue, 0 for none: updates read before are gone
-@err     stale_run
+@ok      dropped int     queue id up to which updates were dropped on request, 0 for none
 @err     fenced
 ]]
-local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone', 'leased', 'hook_set', 'dropped')
+local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone', 'leased', 'hook_set', 'dropped_to')
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 if s[1] ~= fence or incarnation_of(fence) ~= inc then return refuse('fenced') end
@@ -71,7 +57,7 @@ for _, failed in ipairs(r.failed) do
   for i = 4, #failed do ids[#ids + 1] = failed[i] end
   park(at, failed[1], ms + failed[2], failed[3], ids)
 end
--- A failure of the former receiver says nothing about the current one.
+-- A failure of the former receiver says nothing about the current receiver.
 local present = tonumber(r.hook) >= tonumber(s[7] or 0)
 if r.error ~= '' and present then redis.call('HSET', state_key, 'err_at', seconds, 'err', r.error) end
 local gone = s[5]
@@ -88,14 +74,14 @@ if leave ~= 'now' then
   again = take_due(at, ms, r.chats)
   fresh, after, more = take_new(at, after, r.updates)
 end
--- A worker that asks to leave has nothing in flight, so everything it read is settled.
+-- A worker that asks to leave has no requests in flight, so all updates that it read are settled.
 if leave == 'idle' and #fresh == 0 then safe = after end
 redis.call('HSET', state_key, 'cur', safe)
 local retry = next_retry(at)
 local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
 if leave == 'now' or (leave == 'idle' and idle) then
   local due = retry
-  -- If updates remain unread, make the bot due now, because no other worker would notice them.
+  -- If updates remain unread, the bot becomes due now, because no other worker would notice them.
   local unread = leave == 'now' or r.updates == 0
   if unread and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
   local hold = present and r.hold or 0

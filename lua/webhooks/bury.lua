@@ -2,27 +2,12 @@
 @summary Removes undeliverable updates from a bot's queue and journals them as dead letters.
 @why     An update leaves the queue in the step that journals it, and only the lease holder may remove it.
 @repeatable A dead letter is no longer in the queue.
-@include partition
-@include clock
-@include stream
-@include queue
-@include delivery
 @flag    allow-oom
-@key     meta      {NN}:meta               HASH
-@key     journal   {NN}:journal            STREAM
-@key     state     {NN}:queue_state:<bot>  HASH
-@key     queue     {NN}:queue:<bot>        STREAM
-@key     parked    {NN}:parked:<bot>       ZSET
-@key     retries   {NN}:retries:<bot>      ZSET
-@key     attempts  {NN}:attempts:<bot>     HASH
-@arg     run     text
 @arg     bot     text
 @arg     fence   text
 @arg     reason  text
 @args    ids     text   ids of the updates to remove
 @ok      buried  int
-@err     stale_run
-@err     journal_full
 @err     fenced
 ]]
 local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)

@@ -1,20 +1,7 @@
 --[[
 @summary Acquires the lease on a bot with a webhook, and reads the first updates to deliver.
-@why     Only one of two concurrent workers may get the lease. Its fence distinguishes later holders from earlier ones.
-@include partition
-@include clock
-@include stream
-@include queue
-@include delivery
+@why     Only one of two concurrent workers may get the lease. Its fence distinguishes later holders from earlier holders.
 @flag    allow-oom
-@key     meta      {NN}:meta               HASH
-@key     state     {NN}:queue_state:<bot>  HASH
-@key     queue     {NN}:queue:<bot>        STREAM
-@key     parked    {NN}:parked:<bot>       ZSET
-@key     retries   {NN}:retries:<bot>      ZSET
-@key     attempts  {NN}:attempts:<bot>     HASH
-@key     due       {NN}:webhooks_due       ZSET
-@arg     run     text
 @arg     bot     text
 @arg     limit   int    maximum of updates and of chats to read
 @ok      fence   text
@@ -29,15 +16,14 @@
 @ok      wait    int    time in ms until the next parked chat is due; -1 for none
 @ok      probes  int    failed probes, if the receiver is down
 @ok      gone    int?   time in ms since when the receiver has answered only 410
-@ok      dropped text  settings version that last dropped the queue, 0 for none
-@err     stale_run
+@ok      dropped int    queue id up to which updates were dropped on request, 0 for none
 @err     no_webhook
 @err     leased
 @err     held
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
-local s = redis.call('HMGET', state_key, 'hook', 'since', 'leased', 'hold', 'cur', 'probes', 'gone', 'dropped', 'fence')
+local s = redis.call('HMGET', state_key, 'hook', 'since', 'leased', 'hold', 'cur', 'probes', 'gone', 'dropped_to', 'fence')
 if not s[1] then return refuse('no_webhook') end
 local seconds, ms = now()
 if tonumber(s[3] or 0) > ms then return refuse('leased') end
@@ -49,13 +35,13 @@ local at = {state = state_key, queue = queue_key, parked = parked_key, retries =
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
 redis.call('HDEL', state_key, 'rung', 'hold')
--- A worker that leaves properly removes its lease. One still here belonged to a worker that died.
+-- A worker that stops cleanly removes its lease, so a lease that still exists belonged to a worker that died.
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
 -- This Redis may have lost the list of parked updates before the cursor, so read the queue from its first entry.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
--- A receiver that was down gets a single update as a probe.
+-- If the receiver was down, it gets a single update as a probe.
 local most = probes > 0 and 1 or tonumber(limit)
 local again = take_due(at, ms, most)
 local fresh, after, more = take_new(at, safe, probes > 0 and 1 - #again or most)

@@ -1,26 +1,11 @@
 --[[
 @summary Adds dead letters to the end of a bot's queue again, each with the id that receivers know.
 @why     A repeated run must add them only once, because their source rows are already deleted.
-@include partition
-@include clock
-@include stream
-@include queue
-@include request
-@key     meta     {NN}:meta                HASH
-@key     journal  {NN}:journal             STREAM
-@key     state    {NN}:queue_state:<bot>   HASH
-@key     queue    {NN}:queue:<bot>         STREAM
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
-@key     due      {NN}:webhooks_due        ZSET
-@key     request  {NN}:req:<id>            STRING
-@arg     run      text
 @arg     bot      text
 @args    updates  bytes   groups of nine: original id, kind, chat, id, record, from, peer, reply, extra
 @ok      queued   int
 @ok      wake     flag    the bot's worker must be woken
-@err     stale_run
-@err     journal_full
-@err     queue_missing
 ]]
 local why = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse(why) end
@@ -32,7 +17,7 @@ if not q then return refuse('queue_missing') end
 local _, ms = now()
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key}
--- Skip the filter: `allowed_updates` was already applied when the update was created.
+-- `allowed_updates` is not applied here, because it was applied when the update was created.
 q.mask = 1
 local version = tonumber(redis.call('HGET', meta_key, 'ver'))
 for i = 1, #updates, 9 do

@@ -1,24 +1,10 @@
 --[[
 @summary Switches a bot between polling and webhook according to its settings, and drops its queue if requested.
-@why     Pending updates change from one to the other at one instant. Versions order concurrent calls and make repeats
-         harmless.
+@why     All pending updates must switch between polling and webhook at once. Versions order concurrent calls and make
+         repeats harmless.
 @repeatable Each version switches once and drops once.
-@include partition
-@include clock
-@include stream
-@include queue
-@include delivery
 @flag    allow-oom
-@key     meta      {NN}:meta               HASH
-@key     journal   {NN}:journal            STREAM
-@key     state     {NN}:queue_state:<bot>  HASH
-@key     queue     {NN}:queue:<bot>        STREAM
-@key     parked    {NN}:parked:<bot>       ZSET
-@key     retries   {NN}:retries:<bot>      ZSET
-@key     attempts  {NN}:attempts:<bot>     HASH
-@key     due       {NN}:webhooks_due       ZSET
 @key     channel   {NN}:on_bot:<bot>       CHANNEL
-@arg     run      text
 @arg     bot      text
 @arg     version  text   version of the settings and signing secrets
 @arg     set      text   version at which the webhook was last set or deleted; after it only signing secrets may have
@@ -28,8 +14,6 @@
 @arg     mask     text   new mask of kinds, or empty
 @ok      wake     flag   the bot's worker must be woken
 @ok      more     flag   more chats must be retried now, by `webhooks/hasten`
-@err     stale_run
-@err     queue_missing
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'leased', 'hook_set', 'mask')
@@ -38,14 +22,14 @@ local _, ms = now()
 set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[7], mask)
 if drop ~= '' and tonumber(drop) > tonumber(s[4] or 0) then
   redis.call('UNLINK', queue_key, parked_key, retries_key, attempts_key)
-  redis.call('HSET', state_key, 'bytes', 0, 'dropped', drop)
+  redis.call('HSET', state_key, 'bytes', 0, 'dropped', drop, 'dropped_to', s[1])
 end
 if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end
 
 redis.call('HSET', state_key, 'hook_version', version)
 local hooked = s[2] and true or false
 if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
-  -- The same webhook: its worker reloads the settings. Failed chats keep their retry times.
+  -- The webhook has not changed, so its worker only reloads the settings. Failed chats keep their retry times.
   if hooked then
     redis.call('HSET', state_key, 'hook', version)
     redis.call('SPUBLISH', channel_key, 'w')
@@ -58,7 +42,7 @@ if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')
   redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
-  -- Requests in flight may still be acknowledged for a moment. Polls wait until then.
+  -- For a short time, requests in flight may still be acknowledged. Polls wait until it has passed.
   local grace = ms + LIMITS.webhook_grace_ms
   if s[2] and tonumber(s[5] or 0) > grace then redis.call('HSET', state_key, 'leased', ('%.0f'):format(grace)) end
   redis.call('SPUBLISH', channel_key, 'w')
@@ -67,7 +51,7 @@ end
 redis.call('HSET', state_key, 'hook', version)
 local more = false
 if s[2] then
-  -- A new receiver may accept now what the former one did not.
+  -- A new receiver may accept updates that the former one rejected, so retry them now.
   more = retry_chats_now(retries_key, ms, ms)
   redis.call('UNLINK', attempts_key)
 else
@@ -77,7 +61,7 @@ redis.call('SPUBLISH', channel_key, 'w')
 local at = {state = state_key, due = due_key, bot = bot}
 local q = read_queue(state_key)
 if q.leased > ms then
-  -- The lease belongs to this webhook's worker, or to the worker of one that was just deleted.
+  -- The lease is held by this webhook's worker, or by the worker of a webhook that was just deleted.
   redis.call('ZADD', due_key, q.leased, bot)
 elseif redis.call('XLEN', queue_key) > 0 then
   fall_due(q, at, ms)

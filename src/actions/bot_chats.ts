@@ -1,5 +1,5 @@
 /** Checks that a bot may read a chat. */
-import { fail } from '../errors.js';
+import { type ErrorName, fail } from '../errors.js';
 import { isInChat } from '../rules/rights.js';
 import { type ChatState, userProfile } from '../store/chats/chats.js';
 import type { Profile } from '../store/core/codec.js';
@@ -9,9 +9,17 @@ import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import { chatOfBot } from './compose.js';
 
+/** The errors of `botChat`. */
+export const botChatErrors = [
+  'chat_id_empty',
+  'chat_not_found',
+  'not_group_member',
+  'not_channel_member',
+] as const satisfies readonly ErrorName[];
+
 /**
- * Resolves the chat in a bot's call. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` when the bot is not
- * in it.
+ * Resolves the chat named in a bot's call. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` when
+ * the bot is not in it.
  */
 export async function botChat(
   store: Store,

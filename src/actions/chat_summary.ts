@@ -1,8 +1,9 @@
 /** Builds a chat's entry in a person's chat list. */
 import { kindOf, titleOf } from '../content/kinds.js';
 import type { Files } from '../files/files.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { rightsOf } from '../rules/rights.js';
+import type { StoredPicture } from '../store/bots/pictures.js';
 import type { MutedChats } from '../store/chats/mutes.js';
 import { messageKinds } from '../store/core/codec.js';
 import type { User } from '../store/core/control.js';
@@ -10,7 +11,8 @@ import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
-import { viewChat } from '../view/users.js';
+import { viewChat, viewStranger } from '../view/users.js';
+import { serviceNames } from '../wire/results.js';
 import { viewPicture } from './pictures.js';
 import { personViewer } from './reading.js';
 
@@ -18,43 +20,57 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // A character has at most two code units.
+  // Cuts by code units first, because a character has at most two of them.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** The kind, first words and sender of a message. Token placeholders are not filled in: lists show no tokens. */
+/** Returns the kind, first words and sender of a message. Keeps token placeholders, because lists show no tokens. */
 function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
-  const { from, text, caption } = viewMessage(message, viewer);
-  const words = text ?? caption;
+  const { from, text, caption, new_chat_title } = viewMessage(message, viewer);
+  const words = text ?? caption ?? new_chat_title;
   const title = titleOf(content);
-  const service = origin.service?.pinned === undefined ? 'service' : 'pinned_message';
+  const change = origin.service && Object.keys(origin.service)[0];
+  const service = serviceNames.find((name) => name === change) ?? 'service';
+  const member = origin.service?.new_chat_members?.[0] ?? origin.service?.left_chat_member;
   return {
     message_id: message.id,
     date: message.record.date,
-    kind: kind === messageKinds.service ? service : kindOf(content),
+    kind: kind !== messageKinds.service ? kindOf(content) : change === 'pinned' ? 'pinned_message' : service,
     ...(from === undefined ? {} : { from }),
+    ...(member === undefined ? {} : { member: viewStranger(member) }),
     ...(typeof words === 'string' ? { text: shortText(words) } : {}),
     ...(title ? { file_name: shortText(title) } : {}),
   };
 }
 
-/** Whether a person may post in a channel; false elsewhere, where every member may write and the field is omitted. */
+/** The bot's avatar in a direct chat, or the photo of a group or channel. Empty when there is no picture. */
+async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPicture[]> {
+  if (!isDirect(chat)) return (await store.chats.details(chat)).photo;
+  return (await store.bots.descriptions(chat.id)).pictures.avatar ?? [];
+}
+
+/**
+ * Whether a person may post in a channel. False in other chats: every member may write there, and the field is omitted.
+ */
 async function mayPost(store: Store, chat: ChatRef, type: string | undefined, user: User): Promise<boolean> {
   if (type !== 'channel') return false;
   const { status, rights } = await store.chats.member(chat, user.id);
   return rightsOf(status, rights).can_post_messages === true;
 }
 
-/** The mute fields of a chat: none when `until` is undefined (not muted); no end when it is null (muted forever). */
+/**
+ * Returns the mute fields of a chat. When `until` is undefined, the chat is not muted and has no fields. When `until`
+ * is null, the chat is muted forever and has no end time.
+ */
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
 /**
- * The chat as the person sees it, with previews of its last and pinned messages. A direct chat also has the bot's
- * avatar. Null when the chat does not exist. `marks` give the read position; without them the read fields are omitted.
- * `muted` holds the chats the person muted. `joined` is the joining time, used for chats without messages.
+ * Shows the chat to the person, with its picture and previews of its last and pinned messages. Null when the chat does
+ * not exist. `marks` give the read position; without `marks` the read fields are omitted. `muted` lists the chats that
+ * the person muted. `joined` is the time when the person joined; a chat without messages uses it as its date.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },
@@ -66,11 +82,11 @@ export async function chatSummary(
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const found = await store.chats.find(chat);
   if (!found) return null;
-  const [messages, viewer, pinned, described] = await Promise.all([
+  const [messages, viewer, pinned, picture] = await Promise.all([
     found.newest === 0 ? [] : store.history.list(chat, 0, 1),
     personViewer(store, chat, user),
     store.history.pinned(found),
-    isDirect(chat) ? store.bots.descriptions(chat.id) : null,
+    pictureOf(store, chat),
   ]);
   if (messages === null) return null;
   const last = messages[0];
@@ -79,7 +95,7 @@ export async function chatSummary(
   const count = isUnread ? await store.activity.countUnread(chat, last.id, mark, user.id) : 0;
   return {
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
-    ...(described?.pictures.avatar ? { avatar: viewPicture(files, described.pictures.avatar) } : {}),
+    ...(picture.length > 0 ? { avatar: viewPicture(files, picture) } : {}),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last
       ? { last_message: preview(last, viewer) }

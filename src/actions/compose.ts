@@ -1,18 +1,20 @@
-/** Turns parameters into what the store keeps: message content, chats and senders. */
+/** Turns parameters into values for the store: message content, chats and senders. */
+import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
-import { limits } from '../limits.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
 import { checkKeyboard } from '../rules/keyboard.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { captionText, messageText } from '../rules/text.js';
 import { userProfile } from '../store/chats/chats.js';
-import type { Content, Entity, InlineKeyboard } from '../store/core/codec.js';
+import { type Content, type Entity, type InlineKeyboard, messageFlags } from '../store/core/codec.js';
 import type { Bot, User } from '../store/core/control.js';
 import { type ChatRef, directChat, sharedChat } from '../store/core/keys.js';
 import { botProfile } from '../store/core/profiles.js';
 import type { Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
+import { boolean, chatId, messageId, optional, replyParameters } from '../wire/schema.js';
 
-/** Errors of calls on a chat that the bot must be in. */
+/** The errors of a call that requires the bot to be in the chat. */
 export const chatErrors = [
   'chat_id_empty',
   'chat_not_found',
@@ -21,14 +23,48 @@ export const chatErrors = [
   'not_channel_member',
 ] as const satisfies readonly ErrorName[];
 
-/** Errors of an inline keyboard. */
+/** The errors of calls in which a person writes to a chat. */
+export const writingErrors = [
+  'chat_not_found',
+  'not_chat_member',
+  'bot_blocked_by_you',
+  'cant_write_to_bot',
+  'bot_not_found',
+] as const satisfies readonly ErrorName[];
+
+/** The errors of an inline keyboard. */
 export const keyboardErrors = [
   'keyboard_unparsable',
   'keyboard_too_large',
   'button_data_invalid',
   'button_text_empty',
   'button_type_invalid',
+  'button_url_invalid',
+  'button_copy_text_invalid',
+  'button_query_invalid',
 ] as const satisfies readonly ErrorName[];
+
+/** The last parameters of every send method: the reply and the flags. */
+export const replyAndFlags = {
+  reply_parameters: replyParameters,
+  reply_to_message_id: optional(messageId),
+  allow_sending_without_reply: optional(boolean),
+  disable_notification: optional(boolean),
+  protect_content: optional(boolean),
+};
+
+/** The parameters of every send method besides the content. */
+export const sendingParams = { chat_id: chatId, ...replyAndFlags };
+export type SendingParams = z.infer<z.ZodObject<typeof sendingParams>>;
+
+/** Reads the flags and the reply of a new message. */
+export const sendingOf = (p: SendingParams) => ({
+  flags:
+    (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
+  replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
+  allowMissingReply:
+    p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
+});
 
 const botSenders = new WeakMap<Bot, Sender>();
 
@@ -42,7 +78,10 @@ export function botSender(bot: Bot): Sender {
 
 export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
 
-/** Resolves the chat id in a bot's call. `chat_names.ts` has already replaced usernames by ids. Error: `chat_not_found`. */
+/**
+ * Resolves the chat id in a bot's call. `chat_names.ts` has already replaced usernames with ids. Error:
+ * `chat_not_found`.
+ */
 export function chatOfBot(bot: number, chatId: number | string): ChatRef {
   if (typeof chatId === 'string' || chatId === 0 || chatId === bot) return fail('chat_not_found');
   return chatId > 0 ? directChat(bot, chatId) : sharedChat(chatId);
@@ -54,11 +93,11 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
   return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);
 }
 
-/** The author of a text and the chat it is for. */
+/** The author of a text, and the chat where it will be sent. */
 export interface Writer {
   readonly id: number;
   readonly isBot: boolean;
-  /** Null while the chat is unknown: an edited post is looked up later. */
+  /** The chat, or null while it is unknown, for instance for an edited post. */
   readonly chat: ChatRef | null;
 }
 
@@ -83,9 +122,9 @@ async function resolveMentions(store: Store, writer: Writer, entities: readonly 
 }
 
 /**
- * The content of a text message. Refuses sources over `limits.markup_length_max` code units before parsing, because
- * parsing them would delay all other calls. The bound fits the longest text with the most and longest links. Errors:
- * `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
+ * Builds the content of a text message. Refuses text over `limits.markup_length_max` code units before parsing, because
+ * parsing it would delay all other calls. The bound leaves room for the longest text with the maximum number of links
+ * of maximum length. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function textContent(
   store: Store,
@@ -117,9 +156,11 @@ function contentOf(
   );
 }
 
+const aboveMedia = (words: Content): Content => ({ ...words, above: true });
+
 /**
- * The caption of a message with media. Has no text when the caption is absent or blank. Errors: `caption_too_long`,
- * `parse_mode_unsupported`, `entities_unparsable`.
+ * Builds the caption of a message with media. The result has no text when the caption is absent or blank. Errors:
+ * `caption_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function captionContent(
   store: Store,
@@ -128,12 +169,16 @@ export function captionContent(
     readonly caption?: string | undefined;
     readonly parse_mode?: string | undefined;
     readonly caption_entities?: readonly EntityInput[] | undefined;
+    readonly show_caption_above_media?: boolean | undefined;
   },
 ): Content | Promise<Content> {
   const source = (given.caption ?? '').replaceAll('\r', '');
   if (source.length > limits.markup_length_max) fail('caption_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.caption_entities);
-  return captionText(text) === '' ? {} : contentOf(store, writer, text, entities as readonly Entity[]);
+  if (captionText(text) === '') return {};
+  const words = contentOf(store, writer, text, entities as readonly Entity[]);
+  if (!given.show_caption_above_media) return words;
+  return words instanceof Promise ? words.then(aboveMedia) : aboveMedia(words);
 }
 
 /** The inline keyboard of a call; null for none. Errors: see `checkKeyboard`. */

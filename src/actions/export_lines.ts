@@ -1,7 +1,8 @@
 /** Exports all data of a person as JSON lines (behaviour §14). Holds one page of one list in memory at a time. */
 import { nowSeconds } from '../clock.js';
 import type { Files } from '../files/files.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
+import { allPages } from '../server/pages.js';
 import type { StreamForm } from '../server/request.js';
 import { userProfile } from '../store/chats/chats.js';
 import type { Media } from '../store/core/codec.js';
@@ -19,7 +20,7 @@ import { personViewer } from './reading.js';
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
-/** Keeps the connection active while many rows are scanned for few results. */
+/** A filler line. It keeps the connection open during a long scan with few results. */
 export const waiting: Line = { kind: 'wait' };
 
 export const exportForm: StreamForm = {
@@ -29,21 +30,28 @@ export const exportForm: StreamForm = {
 };
 
 const mediaLine = (chat_id: number, message_id: number, media: Media): Line => ({
-  ...{ kind: 'media', chat_id, message_id, type: media.type, file_id: media.id },
+  kind: 'media',
+  chat_id,
+  message_id,
+  type: media.type,
+  file_id: media.id,
   ...(media.size === undefined ? {} : { file_size: media.size }),
   ...(media.name === undefined ? {} : { file_name: media.name }),
   ...(media.mime === undefined ? {} : { mime_type: media.mime }),
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** Lines of one message. Token placeholders of the management bot are not filled in. */
+/** The lines of one message. Token placeholders in messages of the management bot are not filled in. */
 function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
   if (record.content.media) yield mediaLine(chat.id, id, record.content.media);
 }
 
-/** Messages of a chat, newest first: all of a direct chat, else only those the person sent. */
+/**
+ * Yields messages of a chat, newest first. A direct chat gives all messages, other chats only those that the person
+ * sent.
+ */
 async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);
   const own = ({ record }: StoredMessage) => isDirect(chat) || record.sender === user.id;
@@ -57,19 +65,9 @@ async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterabl
   }
 }
 
-/** Yields all rows of a list, reading page by page. */
-async function* all<R>(
-  read: (after: number, limit: number) => Promise<readonly R[]>,
-  cursorOf: (row: R) => number,
-  first = 0,
-): AsyncIterable<R> {
-  for (let after = first; ; ) {
-    const rows = await read(after, limits.page_size_max);
-    yield* rows;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < limits.page_size_max) return;
-    after = cursorOf(last);
-  }
+/** Yields all rows of a paged list. */
+async function* all<R>(...list: Parameters<typeof allPages<R>>): AsyncIterable<R> {
+  for await (const rows of allPages(...list)) yield* rows;
 }
 
 const idOf = ({ id }: { readonly id: number }) => id;
@@ -88,7 +86,7 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'transfer', transfer: viewTransfer(offer) };
 }
 
-/** The person's own settings and marks for a chat. */
+/** Returns the person's read position in a chat, and whether the chat is muted. */
 async function ownOf(store: Store, chat: ChatRef, user: User): Promise<Readonly<Record<string, unknown>>> {
   const [mark, mutes] = await Promise.all([
     store.exports.readMark(user.id, chat.id),
@@ -126,7 +124,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
   }
 }
 
-/** All lines except the last. */
+/** Yields all lines of the export except the last. */
 export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
   const { created_at, identities } = await store.exports.facts(user.id);
   yield { kind: 'begin', format, exported_at: nowSeconds() };

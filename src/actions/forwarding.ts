@@ -1,4 +1,5 @@
 /** Builds forwarded and copied messages (interface §4.3, behaviour §6). */
+import { copyOf } from '../content/kinds.js';
 import { type ErrorName, fail } from '../errors.js';
 import { isTokenEntity } from '../rules/token_entity.js';
 import {
@@ -17,10 +18,10 @@ import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 
-/** A forward shows the recipient where the message was first sent; a copy does not. */
+/** A forward shows the recipient where the message was first sent. A copy does not. */
 export type Way = 'forward' | 'copy';
 
-/** Options of a call that apply to all messages it sends. */
+/** The options that apply to every message of a call. */
 export interface Options {
   readonly protect_content?: boolean | undefined;
   readonly disable_notification?: boolean | undefined;
@@ -28,7 +29,7 @@ export interface Options {
 
 const protectedErrors = { forward: 'forward_protected', copy: 'copy_protected' } as const;
 
-/** Errors of all forward and copy methods, besides those of the messages themselves. */
+/** The errors of all forward and copy methods, besides the errors of the messages themselves. */
 export const forwardingErrors = [
   'chat_id_empty',
   'chat_not_found',
@@ -37,16 +38,17 @@ export const forwardingErrors = [
   'not_group_member',
   'not_channel_member',
   'posting_not_allowed',
+  'sending_not_permitted',
   'entities_too_long',
 ] as const satisfies readonly ErrorName[];
 
-/** Who forwards or copies, and from which chat. */
+/** The sender of a forward or copy, and its source chat. */
 interface Resending {
   readonly store: Store;
   readonly sender: Sender;
   /** The source chat. */
   readonly from: ChatRef;
-  /** The bot of a direct chat, as the sender sees it. For a bot sender, its own profile. */
+  /** The bot of a direct chat, as the sender sees it. When a bot sends, this is its own profile. */
   readonly bot: Profile | null;
 }
 
@@ -56,9 +58,10 @@ const byBot = (store: Store, bot: Bot, from: number | string): Resending => {
 };
 
 /**
- * The named messages of a chat that the sender may read, in the order given. Null for missing messages and for service
- * messages, which nobody can forward or copy. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`,
- * `not_chat_member`; `forward_protected` or `copy_protected` when one of them is protected.
+ * Reads the given messages, in the given order, from a chat that the sender may read. Missing messages are null.
+ * Service messages are also null, because nobody can forward or copy them. Errors: `chat_not_found`,
+ * `not_group_member`, `not_channel_member`, `not_chat_member`; `forward_protected` or `copy_protected` when one of them
+ * is protected.
  */
 async function sourcesOf(
   { store, sender, from }: Resending,
@@ -80,20 +83,23 @@ export const readSources = (
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, from), way, ids);
 
-/** The profile as kept in an origin. Without fields that become outdated or belong to one viewer. */
+/** The profile for the stored origin, without fields that become outdated or depend on the viewer. */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
-/** The origin of a message. A forward keeps its first origin. A channel post names the channel, not its author. */
+/**
+ * Returns the origin of a message. A forward keeps its first origin. The origin of a channel post is the channel, not
+ * the author.
+ */
 function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage): ForwardOrigin {
   const { date, origin, sender } = record;
   if (origin.forward) return origin.forward;
   if (peer.t === 'channel') return { chat: named(peer), message: id, date };
-  // Records of a direct chat do not name the bot.
+  // The message records of a direct chat do not name the bot.
   const from = isDirect(chat) ? (sender === chat.id ? bot : peer) : origin.from;
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
 
-/** Content, keyboard and reply that a copy has instead of those of the original message. */
+/** The content, keyboard and reply of a copy. They replace those of the original message. */
 export interface Overrides {
   readonly content?: Content;
   readonly markup?: InlineKeyboard | null;
@@ -125,7 +131,7 @@ function resentAs(
   const { content, markup } = source.record;
   const forwarded = way === 'forward';
   return {
-    content: overrides.content ?? content,
+    content: overrides.content ?? (forwarded ? content : copyOf(content)),
     markup: overrides.markup !== undefined ? overrides.markup : forwarded ? null : markup,
     flags:
       (forwarded ? messageFlags.forwarded : 0) |
@@ -137,7 +143,7 @@ function resentAs(
   };
 }
 
-/** Gives messages of one source album a new album, if more than one of them is sent. */
+/** Messages from one source album form a new album when several of them are sent. */
 function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMessage[]): NewMessage[] {
   const albums = sources.map((source) => source.record.origin.group);
   const newAlbums = new Map<string, string>();
@@ -158,7 +164,7 @@ interface ManyParams extends Options {
 }
 
 /**
- * Forwards or copies several messages of one chat in one script. Returns the new ids in the order given, without
+ * Forwards or copies several messages of one chat in one script. Returns the new ids in the given order, without
  * missing messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
  */
 export async function resendMany(
@@ -190,7 +196,7 @@ async function resentMany(
   return keepAlbums(sources, messages);
 }
 
-/** Drops token placeholders. Only the message that the management bot wrote shows its owner the token. */
+/** Drops token placeholders. Only the original message by the management bot shows the token to its owner. */
 function withoutTokens(message: NewMessage): NewMessage {
   const { entities } = message.content;
   if (!entities?.some(isTokenEntity)) return message;
@@ -199,7 +205,7 @@ function withoutTokens(message: NewMessage): NewMessage {
 }
 
 /**
- * Forwards messages as a person, in one script. Returns the new ids in the order given, without missing messages.
+ * Forwards messages as a person, in one script. Returns the new ids in the given order, without missing messages.
  * Errors: those of reading the source chat and of writing to the target, `forward_protected`, `nothing_to_forward`.
  */
 export async function forwardAs(
@@ -210,7 +216,7 @@ export async function forwardAs(
 ): Promise<Array<{ readonly message_id: number }>> {
   const sender = userSender(user);
   const sent = await store.messages.sendMany(to, sender, async () => {
-    // Uses the bot's default profile, because readers of the target chat have other languages.
+    // Uses the bot's default profile, because readers of the target chat may use other languages.
     const bot = isDirect(from) ? await store.bots.profile(from.id, null) : null;
     const made = await resentMany({ store, sender, from, bot }, 'forward', { message_ids: ids });
     return made.map(withoutTokens);

@@ -5,23 +5,26 @@ import { fileKinds } from '../content/kinds.js';
 import { fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
 import { type Described, type Files, wasRefused } from '../files/files.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { isRefusedPort } from '../rules/ports.js';
 import type { UploadedFile } from '../server/params.js';
 import type { MediaType } from '../store/core/codec.js';
 
-/** The part of a call's context that media need. Contexts of methods and endpoints both fit. */
+/** The part of a call's context that media need. Methods and endpoints both provide it. */
 export interface MediaContext {
   readonly files: Files;
-  /** The calling bot, in a method. */
+  /** The calling bot. Set in a method. */
   readonly bot?: { readonly owner: number };
-  /** The calling person, in an endpoint. */
+  /** The calling person. Set in an endpoint. */
   readonly user?: { readonly id: number };
-  /** By the name of the form field. */
+  /** The uploaded files by the name of their form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
 }
 
 const attached = 'attach://';
+
+/** The errors for a thumbnail that is not a suitable picture. */
+export const thumbnailErrors = ['picture_type_invalid', 'picture_animated', 'picture_too_large'] as const;
 
 /** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. */
 function referredTo(url: string): string {
@@ -45,6 +48,23 @@ const given = ({ width, height, duration, performer, title }: Described) =>
     ),
   ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
 
+/**
+ * Returns the uploaded part that a call names as its thumbnail. A method with one file also accepts the part named
+ * `thumbnail`. Ignores other values, as the reference server does: a thumbnail must be uploaded together with its file.
+ * Error: `wrong_file_id` for a part that is missing.
+ */
+function thumbnailOf(
+  uploads: MediaContext['uploads'],
+  type: MediaType,
+  name: string,
+  { thumbnail }: { readonly thumbnail?: string | undefined },
+): UploadedFile | undefined {
+  if (type === 'photo' || type === 'voice') return undefined;
+  if (thumbnail === undefined) return name === type ? uploads.get('thumbnail') : undefined;
+  if (!thumbnail.startsWith(attached)) return undefined;
+  return uploads.get(thumbnail.slice(attached.length)) ?? fail('wrong_file_id');
+}
+
 export interface TakenMedia {
   readonly file: MediaFile;
   /** Whether this call stored the file. */
@@ -52,24 +72,27 @@ export interface TakenMedia {
 }
 
 /**
- * The media of parameter `name`: its value, or the uploaded part of that name. An upload is measured and stored.
- * Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
- * `too_many_requests`, `too_much_stored`, `unavailable`.
+ * Resolves the media of parameter `name`: the parameter's value, or the uploaded part of that name. Measures and stores
+ * an upload. Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
+ * `video_note_invalid`, `file_too_big`, `thumbnailErrors`, `too_many_requests`, `too_much_stored`, `unavailable`.
  */
 export async function takeMedia(
   { files, uploads, bot, user }: MediaContext,
   type: MediaType,
   name: string,
   value: string | undefined,
-  said: Described = {},
+  said: Described & { readonly thumbnail?: string | undefined } = {},
 ): Promise<TakenMedia> {
+  const owner = bot?.owner ?? user?.id ?? 0;
   const keep = async (upload: UploadedFile): Promise<TakenMedia> => ({
-    file: await files.keep(bot?.owner ?? user?.id ?? 0, type, upload, said),
+    file: await files.keep(owner, type, upload, said, thumbnailOf(uploads, type, name, said)),
     uploaded: true,
   });
   if (value === undefined) return keep(uploads.get(name) ?? fail('parameter_required', { name }));
   if (value.startsWith(attached))
     return keep(uploads.get(value.slice(attached.length)) ?? fail('wrong_file_id'));
+  // As in the reference server, a video note has no URL.
+  if (value.includes(':') && type === 'video_note') fail('wrong_file_id');
   if (value.includes(':')) return { file: { type, url: referredTo(value), ...given(said) }, uploaded: false };
   const file = files.fileOf(value);
   if (file.type !== type)
@@ -79,7 +102,8 @@ export async function takeMedia(
 }
 
 /**
- * All media or none: when one is refused, the files stored for the others are removed. Errors: those of `takeMedia`.
+ * Resolves all media or none. When one is refused, the files already stored for the others are removed. Errors: those
+ * of `takeMedia`.
  */
 export async function takeAll(
   { files }: MediaContext,
@@ -94,9 +118,9 @@ export async function takeAll(
 }
 
 /**
- * Runs `make`, which calls `take` only if the message does not exist yet: a repeated call may have made it. When the
- * message is refused, nothing refers to the stored files, and they are removed. After any other error the message may
- * exist, so the files stay.
+ * Runs `make`, which calls `take` only if the message does not exist yet. An earlier attempt of the same call may have
+ * created it. Removes the stored files when the message is refused, because nothing refers to them. Keeps the files
+ * after any other error, because the message may exist.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,

@@ -1,15 +1,15 @@
-/** Stores, removes and shows pictures of bots for the calls of their owners. */
+/** Stores, removes and shows bot pictures for calls by the owners. */
 import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { newKey } from '../files/blob_store.js';
 import type { Files } from '../files/files.js';
+import { fileLimits as limits } from '../files/limits.js';
 import type { PictureKind } from '../files/pictures.js';
-import { limits } from '../limits.js';
 import type { BotPictures, StoredPicture } from '../store/bots/pictures.js';
 import type { Store } from '../store/store.js';
 import type { picture } from '../wire/results.js';
 
-/** Errors of an uploaded picture. */
+/** The errors of an uploaded picture. */
 export const pictureErrors = [
   'file_empty',
   'picture_type_invalid',
@@ -25,13 +25,13 @@ function viewSize(files: Files, { key, size, width, height }: StoredPicture) {
   return { url: `/api/files/${id}`, width, height, file_size: size };
 }
 
-/** A picture in the wire format. */
+/** Converts a picture to the wire format. */
 export function viewPicture(files: Files, [large, small]: readonly StoredPicture[]): PictureView {
   if (large === undefined) throw new Error('a picture has at least one size');
   return { ...viewSize(files, large), ...(small && { small: viewSize(files, small) }) };
 }
 
-/** The pictures a bot has, in the wire format. */
+/** Converts all pictures of a bot to the wire format. */
 export function viewPictures(files: Files, { avatar, start_picture }: BotPictures) {
   return {
     ...(avatar && { avatar: viewPicture(files, avatar) }),
@@ -39,14 +39,16 @@ export function viewPictures(files: Files, { avatar, start_picture }: BotPicture
   };
 }
 
-async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
+/** Removes the files of a picture that is no longer used. */
+export async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
   const gone: string[] = [];
   for (const { key } of pictures) if (await files.remove(key)) gone.push(key);
-  // If this fails, the sweep of unused files removes them later.
+  // Ignores an error, because the sweep of unused files removes these records later.
   await store.pictures.removed(gone).catch(() => undefined);
 }
 
-async function writeFiles(
+/** Stores the files of a picture. They are marked as unused until a record refers to them. */
+export async function writeFiles(
   store: Store,
   files: Files,
   made: Awaited<ReturnType<Files['pictures']['make']>>,
@@ -61,7 +63,7 @@ async function writeFiles(
 }
 
 /**
- * Makes a picture from the bytes, sets it as the bot's picture and removes the files of the former one. Checks
+ * Makes a picture from the bytes, sets it as the bot's picture and removes the files of the previous picture. Checks
  * ownership before it decodes the bytes. Errors: `bot_not_found`, `not_bot_owner`, those of `Pictures.make`,
  * `too_large` above `limits.picture_bytes_max`.
  */
@@ -75,7 +77,7 @@ export async function putPicture(
   await store.bots.owned(owner, bot);
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   const stored = await writeFiles(store, files, await files.pictures.make(kind, bytes));
-  // If this fails, the sweep of unused files finds out whether the new files are in use.
+  // If this fails, the sweep of unused files decides later whether the new files are in use.
   const { present, former } = await store.pictures.set(owner, bot, kind, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);

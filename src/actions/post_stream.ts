@@ -1,12 +1,13 @@
-/** Sends the reactions on one post to a stream that follows it (interface §6, behaviour §8). */
+/** Sends the reactions on one post to a stream that follows the post (interface §6, behaviour §8). */
 
-import { limits } from '../limits.js';
 import type { User } from '../store/core/control.js';
+import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import { viewReactions } from './posts.js';
 
 /**
- * Shows all reactions on a post now and after changes, at most four times a second. Returns a function that stops it.
+ * Sends all reactions on a post now and after each change, at most four times a second. Returns a function that stops
+ * this.
  */
 export async function watchReactions(
   store: Store,
@@ -21,15 +22,15 @@ export async function watchReactions(
   let shown = 0;
   const look = async () => {
     again = false;
-    // Shows nothing for a post that is deleted or cannot be read. The version shown stays old, so the next change reads
+    // Sends nothing for a post that is deleted or cannot be read. Keeps the old version, so that the next change reads
     // the post again.
     const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
     if (ended || state === null) return;
     shown = state.version;
-    const name = { post_id: post, external_id: store.posts.nameOf(post) };
+    const name = { post_id: post, external_id: store.postIds.nameOf(post) };
     show({ ...name, reactions: viewReactions(state, user), my_reactions: state.own });
   };
-  /** Reads one at a time, so that an older state never follows a newer one. */
+  /** Runs one read at a time, so that the client never gets an older state after a newer one. */
   const lookSoon = () => {
     again = busy;
     if (busy || ended) return;
@@ -40,7 +41,7 @@ export async function watchReactions(
       if (again) lookSoon();
     }, limits.post_stream_interval_ms);
   };
-  const stop = await store.posts.watch(post, (version) => {
+  const stop = await store.postWatches.watch(post, (version) => {
     if (version !== shown) lookSoon();
   });
   await look();

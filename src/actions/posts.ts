@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { kindOf } from '../content/kinds.js';
 import { fail } from '../errors.js';
 import { heart } from '../rules/emoji.js';
+import { isInChat } from '../rules/rights.js';
 import { Flat } from '../server/endpoint.js';
-import { isPresent } from '../store/chats/chats.js';
 import { messageKinds } from '../store/core/codec.js';
 import type { User } from '../store/core/control.js';
 import type { ChatRef } from '../store/core/keys.js';
@@ -24,42 +24,42 @@ export const postFields = {
   external_id: optional(postName),
 };
 
-/** Error: `parameter_required` for `post_id`. */
+/** Returns the given post id. Error: `parameter_required` for `post_id`. */
 export const botPostName = (given: {
   readonly post_id?: string | undefined;
   readonly external_id?: string | undefined;
 }): string => given.post_id ?? given.external_id ?? fail('parameter_required', { name: 'post_id' });
 
-/** The id of the post with this name. Error: `post_not_found`. */
+/** Resolves the name of a post to its id. Error: `post_not_found`. */
 export const postOf = (store: Store, name: string): number =>
-  store.posts.parse(name) ?? fail('post_not_found');
+  store.postIds.parse(name) ?? fail('post_not_found');
 
-/** A person, who sees external ids, or a bot (null). */
+/** The person who reads a post and sees external ids, or null for a bot. */
 export type PostViewer = User | null;
 
-/** All reactions on a post. Lists the latest users of each emoji, up to a bound, with the viewer first. */
+/** Builds all reactions on a post. Lists the latest users of each emoji, up to a bound, with the viewer first. */
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {
   return reactions.map(({ emoji, count, users, listed }) => {
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
-    // The viewer is already first when their reaction is the latest.
+    // A viewer whose reaction is the latest is already first.
     const inOrder = self === null || users[0] === self;
     const user_ids = inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed);
     return count > listed ? { emoji, count, user_ids, user_ids_truncated: true } : { emoji, count, user_ids };
   });
 }
 
-/** Result of the reactions endpoints (interface §2). Its fields stand beside `ok`. */
+/** The result of the reactions endpoints (interface §2). Its fields are next to `ok`, not inside `result`. */
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 
-/** The `Post` object. */
+/** Builds the `Post` object. */
 export function viewPost(store: Store, message: StoredMessage, state: PostState, viewer: PostViewer): object {
   const view = viewMessage(message, { isBot: viewer === null, bot: null });
   const { content, origin } = message.record;
   const { from } = origin;
   const shown: Record<string, unknown> = {
     id: state.post,
-    external_id: store.posts.nameOf(state.post),
+    external_id: store.postIds.nameOf(state.post),
     chat: viewChat(message.peer),
     message_id: message.id,
     author: from && viewStranger(from),
@@ -78,7 +78,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   };
 }
 
-/** The message behind a post. Error: `post_not_found`. */
+/** Reads the message of a post. Error: `post_not_found`. */
 export async function postMessage(store: Store, state: PostState): Promise<StoredMessage> {
   const [message] = (await store.history.list(state.chat, state.messageId + 1, 1)) ?? [];
   return message?.id === state.messageId && message.record.kind !== messageKinds.deleted
@@ -86,7 +86,7 @@ export async function postMessage(store: Store, state: PostState): Promise<Store
     : fail('post_not_found');
 }
 
-/** A post with everything shown to the viewer. Error: `post_not_found`. */
+/** Reads a post as the viewer sees it. Error: `post_not_found`. */
 export async function findPost(
   store: Store,
   name: string,
@@ -97,11 +97,14 @@ export async function findPost(
   return viewPost(store, await postMessage(store, state), state, viewer);
 }
 
-/** A channel whose posts the person may see: public, or joined. Error: `unknown_chat`. */
+/**
+ * Resolves a channel whose posts the person may see: a public channel, or one that the person joined. Error:
+ * `unknown_chat`.
+ */
 export async function visibleChannel(store: Store, user: User, chat: ChatRef): Promise<ChatRef> {
   const found = await store.chats.find(chat);
   if (found?.kind === 'channel') return chat;
   if (found?.kind !== 'private') return fail('unknown_chat');
   const { status } = await store.chats.member(chat, user.id);
-  return isPresent(status) ? chat : fail('unknown_chat');
+  return isInChat(status) ? chat : fail('unknown_chat');
 }

@@ -1,20 +1,20 @@
 /** Checks that a person may read a chat. */
 import { fail } from '../errors.js';
-import { isPresent } from '../store/chats/chats.js';
+import { isInChat } from '../rules/rights.js';
 import type { Profile } from '../store/core/codec.js';
 import type { User } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
-import { notMember } from '../store/messages/messages.js';
+import { notMember } from '../store/messages/refusals.js';
 import type { Store } from '../store/store.js';
 import type { Viewer } from '../view/messages.js';
 import { chatOfUser } from './compose.js';
 
-/** Resolves the chat in a person's call. Errors: `chat_not_found`, `not_chat_member`. */
+/** Resolves the chat named in a person's call. Errors: `chat_not_found`, `not_chat_member`. */
 export async function readableChat(store: Store, user: User, chatId: number): Promise<ChatRef> {
   const chat = chatOfUser(user.id, chatId);
   if (!isDirect(chat)) {
     const { status } = await store.chats.member(chat, user.id);
-    if (!isPresent(status)) {
+    if (!isInChat(status)) {
       const found = await store.chats.find(chat);
       return found ? notMember({ isBot: false }, found.kind) : fail('chat_not_found');
     }
@@ -22,7 +22,10 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
   return chat;
 }
 
-/** How a person sees the messages of a chat. The bot of a direct chat has its name in the person's language. */
+/**
+ * Returns the view in which a person sees the messages of a chat. The bot of a direct chat has its name in the person's
+ * language.
+ */
 export async function personViewer(store: Store, chat: ChatRef, user: User): Promise<Viewer> {
   const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id, user.languageCode) : null;
   return { isBot: false, bot };

@@ -1,43 +1,52 @@
-/** Shared parts of the six methods that send media (behaviour §4). */
+/** The shared parts of the methods that send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
 import type { MethodContext } from '../server/method.js';
-import {
-  type Content,
-  type InlineKeyboard,
-  type MediaType,
-  mediaTypes,
-  messageFlags,
-} from '../store/core/codec.js';
+import type { Content, InlineKeyboard, MediaType } from '../store/core/codec.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
+import { boolean, entities, integer, json, optional, parseMode, replyMarkup, text } from '../wire/schema.js';
 import {
-  boolean,
-  chatId,
-  entities,
-  integer,
-  json,
-  messageId,
-  optional,
-  parseMode,
-  replyMarkup,
-  replyParameters,
-  text,
-} from '../wire/schema.js';
-import { botSender, captionContent, chatOfBot, keyboard, keyboardErrors } from './compose.js';
-import { takeMedia, withMedia } from './media.js';
+  botSender,
+  captionContent,
+  chatOfBot,
+  keyboard,
+  keyboardErrors,
+  type SendingParams,
+  sendingOf,
+  sendingParams,
+} from './compose.js';
+import { takeMedia, thumbnailErrors, withMedia } from './media.js';
 
-/** A URL, a `file_id` or `attach://<name>`. Absent when the file is the part named like the parameter. */
+/** A URL, a `file_id` or `attach://<name>`. Absent when the uploaded part has the same name as the parameter. */
 export const media = optional(text).describe(
   'An uploaded part, `attach://<name>` of an uploaded part, an HTTPS URL, or a `file_id`',
 );
 
 export const spoiler = optional(boolean).describe('Covers the media until the viewer reveals it');
 
+export const thumbnail = optional(text).describe(
+  'A PNG, JPEG or WebP that represents the file: an uploaded part or `attach://<name>`. Scaled to 320 pixels. Used only for an uploaded file',
+);
+
+export const captionAbove = optional(boolean).describe('Shows the caption above the media');
+
+/** The common parameters of visual media. */
+export const visualParams = { has_spoiler: spoiler, show_caption_above_media: captionAbove };
+
 /** A width, height or duration given by the client. 0 means unknown. */
 export const amount = optional(integer().transform((n) => Math.min(10_000_000, Math.max(0, n)))).describe(
-  'Pixels, or seconds for a duration. Used when the server cannot measure the file',
+  'In pixels, or in seconds for a duration. Used only if Petrel cannot measure the file itself',
 );
+
+/** The common parameters of visual media with a duration. */
+export const movingParams = {
+  width: amount,
+  height: amount,
+  duration: amount,
+  thumbnail,
+  ...visualParams,
+};
 
 export const captionParams = {
   caption: optional(text),
@@ -45,31 +54,34 @@ export const captionParams = {
   caption_entities: entities,
 };
 
+/** The fields of a media descriptor besides its type. */
+export const describedMedia = {
+  media: text,
+  ...captionParams,
+  has_spoiler: spoiler,
+  show_caption_above_media: captionAbove,
+  width: amount,
+  height: amount,
+  duration: amount,
+  performer: optional(text),
+  title: optional(text),
+  thumbnail,
+};
+
+/** The types of a media descriptor. A video note can only be sent by its own method. */
+const describedTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
+
 /** A media descriptor (interface §2). `media` is a URL, a `file_id`, or `attach://<name>` of an uploaded part. */
 export const mediaDescriptor = json(
   z.object(
     {
-      type: z.enum(mediaTypes, { error: `one of: ${mediaTypes.join(', ')}` }),
-      media: text,
-      ...captionParams,
-      has_spoiler: optional(boolean),
-      ...{ width: amount, height: amount, duration: amount },
-      ...{ performer: optional(text), title: optional(text) },
+      type: z.enum(describedTypes, { error: `one of: ${describedTypes.join(', ')}` }),
+      ...describedMedia,
     },
     { error: 'a media descriptor' },
   ),
 );
 export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
-
-/** Parameters of every send method besides the content. */
-export const sendingParams = {
-  chat_id: chatId,
-  reply_parameters: replyParameters,
-  reply_to_message_id: optional(messageId),
-  allow_sending_without_reply: optional(boolean),
-  disable_notification: optional(boolean),
-  protect_content: optional(boolean),
-};
 
 export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
 
@@ -81,6 +93,7 @@ export const mediaErrors = [
   'not_group_member',
   'not_channel_member',
   'posting_not_allowed',
+  'sending_not_permitted',
   'caption_too_long',
   'parse_mode_unsupported',
   'entities_unparsable',
@@ -92,40 +105,11 @@ export const mediaErrors = [
   'file_empty',
   'too_much_stored',
   'photo_invalid',
+  ...thumbnailErrors,
 ] as const satisfies readonly ErrorName[];
 
-export interface SendingParams {
-  readonly chat_id: number | string;
-  readonly reply_parameters?:
-    | { readonly message_id: number; readonly allow_sending_without_reply?: boolean | undefined }
-    | undefined;
-  readonly reply_to_message_id?: number | undefined;
-  readonly allow_sending_without_reply?: boolean | undefined;
-  readonly disable_notification?: boolean | undefined;
-  readonly protect_content?: boolean | undefined;
-}
-
-interface MediaParams extends SendingParams {
-  readonly caption?: string | undefined;
-  readonly parse_mode?: string | undefined;
-  readonly caption_entities?: Parameters<typeof captionContent>[2]['caption_entities'];
-  readonly reply_markup?: Parameters<typeof keyboard>[0];
-  readonly has_spoiler?: boolean | undefined;
-  readonly width?: number | undefined;
-  readonly height?: number | undefined;
-  readonly duration?: number | undefined;
-  readonly performer?: string | undefined;
-  readonly title?: string | undefined;
-}
-
-/** Flags, reply and keyboard of a new message. */
-export const sendingOf = (p: SendingParams) => ({
-  flags:
-    (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
-  replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
-  allowMissingReply:
-    p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
-});
+type MediaParams = SendingParams &
+  Omit<MediaDescriptor, 'type' | 'media'> & { readonly reply_markup?: Parameters<typeof keyboard>[0] };
 
 /**
  * Passes media and caption to `make`, which builds the message. Uploads are stored only when `make` asks for the content. Errors: those of `takeMedia`.
@@ -148,8 +132,8 @@ export function withDescribed<T>(
 }
 
 /**
- * Sends one message with media. The file is parameter `type`, or the uploaded part of that name. All checks that do not
- * need the file run before an upload is stored. Errors: `mediaErrors`.
+ * Sends one message with media. `type` is also the name of the parameter or of the multipart part that contains the file. All
+ * checks that do not need the file run before an upload is stored. Errors: `mediaErrors`.
  */
 export async function sendMedia(
   context: MethodContext,

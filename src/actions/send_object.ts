@@ -1,11 +1,19 @@
-/** Sends content without text or a file: a location, a venue, a contact. */
+/** Sends content that has neither text nor a file, such as a location. */
 import type { ErrorName } from '../errors.js';
 import type { MethodContext } from '../server/method.js';
 import type { ContentObject } from '../store/core/codec.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
 import { replyMarkup } from '../wire/schema.js';
-import { botSender, chatErrors, chatOfBot, keyboard, keyboardErrors } from './compose.js';
-import { type SendingParams, sendingOf, sendingParams } from './send_media.js';
+import {
+  botSender,
+  chatErrors,
+  chatOfBot,
+  keyboard,
+  keyboardErrors,
+  type SendingParams,
+  sendingOf,
+  sendingParams,
+} from './compose.js';
 
 export const objectParams = { ...sendingParams, reply_markup: replyMarkup };
 
@@ -13,6 +21,7 @@ export const objectErrors = [
   ...chatErrors,
   'bot_blocked',
   'posting_not_allowed',
+  'sending_not_permitted',
   ...keyboardErrors,
   'reply_not_found',
 ] as const satisfies readonly ErrorName[];
@@ -21,17 +30,24 @@ interface ObjectParams extends SendingParams {
   readonly reply_markup?: Parameters<typeof keyboard>[0];
 }
 
-/** Sends the content as a bot. Errors: `objectErrors`. */
+/**
+ * Sends the content as a bot. Content that is given as a function is built only if no earlier run of the same call has
+ * sent the message. Errors: `objectErrors`.
+ */
 export async function sendObject<T extends ContentObject>(
   { bot, store }: MethodContext,
-  object: T,
+  object: T | (() => T),
   p: ObjectParams,
 ): Promise<MessageView> {
   const sender = botSender(bot);
-  const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, {
-    content: { object },
-    markup: keyboard(p.reply_markup),
-    ...sendingOf(p),
-  });
+  const chat = chatOfBot(bot.id, p.chat_id);
+  const sending = { markup: keyboard(p.reply_markup), ...sendingOf(p) };
+  const sent = await store.messages.send(
+    chat,
+    sender,
+    typeof object === 'function'
+      ? async () => ({ content: { object: object() }, ...sending })
+      : { content: { object }, ...sending },
+  );
   return viewMessage(sent, { isBot: true, bot: sender.profile });
 }

@@ -1,4 +1,4 @@
-/** Fills live tokens into message placeholders, only for the current owner of the bot (behaviour §12). */
+/** Replaces token placeholders in messages with live tokens, only for the current owner of the bot (behaviour §12). */
 import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
 import type { MessageRecord } from '../store/core/codec.js';
@@ -19,9 +19,9 @@ function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): Mes
 }
 
 /**
- * The messages as this person sees them. Placeholders of other people's bots keep their stored text. So do all
- * placeholders while Postgres is away; the tokens appear when the chat is read again. Costs nothing when no message has
- * a placeholder.
+ * Returns the messages as this person sees them. Placeholders for other people's bots keep their stored text. While
+ * Postgres is unavailable, all placeholders keep it; the tokens appear when the chat is read again. No query runs when
+ * no message has a placeholder.
  */
 export async function withOwnTokens(
   store: Store,
@@ -42,7 +42,8 @@ export async function withOwnTokens(
 }
 
 /**
- * A message that this person sent or edited, as they see it. The message it replies to may show one of their tokens.
+ * Returns a message that this person sent or edited, as they see it. The quoted message in a reply may contain one of
+ * their tokens.
  */
 export async function viewOwn(
   store: Store,

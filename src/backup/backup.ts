@@ -1,9 +1,9 @@
 /**
- * The task `backup`: saves an installation to a folder while it serves.
+ * The task `backup`: saves a running installation to a folder.
  *
- * Redis is saved before Postgres, so that Postgres is never older than Redis in the backup. Restoring depends on this
- * order: it drops entities from Redis that Postgres has in later versions. In the other order, changes flushed
- * between the two saves would exist only in Redis, where they expire.
+ * Redis is saved before Postgres, so that Postgres in the backup is never older than Redis. The restore depends on this
+ * order: it drops entities from Redis if Postgres has later versions of them. In the reverse order, changes that are
+ * flushed between the two saves would exist only in Redis, where they expire.
  */
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,20 +31,20 @@ export interface BackupSource {
 
 export interface BackupOptions {
   /**
-   * Whether to save Redis. A backup without it lacks state that exists only in Redis: pending updates, open button
-   * presses and stored answers.
+   * Whether to save Redis. A backup without Redis lacks pending updates, open button presses and stored answers, which
+   * exist only there.
    */
   readonly redis: boolean;
   readonly say: (line: string) => void;
 }
 
-/** Creates the folder, which must be absent or empty. Only its owner can read it. */
+/** Creates the folder, or uses an existing empty folder. Only the owner can read it. */
 function openFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (readdirSync(folder).length > 0) throw new BackupError(`${folder} is not empty`);
 }
 
-/** Check values that identify keys and peppers without revealing them. */
+/** Returns check values, which identify keys and peppers without revealing them. */
 async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> {
   const all = Object.entries(await snapshot.installation());
   return Object.fromEntries(all.filter(([name]) => /^(PARTITIONS|TOKEN_PEPPER|TOKEN_KEYS .+)$/.test(name)));
@@ -53,7 +53,7 @@ async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> 
 async function saveRedis({ connection }: BackupSource, folder: string): Promise<string[]> {
   const names: string[] = [];
   const path = environmentOf(['PATH']).PATH ?? '';
-  // In parallel, so that all snapshots are from about the same time.
+  // Runs in parallel, so that all snapshots are from about the same time.
   await Promise.all(
     connection.nodes().map((node, i) => {
       const name = `redis-${i}.rdb`;
@@ -64,13 +64,16 @@ async function saveRedis({ connection }: BackupSource, folder: string): Promise<
   return names;
 }
 
-/** The epoch of the shard map. Error: BackupError while partitions move, because no single database then has all of their rows. */
+/**
+ * Returns the epoch of the shard map. Throws a BackupError while partitions move, because no single database then has
+ * all rows of these partitions.
+ */
 async function stillEpoch(control: Pool): Promise<number> {
   if ((await loadMove(control)) === null) return loadEpoch(control);
   throw new BackupError('partitions are moving to another database: see "petrel shards list"');
 }
 
-/** Writes every table of a database to a file of its own. File names begin with `prefix`. */
+/** Writes each table of a database to a separate file. File names begin with `prefix`. */
 async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string): Promise<SavedDatabase> {
   const tables: SavedDatabase['tables'] = [];
   for (const table of await snapshot.tables()) {
@@ -83,8 +86,8 @@ async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string):
 }
 
 /**
- * Saves the installation. Errors: BackupError, CopyError, or those of Postgres. A failed backup leaves its files but
- * no manifest.
+ * Saves the installation. Errors: BackupError, CopyError, or those of Postgres. A failed backup leaves its files in
+ * place but has no manifest.
  */
 export async function backup(
   source: BackupSource,
@@ -98,7 +101,7 @@ export async function backup(
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshots: Snapshot[] = [];
   try {
-    // In parallel, so that all snapshots are from about the same time.
+    // Runs in parallel, so that all snapshots are from about the same time.
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));

@@ -1,9 +1,9 @@
-/** Saves keys and peppers in an encrypted file. Keep it apart from the backups that it unlocks. */
+/** Saves keys and peppers in an encrypted file. Keep this file apart from the backups that it unlocks. */
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { BackupError } from './manifest.js';
 
-/** Secrets that every node needs and that cannot be recreated. */
+/** The secrets that every node needs and that cannot be recreated. */
 export const keptNames = [
   'TOKEN_PEPPER',
   'TOKEN_KEYS',
@@ -16,14 +16,14 @@ const magic = Buffer.from('petrel-keys-1\n');
 const saltBytes = 16;
 const ivBytes = 12;
 const tagBytes = 16;
-/** Parameters of scrypt: a guess of the passphrase costs about 100 ms and 64 MiB. */
+/** The parameters of scrypt. Each guess of the passphrase costs about 100 ms and 64 MiB. */
 const cost = { N: 2 ** 16, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 
 const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32, cost);
 
 /**
- * Encrypts the secrets in `environment` that every node needs, and returns their names. The file must not exist. Throws
- * a BackupError when one is missing.
+ * Encrypts the secrets in `environment` that every node needs, and returns their names. The file must not exist yet.
+ * Throws a BackupError when a secret is missing.
  */
 export function sealKeys(
   file: string,
@@ -48,7 +48,9 @@ export function sealKeys(
   return kept;
 }
 
-/** Decrypts the file to lines of an environment file. Throws a BackupError for a wrong passphrase or a damaged file. */
+/**
+ * Decrypts the file to the lines of an environment file. Throws a BackupError for a wrong passphrase or a damaged file.
+ */
 export function openKeys(file: string, passphrase: string): string {
   let bytes: Buffer;
   try {

@@ -1,4 +1,4 @@
-/** The manifest of a backup. It is written last: a folder without it is not a complete backup. */
+/** The manifest of a backup. It is written last, so a folder without a manifest is not a complete backup. */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 const file = z.object({ name: z.string(), sha256: z.string(), bytes: z.number() });
 
-/** Saved tables of one database. */
+/** The saved tables of one database. */
 const database = z.object({
   tables: z.array(
     z.object({ name: z.string(), columns: z.array(z.string()), rows: z.number(), file: z.string() }),
@@ -17,26 +17,26 @@ const database = z.object({
 export type SavedDatabase = z.infer<typeof database>;
 
 const schema = database.extend({
-  /** Version of the manifest format. */
+  /** The version of the manifest format. */
   format: z.literal(1),
   made_at: z.string(),
-  /** Program version that made the backup. */
+  /** The version of the program that made the backup. */
   version: z.string(),
-  /** Schema version of the databases. */
+  /** The schema version of the databases. */
   schema: z.number(),
   partitions: z.number(),
-  /** Ids and check values of keys and peppers. The target must have the same ones. */
+  /** Ids and check values of keys and peppers. The target installation must have the same values. */
   installation: z.record(z.string(), z.string()),
   /** The databases of DATABASE_SHARDS. */
   shards: z.array(database.extend({ id: z.number() })).default([]),
-  /** Names of the Redis files, one per master; empty when Redis was left out. */
+  /** The names of the Redis files, one per master. Empty for a backup without Redis. */
   redis: z.array(z.string()),
   files: z.array(file),
 });
 
 export type Manifest = z.infer<typeof schema>;
 
-/** A backup that cannot be made or restored. The message is for the operator. */
+/** The error for a backup that cannot be made or restored. The message is for the operator. */
 export class BackupError extends Error {}
 
 const manifestName = 'manifest.json';
@@ -55,7 +55,7 @@ export function writeManifest(folder: string, manifest: Manifest): void {
   writeFileSync(join(folder, manifestName), `${JSON.stringify(manifest, null, 1)}\n`, { mode: 0o600 });
 }
 
-/** Reads the manifest and verifies size and hash of every file. Throws a BackupError. */
+/** Reads the manifest, and verifies the size and hash of every file. Throws a BackupError. */
 export async function readManifest(folder: string): Promise<Manifest> {
   const path = join(folder, manifestName);
   if (!existsSync(path)) throw new BackupError(`${folder} is not a backup: ${manifestName} is missing`);

@@ -1,4 +1,4 @@
-/** The task `restore`: fills an empty Postgres and Redis from a folder that `backup` wrote. */
+/** The task `restore`: fills an empty Postgres and Redis from a backup folder. */
 import { copyFileSync, createReadStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { holdOutgoing, renameInstallation, renameShard } from '../postgres/ident
 import { migrate, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { checkRedis } from '../redis/check.js';
-import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
+import { RedisConnection, type RedisServers } from '../redis/connection.js';
 import { copyKeys, countKeys } from '../redis/copy.js';
 import type { RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/core/keys.js';
@@ -24,16 +24,16 @@ interface Opened {
 
 export interface RestoreOptions {
   readonly redis: boolean;
-  /** Send nothing to webhooks and browsers until an operator runs "petrel resume". */
+  /** If true, nothing is sent to webhooks and browsers until an operator runs "petrel resume". */
   readonly drill: boolean;
-  /** Opens Redis like the roles do. */
+  /** Opens Redis in the same way as the roles. */
   readonly openRedis: (
     target: RedisTarget,
     keys: Keys,
     name: string,
     onError: (error: Error) => void,
   ) => Opened;
-  /** Throws when these secrets do not match the check values recorded in the installation. */
+  /** Throws when the secrets do not match the check values recorded in the installation. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }
@@ -41,8 +41,8 @@ export interface RestoreOptions {
 const openMsMax = 30_000;
 
 /**
- * Checks that the settings fit the backup. Errors: StartError for other keys, BackupError when the program is older
- * than the backup.
+ * Checks that the settings match the backup. Errors: StartError for different keys, BackupError when the program is
+ * older than the backup.
  */
 function checkSettings(manifest: Manifest, config: Config, compare: RestoreOptions['compare']): void {
   const { TOKEN_PEPPER, TOKEN_KEYS, PARTITIONS } = requireSettings(config, ['TOKEN_PEPPER', 'TOKEN_KEYS']);
@@ -64,8 +64,8 @@ interface Target {
 }
 
 /**
- * Maps each saved database to a database of the settings. Errors: BackupError when DATABASE_SHARDS has other shards
- * than the backup.
+ * Maps each saved database to a database in the settings. Errors: BackupError when DATABASE_SHARDS and the backup have
+ * different shards.
  */
 function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
   const ids = (all: ReadonlyArray<{ readonly id: number }>) => all.map(({ id }) => id).join(', ') || 'none';
@@ -93,8 +93,8 @@ async function restorePostgres({ url, saved }: Target, folder: string, manifest:
 }
 
 /**
- * Loads the file of one Redis master into a temporary server and copies its keys to the servers that hold their
- * partitions now.
+ * Loads the file of one Redis master into a temporary server. Copies the keys to the servers that now hold their
+ * partitions.
  */
 async function restoreServer(
   file: string,
@@ -110,7 +110,7 @@ async function restoreServer(
   try {
     copyFileSync(file, join(dir, 'dump.rdb'));
     const server = await startRedis({ dir, appendonly: false, detached: false });
-    const connection = connectRedis({ url: server.url, name: 'restore' });
+    const connection = new RedisConnection({ url: server.url, name: 'restore' });
     try {
       await connection.ready(openMsMax);
       return await copyKeys(connection, placeOf);
@@ -123,7 +123,7 @@ async function restoreServer(
   }
 }
 
-/** Gives the copy a new installation id, so that nodes of the original refuse it. Returns the new id. */
+/** Gives the copy a new installation id, so that nodes of the original installation refuse it. Returns the new id. */
 async function rename(
   url: string,
   shards: Config['DATABASE_SHARDS'],
@@ -135,7 +135,7 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // Sets the hold explicitly, because the backup may come from a drill.
+    // Sets or clears the hold. A backup of a drill contains a hold, which a restore that is not a drill must clear.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });
@@ -184,8 +184,8 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 }
 
 /**
- * Restores a backup. No other process may use Redis or Postgres meanwhile. Errors: BackupError, StartError for other
- * keys, RedisCheckError, or those of Redis and Postgres.
+ * Restores a backup. No other process may use Redis or Postgres meanwhile. Errors: BackupError, StartError for
+ * different keys, RedisCheckError, or those of Redis and Postgres.
  */
 export async function restore(
   config: Config,
@@ -197,7 +197,7 @@ export async function restore(
   checkSettings(manifest, config, compare);
   const targets = targetsOf(manifest, DATABASE_URL, config.DATABASE_SHARDS);
   const keys = makeKeys(config.PARTITIONS);
-  // Checks both stores before it fills one.
+  // Checks both stores before it fills the first one.
   const fills = redis && manifest.redis.length > 0;
   const target = await openTarget(config, keys, openRedis, fills ? notEmpty.restored : notEmpty.beside);
   try {

@@ -1,4 +1,4 @@
-/** Commands that back up and restore an installation: its data, Redis alone, or keys and peppers. */
+/** The commands that back up and restore an installation. They cover its data, Redis alone, or keys and peppers. */
 import type { Command } from 'commander';
 import { backup } from '../backup/backup.js';
 import { openKeys, sealKeys } from '../backup/key_file.js';
@@ -29,7 +29,7 @@ export function addBackups(program: Command): void {
   program
     .command('backup')
     .description('saves Redis and Postgres to a folder while the installation serves')
-    .argument('<folder>', 'absent or empty')
+    .argument('<folder>', 'folder for the backup; must be absent or empty')
     .option('--no-redis', 'leaves out state that exists only in Redis, such as pending updates')
     .addHelpText('after', `\nNeeds redis-cli. Does not save uploaded files, keys and peppers. ${settings}`)
     .action((folder: string, { redis }: CopyOptions) =>
@@ -41,7 +41,7 @@ export function addBackups(program: Command): void {
   program
     .command('restore')
     .description('restores a backup into an empty Postgres and an empty Redis that nothing else uses')
-    .argument('<folder>', 'what backup wrote')
+    .argument('<folder>', 'folder that petrel backup wrote')
     .option('--no-redis', 'restores Postgres alone')
     .option('--drill', 'sends nothing to webhooks and browsers until "petrel resume" is run')
     .addHelpText('after', `\nNeeds redis-server, and the keys and peppers of the installation. ${settings}`)
@@ -65,12 +65,16 @@ export function addBackups(program: Command): void {
   const redisCommand = program.command('redis').description('maintenance of Redis');
   redisCommand
     .command('seal')
-    .description('run before SHUTDOWN, with all roles stopped, so that the next start skips no ids')
+    .description(
+      'prepares a clean SHUTDOWN, after which the next start skips no ids; all roles must be stopped',
+    )
     .addHelpText('after', `\n${settings}`)
     .action(() => withBackends((backends) => sealRedis(backends, say), 'redis'));
   redisCommand
     .command('rebuild')
-    .description('after Redis lost its data: loads what Postgres has of it and reports what is lost')
+    .description(
+      'after Redis lost its data: loads the data that Postgres has, and reports the data that is lost',
+    )
     .addHelpText('after', `\n${settings}`)
     .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis', 'rebuild'));
 }

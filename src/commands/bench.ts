@@ -1,6 +1,6 @@
-/** The command `petrel bench`, which loads a running installation from outside. */
+/** The command `petrel bench`, which puts load on a running installation from outside. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { limits } from '../limits.js';
+import { loadtestLimits as limits } from '../loadtest/limits.js';
 import type { RemoteOptions } from '../loadtest/remote.js';
 
 const numeral = (min: number, max: number) => (text: string) => {
@@ -26,8 +26,10 @@ export function addBench(program: Command): void {
         .makeOptionMandatory(),
     )
     .option('--chat <id>', 'with the token of a bot: chat to send to', Number)
-    .option('--only <names>', 'some of getMe,sendMessage,editMessageText,personWrites,history', (text) =>
-      text.split(','),
+    .option(
+      '--only <names>',
+      'loads to run, some of getMe,sendMessage,editMessageText,personWrites,history',
+      (text) => text.split(','),
     )
     .option(
       '--rates <list>',
@@ -36,13 +38,13 @@ export function addBench(program: Command): void {
       [20, 50, 100],
     )
     .option('--seconds <s>', 'duration of each load', numeral(0.1, bench_seconds_max), 10)
-    .option('--connections <n>', 'connections at most', whole(1, bench_connections_max), 32)
+    .option('--connections <n>', 'maximum number of connections', whole(1, bench_connections_max), 32)
     .option('--p99 <ms>', 'exits with 1 when the p99 latency of a load is higher', Number)
     .option('--json <file>', 'writes the results to a JSON file')
     .option('--html <file>', 'writes the results to a page with plots')
     .addHelpText('after', '\nStops and exits with 1 when more than 1 % of the calls fail.')
     .action(async (options: RemoteOptions) => {
-      // Loaded on demand, because no role needs it.
+      // Loads the module on demand, because no role needs it.
       const { runRemote } = await import('../loadtest/remote.js');
       const well = await runRemote(options).catch((error: Error) => {
         process.stderr.write(`petrel: ${error.message}\n`);

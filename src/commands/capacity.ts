@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { capacityText } from '../loadtest/capacity.js';
-import { costsSchema, type Demand, plan } from '../loadtest/capacity_model.js';
-import { measuredCosts } from '../loadtest/measured_costs.js';
+import { costsSchema, type Demand, measuredCosts, plan } from '../loadtest/capacity_model.js';
 
 const gb = 2 ** 30;
 
@@ -32,7 +31,7 @@ const number =
     throw new InvalidArgumentError(`A number from ${min} to ${max} is needed.`);
   };
 
-/** Parses `sendMessage=60,getMe=40`, in percent. */
+/** Parses a mix of calls in percent, for example `sendMessage=60,getMe=40`. */
 function mixOf(text: string): Record<string, number> {
   const parts = text.split(',').map((part) => part.split('=') as [string, string]);
   const found = Object.fromEntries(parts.map(([name, share]) => [name, Number(share) / 100]));
@@ -41,7 +40,9 @@ function mixOf(text: string): Record<string, number> {
   throw new InvalidArgumentError('The shares must add up to 100, for instance sendMessage=80,getMe=20.');
 }
 
-/** Calls per second by kind. `mix` is the traffic that the bench measured as a whole. */
+/**
+ * Converts options to calls per second by kind. The kind `mix` is the traffic mix that the bench measured as a whole.
+ */
 function demandOf(options: Options): Demand {
   const { rps, mix = { mix: 1 }, reactions, bots } = options;
   const calls: Record<string, number> = Object.fromEntries(
@@ -49,7 +50,8 @@ function demandOf(options: Options): Demand {
   );
   if (reactions > 0) calls.reactions = (calls.reactions ?? 0) + reactions;
   return {
-    ...{ calls, bots },
+    calls,
+    bots,
     chats: options.chats ?? bots * 10,
     deliveries: options.webhooks,
     hot_s: options.hours * 3_600,

@@ -1,4 +1,4 @@
-/** Commands that run the roles, migrate the schema, or print the state of the installation. */
+/** The commands that run the roles, migrate the schema, or print the state of the installation. */
 import type { Command } from 'commander';
 import { requireSettings } from '../config/config.js';
 import { runDev } from '../dev/dev.js';
@@ -11,75 +11,66 @@ import { startDeliver } from '../processes/deliver.js';
 import { startFlush } from '../processes/flush.js';
 import { startFront } from '../processes/front.js';
 import { startMetrics } from '../processes/metrics.js';
-import { tellAs } from '../processes/node.js';
+import { reportAs } from '../processes/node.js';
 import { noteShards, shardUrls } from '../processes/shards.js';
 import { type Starter, serve, settings, task, withDev } from './running.js';
 
-export function addRoles(program: Command): void {
-  const role = (name: string, description: string, starters: readonly Starter[]) =>
-    program
-      .command(name)
-      .description(description)
-      .addHelpText('after', `\n${settings}`)
-      .action(() => serve(name, [...starters, tellAs(name)]));
-
-  role(
+/** The roles by the name of their command. Each process also reports itself to operators. */
+const roles: ReadonlyArray<readonly [name: string, description: string, starters: readonly Starter[]]> = [
+  [
     'front',
     'serves HTTP: bot methods, application endpoints, long polls, event streams, health, metrics',
     [startFront],
+  ],
+  [
+    'deliver',
+    'pushes updates to webhooks, and finishes work that dead processes left behind',
+    [startBacklog, startDeliver, startMetrics],
+  ],
+  ['flush', 'writes the journals to Postgres', [startBacklog, startFlush, startMetrics]],
+  [
+    'all',
+    'front, deliver and flush in one process, for small installations',
+    [startBacklog, startFlush, startDeliver, startFront],
+  ],
+];
+
+export function addRoles(program: Command): void {
+  const command = (name: string, description: string) =>
+    program.command(name).description(description).addHelpText('after', `\n${settings}`);
+
+  for (const [name, description, starters] of roles)
+    command(name, description).action(() => serve(name, [...starters, reportAs(name)]));
+  command(
+    'dev',
+    'runs everything as npm start does: private Redis and Postgres, migrations, all roles and demo data',
+  ).action(() => task('dev', (config) => runDev(config)));
+  command('migrate', 'updates the schema of the database and of all shards').action(() =>
+    task('migrate', async (config, log) => {
+      const urls = shardUrls(requireSettings(config, ['DATABASE_URL']));
+      for (const { url } of urls) await migrate(url, (line) => log.info(line));
+      await noteShards(urls, config.PARTITIONS, (line) => log.info(line));
+    }),
   );
-  role('deliver', 'pushes updates to webhooks, and finishes work that dead processes left behind', [
-    startBacklog,
-    startDeliver,
-    startMetrics,
-  ]);
-  role('flush', 'writes the journals to Postgres', [startBacklog, startFlush, startMetrics]);
-  role('all', 'front, deliver and flush in one process, for small installations', [
-    startBacklog,
-    startFlush,
-    startDeliver,
-    startFront,
-  ]);
-  program
-    .command('dev')
-    .description(
-      'runs everything as npm start does: private Redis and Postgres, migrations, all roles and demo data',
-    )
-    .addHelpText('after', `\n${settings}`)
-    .action(() => task('dev', (config) => runDev(config)));
-  program
-    .command('migrate')
-    .description('updates the schema of the database and of all shards')
-    .addHelpText('after', `\n${settings}`)
-    .action(() =>
-      task('migrate', async (config, log) => {
-        const urls = shardUrls(requireSettings(config, ['DATABASE_URL']));
-        for (const { url } of urls) await migrate(url, (line) => log.info(line));
-        await noteShards(urls, config.PARTITIONS, (line) => log.info(line));
-      }),
-    );
-  program
-    .command('accept-postgres')
-    .description(
-      'accepts the Postgres of DATABASE_URL again after another server replaced it; for an earlier state that you restored on purpose',
-    )
+  command(
+    'accept-postgres',
+    'accepts the Postgres of DATABASE_URL again after another server replaced it; for an earlier state that you restored on purpose',
+  )
     .option('--shard <n>', 'number of a database of DATABASE_SHARDS instead')
-    .addHelpText('after', `\n${settings}`)
     .action(({ shard = '0' }: { readonly shard?: string }) =>
       task('accept-postgres', (config, log) => {
         log.level = 'warn';
         return acceptPostgres(config, Number(shard), log, (line) => process.stdout.write(`${line}\n`));
       }),
     );
-  program
-    .command('doctor')
-    .description('checks the installation and says how to fix problems; exits with 1 when there is a problem')
-    .addHelpText('after', `\n${settings}`)
-    .action(() =>
-      task('doctor', async (config, log) => {
-        log.level = 'warn';
-        const backends = await openBackends(withDev(config), 'doctor', log, 'never');
-        if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
-      }),
-    );
+  command(
+    'doctor',
+    'checks the installation and says how to fix problems; exits with 1 when there is a problem',
+  ).action(() =>
+    task('doctor', async (config, log) => {
+      log.level = 'warn';
+      const backends = await openBackends(withDev(config), 'doctor', log, 'never');
+      if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
+    }),
+  );
 }

@@ -1,4 +1,8 @@
-/** Runs a command: as roles until a signal, or as a task that ends. Reports expected failures in one sentence. */
+/**
+ * Runs a command, either as roles that run until a signal, or as a task that ends by itself. Reports an expected
+ * failure in one sentence.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BackupError } from '../backup/manifest.js';
 import {
   type Config,
@@ -13,21 +17,21 @@ import { version } from '../config/version.js';
 import { devEnvironment } from '../dev/home.js';
 import { EngineError } from '../http/engine.js';
 import { type Adoption, IdentityError } from '../journal/identity.js';
-import { limits } from '../limits.js';
 import { createLog, type Logger } from '../obs/log.js';
 import { SchemaError } from '../postgres/migrate.js';
 import { type Backends, openBackends, StartError } from '../processes/backends.js';
 import type { Role } from '../processes/role.js';
 import { RedisCheckError } from '../redis/check.js';
 import { CopyError } from '../redis/copy.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 
 /** Starts a role. `stopping` is aborted when the shutdown of the process begins. */
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
 
-/** The last line of each command's help. */
+/** The last line in the help of each command. */
 export const settings = 'Settings come from the environment; infra/docs/settings.md lists them.';
 
-/** Ends the process with one sentence on a terminal, or one log line for a supervisor. */
+/** Ends the process. Prints one sentence on a terminal, or one log line for a supervisor. */
 function giveUp(log: Logger, error: unknown): never {
   const known =
     error instanceof ConfigError ||
@@ -39,36 +43,48 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof RedisCheckError ||
     error instanceof IdentityError;
   const { message, code } = error as Error & { code?: string };
-  // A failed start is logged even with LOG_LEVEL silent.
+  // Logs a failed start even if LOG_LEVEL is silent.
   if (log.level === 'silent') log.level = 'fatal';
-  // Terminals get a sentence for people; supervisors get a log line.
+  // Prints a sentence for people on a terminal, and a log line for a supervisor.
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
   else log.fatal(known ? {} : { err: error }, message || code || 'the start failed');
   process.exit(1);
 }
 
-/** Runs roles in this process until a signal, or until the parent process has ended. */
+/** Runs roles in this process until a signal arrives or the parent process has ended. */
 export async function serve(name: string, starters: readonly Starter[]): Promise<void> {
   let log = createLog('info', name);
   const roles: Role[] = [];
   let backends: Backends | undefined;
   const stopping = new AbortController();
+  let starting: Promise<Role> | undefined;
   let drainMs = 0;
   const stop = async () => {
     if (stopping.signal.aborted) return;
     stopping.abort();
-    const late = setTimeout(
-      () => {
-        log.error('the shutdown took too long');
-        process.exit(1);
-      },
-      limits.shutdown_ms_max + drainMs + 5_000,
-    );
-    for (const role of roles) await role.stop();
-    await backends?.close();
+    const late = setTimeout(() => {
+      log.error('the shutdown took too long');
+      process.exit(1);
+    }, limits.roles_stop_ms_max + drainMs);
+    // A role that is still starting may already serve requests, so it is stopped like the others.
+    await starting?.catch(() => undefined);
+    let code = 0;
+    const onError = (error: unknown) => {
+      log.error({ err: error }, 'a part of the shutdown failed: the other parts continue');
+      code = 1;
+    };
+    for (const role of roles) await role.stop().catch(onError);
     clearTimeout(late);
+    const closed = (backends?.close() ?? Promise.resolve()).then(() => true);
+    if (
+      !(await Promise.race([closed, sleep(limits.backends_close_ms_max, false)]).catch(onError)) &&
+      code === 0
+    )
+      log.warn(
+        'Redis or Postgres did not answer during the shutdown: nothing is lost, and the records of this process expire',
+      );
     log.info('stopped');
-    process.exit(0);
+    process.exit(code);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
@@ -79,7 +95,11 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
     for (const line of misspelt()) log.warn(line);
     drainMs = config.DRAIN_MS;
     backends = await openBackends(config, name, log, 'unless_used');
-    for (const start of starters) roles.push(await start(backends, stopping.signal));
+    for (const start of starters) {
+      if (stopping.signal.aborted) return;
+      starting = Promise.resolve(start(backends, stopping.signal));
+      roles.push(await starting);
+    }
     log.info({ version }, 'ready');
     process.send?.({ type: 'ready' });
   } catch (error) {
@@ -88,7 +108,8 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
 }
 
 /**
- * Runs `work` with the settings. Ends the process on errors: an expected one prints a sentence, any other its stack.
+ * Runs `work` with the settings. Any error ends the process. An expected error is printed as one sentence, and any
+ * other error with its stack.
  */
 export async function task(
   name: string,
@@ -105,19 +126,19 @@ export async function task(
 }
 
 /**
- * Without settings for Redis and Postgres, returns those of the `npm start` installation in PETREL_HOME and says so.
- * Otherwise returns `config`.
+ * Without settings for Redis and Postgres, returns the settings of the `npm start` installation in PETREL_HOME, and
+ * prints this choice. Otherwise returns `config`.
  */
 export function withDev(config: Config): Config {
   if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;
   const found = devEnvironment(config.PETREL_HOME, resolvedEnvironment());
   if (found === null) return config;
   process.stderr.write(`petrel: using the installation of npm start in ${config.PETREL_HOME}\n`);
-  // That installation has no rate limits unless they are set.
+  // An installation started by `npm start` has no rate limits unless they are set.
   return readConfig({ ...Object.fromEntries(rateSettings.map((name) => [name, '0'])), ...found });
 }
 
-/** Runs an operator's task on the stores of the installation. */
+/** Runs a task of an operator on the stores of the installation. */
 export const withBackends = (
   work: (backends: Backends) => Promise<void>,
   name: string,

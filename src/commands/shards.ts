@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { listShards, movePartitions, undoMove } from '../operations/shard_moves.js';
 import { StartError } from '../processes/backends.js';
+import { parseAddress } from '../rules/database_url.js';
 import { parseRanges } from '../rules/number_ranges.js';
 import { settings, withBackends } from './running.js';
 
@@ -20,7 +21,7 @@ export function addShards(program: Command): void {
   shards
     .command('move')
     .description(
-      'moves partitions to another database while the installation serves; run again, it continues an interrupted move',
+      'moves partitions to another database while the installation serves; a second run continues an interrupted move',
     )
     .usage('[options] <partition...> <shard>')
     .argument('<numbers...>', 'partitions, as 3 7 or 0-31, and last the shard; 0 is DATABASE_URL')
@@ -37,6 +38,8 @@ export function addShards(program: Command): void {
           throw new StartError(
             `name partitions from 0 to ${backends.keys.partitions.count - 1}, and last one shard: petrel shards move 0-3 7 1`,
           );
+        if (from !== undefined && parseAddress(from) === null)
+          throw new StartError('--from is no URL that begins with postgres:// or postgresql://');
         await movePartitions(backends, partitions, shard[0] as number, { from, say });
       }, 'shards'),
     );

@@ -1,4 +1,4 @@
-/** Commands for keys, peppers and leaked tokens. */
+/** The commands for keys, peppers and leaked tokens. */
 import type { Command } from 'commander';
 import { scanTokens } from '../operations/scan_tokens.js';
 import { listLeaked, rotateKeys } from '../operations/tokens.js';
@@ -19,7 +19,7 @@ export function addTokens(program: Command): void {
     .action(() => withBackends(rotateKeys, 'tokens'));
   tokens
     .command('leaks')
-    .description('lists tokens found in public: whose, when and where')
+    .description('lists tokens that were found in public, with their owners, times and places')
     .action(() => withBackends(listLeaked, 'tokens'));
   tokens
     .command('scan')

@@ -2,7 +2,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { validBotUsername } from '../rules/usernames.js';
 import { ConfigFileError, likelySetting, secretSettings, withFiles } from './config_file.js';
 import {
@@ -13,32 +13,34 @@ import {
   keyRing,
   peppers,
   postgresUrl,
-  postgresUrls,
   rate,
   rateText,
   servers,
   shards,
+  standbys,
   url,
   vapidKey,
   whole,
 } from './setting_forms.js';
 
-/** All settings. `infra/docs/settings.md` is generated from the descriptions. */
+/** Defines all settings. `infra/docs/settings.md` is generated from their descriptions. */
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
   HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
   METRICS_PORT: whole(1, 65_535)
     .optional()
     .describe(
-      'Port of `/metrics`, `/healthz` and `/readyz` on `deliver` and `flush`; off by default. A front serves them on PORT',
+      'Port of `/metrics`, `/healthz` and `/readyz` on `deliver` and `flush`; off by default. A front serves these paths on PORT',
     ),
   BASE_URL: url(['http:', 'https:']).optional().describe('Public URL of the service'),
   REDIS_URL: url(['redis:', 'rediss:'])
     .optional()
-    .describe('Redis to use; `dev` starts a private one without it'),
+    .describe('URL of the Redis to use. Without it, `dev` starts a private Redis'),
   REDIS_CLUSTER: servers(6_379)
     .optional()
-    .describe('Redis Cluster to use instead: addresses of some of its servers; the others are discovered'),
+    .describe(
+      'Addresses of some servers of a Redis Cluster, which is used instead of REDIS_URL. The other servers are discovered',
+    ),
   REDIS_SENTINELS: servers(26_379)
     .optional()
     .describe('Addresses of Sentinels. The host in REDIS_URL is then the name of their master'),
@@ -50,12 +52,12 @@ export const settings = {
   DATABASE_URL: postgresUrl
     .optional()
     .describe(
-      'PostgreSQL to use; `dev` starts a private one without it. Several hosts are separated by commas; the primary among them is used. `?pooler=unnamed` is PgBouncer in transaction mode, `?pooler=prepared` one from 1.21 on with `max_prepared_statements`',
+      'URL of the PostgreSQL to use. Without it, `dev` starts a private PostgreSQL. Several hosts are separated by commas; the primary among them is used. `?pooler=unnamed` means PgBouncer in transaction mode; `?pooler=prepared` means PgBouncer 1.21 or newer with `max_prepared_statements`',
     ),
-  DATABASE_REPLICA_URLS: postgresUrls
+  DATABASE_REPLICA_URLS: standbys
     .default([])
     .describe(
-      'Standbys of that PostgreSQL, separated by spaces. Fronts read cold messages of history and exports from them, and from the primary what they have not replayed yet',
+      'Standbys of the PostgreSQL of DATABASE_URL, separated by spaces; `1=postgres://…` is a standby of database 1 of DATABASE_SHARDS. Fronts read cold messages for history and exports from standbys. Messages that a standby has not replayed yet are read from the primary',
     ),
   DATABASE_SHARDS: shards
     .default([])
@@ -85,40 +87,49 @@ export const settings = {
   JWT_JWKS_URL: url(['https:'])
     .optional()
     .describe('Public keys of an identity provider, whose JWTs the application API then accepts'),
-  JWT_JWKS_FILE: z.string().min(1).optional().describe('The same keys in a file'),
-  JWT_ISSUER: z.string().min(1).optional().describe('Required `iss` of these JWTs'),
+  JWT_JWKS_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('File with the public keys of the identity provider, instead of JWT_JWKS_URL'),
+  JWT_ISSUER: z.string().min(1).optional().describe('Required `iss` of the identity provider’s JWTs'),
   JWT_AUDIENCE: z
     .string()
     .min(1)
     .optional()
-    .describe('Required `aud` of these JWTs: this service, as the provider knows it'),
-  JWT_SUBJECT_CLAIM: z.string().min(1).default('sub').describe('Claim that names the person'),
+    .describe('Required `aud` of the identity provider’s JWTs: the name of this service at the provider'),
+  JWT_SUBJECT_CLAIM: z.string().min(1).default('sub').describe('Claim of a JWT that identifies the person'),
   JWT_CREATE_USERS: flag
     .default(false)
     .describe('1: the first valid JWT of a subject creates a person; 0: operators link subjects to people'),
   BOTS_PER_OWNER: int(1, limits.bots_per_owner_max, limits.bots_per_owner_max).describe(
-    'Maximum number of bots of a person, including transferred ones',
+    'Maximum number of bots of a person, including bots that others transferred to them',
   ),
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
     .describe(
-      'Calls of a bot; `getUpdates` is counted separately with the same limit. A batch counts each message, a mention of a person counts one call, a change of settings 20 (`dev`: 0)',
+      'Rate limit for the calls of a bot. `getUpdates` is counted separately, with the same limit. A batch counts one call per message, a mention of a person counts one call, a change of settings 20 calls (`dev`: 0)',
     ),
-  RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
+  RATE_PER_OWNER: rate.optional().describe('Rate limit for the calls of all bots of one owner together'),
   RATE_PER_PERSON: rate
     .default({ calls: 30, seconds: 1 })
-    .describe('Calls of a person to the application API (`dev`: 0)'),
+    .describe('Rate limit for the calls of a person to the application API (`dev`: 0)'),
   RATE_PER_CHAT: rate
     .default({ calls: 60, seconds: 1 })
     .describe(
-      'Changes in one chat by all bots together, and the same by each person. A batch counts each message (`dev`: 0)',
+      'Rate limit for the changes in one chat by all bots together, and for those by each person. A batch counts one change per message (`dev`: 0)',
     ),
-  RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
+  RATE_PER_ADDRESS: rate.optional().describe('Rate limit for the requests of one client address'),
+  EDIT_AFTER_PRESS: flag
+    .default(true)
+    .describe(
+      '1: after a press of an inline button, its bot may edit that message once more within the second; 0: a message can always be edited only once a second',
+    ),
   UPLOAD_BYTES_PER_DAY: int(0, Number.MAX_SAFE_INTEGER, 10 * 1024 ** 3).describe(
-    'Bytes that a person and their bots together may upload per day, then uploads answer 429; 0 for no limit',
+    'Bytes that a person and their bots together may upload per day. Further uploads answer 429; 0 for no limit',
   ),
   UPLOAD_BYTES_TOTAL: int(0, Number.MAX_SAFE_INTEGER, 100 * 1024 ** 3).describe(
-    'Bytes of stored uploads of a person and their bots together, then uploads answer 400; 0 for no limit',
+    'Bytes that the stored uploads of a person and their bots together may have. Further uploads answer 400; 0 for no limit',
   ),
   DEMO_FILE: z
     .string()
@@ -140,13 +151,13 @@ export const settings = {
     .describe('Bucket of uploaded files; it must exist'),
   FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of the S3 storage'),
   FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of the S3 storage'),
-  FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of that access key'),
+  FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of the access key'),
   FILES_S3_PATH_STYLE: flag.default(true).describe('1: bucket in the path; 0: bucket in the host name'),
   HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
     'How long a flushed record stays in Redis after its last use',
   ),
   HOT_BYTES_PER_BOT: int(0, Number.MAX_SAFE_INTEGER, 256 * 1024 ** 2).describe(
-    'Bytes of messages per bot, group or channel that stay in Redis for HOT_TTL_MS. Further ones leave Redis 10 s after they were flushed and are read back from Postgres; 0 for no limit',
+    'Bytes of messages per bot, group or channel that stay in Redis for HOT_TTL_MS. Further messages leave Redis 10 s after they were flushed, and are read back from Postgres; 0 for no limit',
   ),
   REACTORS_LISTED: int(0, limits.reactors_listed_max, limits.reactors_listed_max).describe(
     'Maximum number of people listed per emoji on a post, latest first',
@@ -155,10 +166,10 @@ export const settings = {
     'Journal entries of a partition above which changes answer 429',
   ),
   JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
-    'Bytes of the journal entries of a partition above which changes answer 429. Bounds the memory used while Postgres is away or slow',
+    'Bytes of the journal entries of a partition above which changes answer 429. Bounds the memory used while Postgres is unavailable or slow',
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
-    'Minimum interval between two reads of an empty journal; four times as long after a batch that was not full',
+    'Minimum time in ms between two reads of an empty journal. After a batch that was not full, this time is four times as long',
   ),
   POSTGRES_POOL: int(2, 200, 8).describe('Postgres connections per process. Maintenance uses two at a time'),
   WEBHOOK_ALLOW_CIDRS: cidrs
@@ -186,7 +197,7 @@ export const settings = {
     .default([])
     .describe('Addresses of the balancers whose `X-Forwarded-For` is trusted'),
   GUESSES_BURST: int(0, 1_000_000, 300).describe(
-    'Burst of invalid tokens from one client address before it gets 429; 0 for no limit',
+    'Number of invalid tokens that one client address may try at once before it gets 429; 0 for no limit',
   ),
   GUESSES_PER_MINUTE: int(1, 60_000, 60).describe(
     'Invalid tokens per minute that do not count against GUESSES_BURST',
@@ -203,15 +214,15 @@ export const settings = {
     ),
   LEAK_REPORT_KEY_HEADER: headerName
     .default('Github-Public-Key-Identifier')
-    .describe('Header with the id of the key that signed the report'),
+    .describe('Header with the id of the key that signed a report of leaked tokens'),
   LEAK_REPORT_SIGNATURE_HEADER: headerName
     .default('Github-Public-Key-Signature')
-    .describe('Header with the signature of the report'),
+    .describe('Header with the signature of a report of leaked tokens'),
   HEADER_SERVICE_NAME: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
     .default('Service')
-    .describe('Replaces `Service` in the header names `X-Service-…` of webhook deliveries'),
+    .describe('Word that replaces `Service` in the header names `X-Service-…` of webhook deliveries'),
   MANAGEMENT_BOT: z
     .string()
     .refine(validBotUsername, { error: 'a username that ends in "bot"' })
@@ -231,7 +242,7 @@ export const settings = {
   ),
   MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
     .optional()
-    .describe('Days that messages and posts are kept, and at most a tenth longer; for ever without it'),
+    .describe('Days that messages and posts are kept, plus at most a tenth; forever if absent'),
   MEDIA_DAYS: whole(1, limits.message_days_max)
     .optional()
     .describe('Days that uploaded files are kept; forever if absent'),
@@ -256,7 +267,7 @@ export const settings = {
     .min(0, { error: 'a number from 0 to 1' })
     .max(1, { error: 'a number from 0 to 1' })
     .default(0.01)
-    .describe('Share of traces to keep'),
+    .describe('Share of requests whose traces are sent'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',
@@ -276,10 +287,10 @@ export const rateSettings = [
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
-/** The file with the key of the one-time link to the demo data in `demoFile`. */
+/** The path of the file with the key for the one-time link to the demo data in `demoFile`. */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
-/** Variables of the environment as given. */
+/** The given variables of the environment, unchanged. */
 export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
@@ -297,7 +308,9 @@ function givenIn(env: Record<string, string | undefined>): Record<string, string
   }
 }
 
-/** The environment with the values from files filled in, for child processes, which then need not read the files. */
+/**
+ * The environment with the values from all files. A child process that gets this environment need not read the files.
+ */
 export function resolvedEnvironment(
   env: Record<string, string | undefined> = process.env,
 ): Record<string, string | undefined> {
@@ -305,7 +318,10 @@ export function resolvedEnvironment(
   return { ...env, ...Object.fromEntries(files.map((name) => [name, undefined])), ...givenIn(env) };
 }
 
-/** Reads and freezes the configuration from the environment and the files it names. Empty variables count as absent. */
+/**
+ * Reads the configuration from the environment and from the files that it names, and freezes it. Empty variables count
+ * as absent.
+ */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   const given = givenIn(env);
   const parsed = schema.safeParse(given);
@@ -323,8 +339,8 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
 
 /**
- * The configured Redis: one server, a master found through Sentinels, or seed servers of a cluster; undefined when none
- * is set. Throws a ConfigError for settings that exclude each other.
+ * The configured Redis: a single server, a master found through Sentinels, or the seed servers of a cluster. Undefined
+ * if none is set. Throws a ConfigError for settings that exclude each other.
  */
 export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config) {
   if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
@@ -335,14 +351,14 @@ export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config
   return { url: REDIS_URL, sentinels: REDIS_SENTINELS };
 }
 
-/** `redisGiven`, but throws a ConfigError when none is set. */
+/** Returns the same as `redisGiven`, but throws a ConfigError if no Redis is set. */
 export function redisOf(config: Config) {
   const given = redisGiven(config);
   if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
   return given;
 }
 
-/** The settings of the identity provider; undefined when none is set. Throws a ConfigError when they are incomplete. */
+/** The settings of the identity provider. Undefined if none is set. Throws a ConfigError if they are incomplete. */
 export function providerOf(config: Config) {
   const { JWT_JWKS_URL, JWT_JWKS_FILE } = config;
   if (JWT_JWKS_URL === undefined && JWT_JWKS_FILE === undefined) return undefined;
@@ -360,7 +376,7 @@ export function providerOf(config: Config) {
 
 export { rateText };
 
-/** The rate limits that are on, by setting. */
+/** The rate limits that are turned on, by setting. */
 export function ratesOf(config: Config): Readonly<Record<string, string>> {
   const rates = rateSettings.map((name) => [name, config[name]] as const);
   return Object.fromEntries(
@@ -368,15 +384,15 @@ export function ratesOf(config: Config): Readonly<Record<string, string>> {
   );
 }
 
-/** In one line, for people. */
+/** The rate limits as one readable line of text. */
 export const ratesText = (rates: Readonly<Record<string, string>>): string =>
   Object.entries(rates)
     .map(([name, rate]) => `${name}=${rate}`)
     .join(', ') || 'none: every RATE_PER_ setting is off';
 
 /**
- * The key and contact that sign push notifications; undefined when push is off. Throws a ConfigError when the contact
- * is missing.
+ * The key and the contact for signing push notifications. Undefined if push notifications are turned off. Throws a
+ * ConfigError if the contact is missing.
  */
 export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
   if (VAPID_PRIVATE_KEY === undefined) return undefined;
@@ -386,7 +402,10 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
   return { privateKey: VAPID_PRIVATE_KEY, subject };
 }
 
-/** Narrows a configuration to one that has these settings. Throws a ConfigError with a line for each missing one. */
+/**
+ * Narrows the type of a configuration to one that has these settings. Throws a ConfigError with a line for each missing
+ * setting.
+ */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
   const missing = names.filter((name) => config[name] === undefined);
   if (missing.length > 0)
@@ -397,15 +416,23 @@ export function requireSettings<K extends keyof Config>(config: Config, names: r
 }
 
 /**
- * The S3 storage of files; undefined when files are in a folder. Throws a ConfigError when its settings are incomplete.
+ * The S3 storage for files. Undefined if files are stored in a folder. Throws a ConfigError if its settings are
+ * incomplete.
  */
 export function s3Of(config: Config) {
   if (config.FILES_S3_URL === undefined) return undefined;
   const s3 = requireSettings(config, ['FILES_S3_BUCKET', 'FILES_S3_KEY_ID', 'FILES_S3_SECRET']);
-  return { ...s3, FILES_S3_URL: config.FILES_S3_URL };
+  return {
+    url: config.FILES_S3_URL,
+    bucket: s3.FILES_S3_BUCKET,
+    region: s3.FILES_S3_REGION,
+    keyId: s3.FILES_S3_KEY_ID,
+    secret: s3.FILES_S3_SECRET,
+    pathStyle: s3.FILES_S3_PATH_STYLE,
+  };
 }
 
-/** Everything that a role needs. Throws one ConfigError that names all that is missing. */
+/** Returns the settings that a role needs. Throws a single ConfigError that names all missing settings. */
 export function requireAll(config: Config) {
   const problems: string[] = [];
   const parts: ReadonlyArray<(config: Config) => unknown> = [
@@ -426,11 +453,11 @@ export function requireAll(config: Config) {
   return requireSettings(config, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
 }
 
-/** A line for each variable that looks like a misspelt setting, with the likely setting. */
+/** Returns a line for each variable that looks like a misspelt setting. The line names the likely setting. */
 export function misspelt(env: Record<string, string | undefined> = process.env): string[] {
   const names = Object.keys(settings);
   return Object.entries(env).flatMap(([name, value]) => {
-    // Kubernetes sets such variables for the addresses of services.
+    // Kubernetes sets variables like this for the addresses of services.
     if (/^(tcp|udp):\/\//.test(value ?? '')) return [];
     const meant = likelySetting(name, names);
     return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];

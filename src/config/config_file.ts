@@ -1,9 +1,12 @@
-/** Reads settings from files: a settings file, and files that hold one secret each. */
+/** Reads settings from files. A settings file contains several settings, and a secret file contains one secret. */
 import { readFileSync } from 'node:fs';
 
 type Variables = Record<string, string | undefined>;
 
-/** Settings that hold a secret, or a URL that may contain one. `NAME_FILE` names a file with the value of NAME. */
+/**
+ * The settings that contain a secret, or a URL that may contain a secret. `NAME_FILE` is the path of a file with the
+ * value of NAME.
+ */
 export const secretSettings = [
   'REDIS_URL',
   'REDIS_CLUSTER',
@@ -18,10 +21,10 @@ export const secretSettings = [
   'FILES_S3_SECRET',
 ] as const;
 
-/** Variables of Petrel that are not settings. */
+/** The environment variables of Petrel that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
-/** Edit distance: how many letters must be added, removed or replaced to turn one text into the other. */
+/** The edit distance: the number of letters to add, remove or replace to turn one text into the other. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {
@@ -36,21 +39,21 @@ function distance(from: string, to: string): number {
 }
 
 /**
- * The setting that a name probably means: with `PETREL_` in front, in other case, or with one or two wrong letters.
- * Undefined for a correct name, and when nothing is similar.
+ * The setting that a misspelt name probably means. Recognises the prefix `PETREL_`, different case, and one or two
+ * wrong letters. Undefined for a correct name, and if no setting is similar.
  */
 export function likelySetting(name: string, names: readonly string[]): string | undefined {
   const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];
   if (known.includes(name) || otherVariables.has(name) || name.length > 64) return undefined;
   const bare = name.toUpperCase().replace(/^PETREL_/, '');
   if (known.includes(bare)) return bare;
-  // Short names resemble each other too much.
+  // Requires short names to match exactly, because they are too similar to each other.
   const max = bare.length < 6 ? 0 : bare.length < 9 ? 1 : 2;
   const near = known.map((each) => ({ each, by: distance(bare, each) })).sort((a, b) => a.by - b.by)[0];
   return near !== undefined && near.by <= max ? near.each : undefined;
 }
 
-/** A settings file or secret file that cannot be used. */
+/** The error for a settings file or secret file that cannot be used. */
 export class ConfigFileError extends Error {}
 
 function read(path: string, from: string): string {
@@ -69,8 +72,8 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const [, name = '', value = ''] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$/.exec(trimmed) ?? [];
-    // A misspelt name is an error, because a setting would be missing silently. The line may hold a secret, so the
-    // error does not show it.
+    // Throws for a misspelt name, because otherwise nobody would notice that the setting is missing. Does not show the
+    // line, because it may contain a secret.
     if (!known.has(name)) {
       const meant = likelySetting(name, [...known]);
       const hint = meant === undefined ? '' : `: did you mean ${meant}?`;
@@ -82,9 +85,9 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
 }
 
 /**
- * The environment plus the settings from `PETREL_CONFIG` and the `…_FILE` variables. A variable of the environment
- * overrides a line of the file. Errors: ConfigFileError for an unreadable file, an unknown setting, or a secret given
- * twice.
+ * The environment plus the settings from `PETREL_CONFIG` and from the `…_FILE` variables. A variable in the environment
+ * overrides a line of the settings file. Errors: ConfigFileError for an unreadable file, an unknown setting, or a
+ * secret that is given twice.
  */
 export function withFiles(env: Variables, names: readonly string[]): Variables {
   const known = new Set([...names, ...secretSettings.map((name) => `${name}_FILE`)]);

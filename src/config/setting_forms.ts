@@ -1,16 +1,23 @@
-/** Formats of setting values. */
+/** The formats of the values of settings. */
 import { createECDH } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { limits } from '../limits.js';
 import { parseAddress } from '../rules/database_url.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 
-export const whole = (min: number, max: number) =>
-  z.coerce
-    .number({ error: `a whole number from ${min} to ${max}` })
-    .int({ error: `a whole number from ${min} to ${max}` })
-    .min(min, { error: `a whole number from ${min} to ${max}` })
-    .max(max, { error: `a whole number from ${min} to ${max}` });
+/** Makes a format from `read`, which converts text to a value. If `read` returns undefined, the text is refused. */
+const form = <T>(message: string, read: (text: string) => T | undefined) =>
+  z.string().transform((text, ctx): T => {
+    const value = read(text);
+    if (value !== undefined) return value;
+    ctx.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
+
+export const whole = (min: number, max: number) => {
+  const error = `a whole number from ${min} to ${max}`;
+  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
+};
 
 export const int = (min: number, max: number, fallback: number) => whole(min, max).default(fallback);
 
@@ -25,19 +32,25 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
     '?pooler=prepared for a pooler',
 });
 
-export const postgresUrls = z.string().transform((text, ctx) => {
-  const urls = text.split(/\s+/).filter(Boolean);
-  if (urls.every((each) => parseAddress(each) !== null)) return urls;
-  ctx.addIssue({
-    code: 'custom',
-    message: 'URLs that begin with postgres:// or postgresql://, separated by blanks',
-  });
-  return z.NEVER;
-});
+/**
+ * Standbys, each with the number of the database that it replicates. `postgres://…` is a standby of database 0, and
+ * `1=postgres://…` of database 1.
+ */
+export const standbys = form(
+  'URLs that begin with postgres:// or postgresql://, separated by blanks, those of DATABASE_SHARDS 1 as 1=postgres://…',
+  (text) => {
+    const parts = text.split(/\s+/).filter(Boolean);
+    const all = parts.map((each) => {
+      const [, shard = '0', url = ''] = /^(?:([1-9]\d{0,2})=)?(.+)$/.exec(each) ?? [];
+      return { shard: Number(shard), url };
+    });
+    return all.every(({ url }) => parseAddress(url) !== null) ? all : undefined;
+  },
+);
 
-/** Servers as URLs. A bare host:port takes protocol and password from the first URL. */
+/** A list of servers as URLs. A bare host:port uses the protocol and password of the first URL. */
 export const servers = (port: number) =>
-  z.string().transform((text, ctx) => {
+  form('host:port or redis:// or rediss:// URLs, separated by commas', (text) => {
     const parts = text.split(',').map((part) => part.trim());
     const [first = ''] = parts;
     const model = new URL(URL.canParse(first) && first.includes('://') ? first : 'redis://seed:6379');
@@ -48,13 +61,7 @@ export const servers = (port: number) =>
     });
     const usable = (given: string) =>
       URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol) && new URL(given).hostname !== '';
-    if (!urls.every(usable)) {
-      ctx.addIssue({
-        code: 'custom',
-        message: 'host:port or redis:// or rediss:// URLs, separated by commas',
-      });
-      return z.NEVER;
-    }
+    if (!urls.every(usable)) return undefined;
     return urls.map((given) => {
       const url = new URL(given);
       url.port ||= String(port);
@@ -62,22 +69,19 @@ export const servers = (port: number) =>
     });
   });
 
-/** Databases by number, `1=postgres://…,2=postgres://…`, ascending. A URL may contain commas. */
-export const shards = z.string().transform((text, ctx) => {
-  const all = text.split(/,(?=\s*\d+=)/).map((part) => {
-    const [, id = '', url = ''] = /^\s*(\d{1,3})=(.+?)\s*$/.exec(part) ?? [];
-    return { id: Number(id), url };
-  });
-  const usable = all.every(({ id, url }) => id > 0 && parseAddress(url) !== null);
-  if (!usable || new Set(all.map(({ id }) => id)).size < all.length) {
-    ctx.addIssue({
-      code: 'custom',
-      message: '<number>=postgres://… for each database, separated by commas, each number from 1 to 999 once',
+/** Databases by number in ascending order, for example `1=postgres://…,2=postgres://…`. A URL may contain commas. */
+export const shards = form(
+  '<number>=postgres://… for each database, separated by commas, each number from 1 to 999 once',
+  (text) => {
+    const all = text.split(/,(?=\s*\d+=)/).map((part) => {
+      const [, id = '', url = ''] = /^\s*(\d{1,3})=(.+?)\s*$/.exec(part) ?? [];
+      return { id: Number(id), url };
     });
-    return z.NEVER;
-  }
-  return all.sort((a, b) => a.id - b.id);
-});
+    const usable = all.every(({ id, url }) => id > 0 && parseAddress(url) !== null);
+    if (!usable || new Set(all.map(({ id }) => id)).size < all.length) return undefined;
+    return all.sort((a, b) => a.id - b.id);
+  },
+);
 
 export const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, {
   error: 'up to 64 letters, digits and hyphens',
@@ -87,65 +91,48 @@ export const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
   .transform((text) => text === '1' || text === 'true');
 
-/** `id:base64,id:base64`: the first key encrypts, all keys decrypt. */
-export const keyRing = z.string().transform((text, ctx) => {
+/** A list of keys in the form `id:base64,id:base64`. The first key encrypts, and all keys decrypt. */
+export const keyRing = form('id:base64 of 32 bytes, several of different ids separated by commas', (text) => {
   const keys = text.split(',').map((part) => {
     const [id = '', base64 = ''] = part.trim().split(':');
     return { id, key: Buffer.from(base64, 'base64') };
   });
   const malformed = keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32);
-  if (malformed || new Set(keys.map(({ id }) => id)).size < keys.length) {
-    ctx.addIssue({
-      code: 'custom',
-      message: 'id:base64 of 32 bytes, several of different ids separated by commas',
-    });
-    return z.NEVER;
-  }
-  return keys;
+  return malformed || new Set(keys.map(({ id }) => id)).size < keys.length ? undefined : keys;
 });
 
-/** Peppers separated by commas: the first hashes new tokens, all are accepted. */
-export const peppers = z.string().transform((text, ctx) => {
+/** Peppers separated by commas. The first one hashes new tokens, and all are accepted. */
+export const peppers = form('at least 32 characters, several different ones separated by commas', (text) => {
   const all = text.split(',').map((part) => part.trim());
-  if (all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length) {
-    ctx.addIssue({
-      code: 'custom',
-      message: 'at least 32 characters, several different ones separated by commas',
-    });
-    return z.NEVER;
-  }
-  return all;
+  return all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length ? undefined : all;
 });
 
-/** `10.0.0.0/8,fd00::/8`. A bare address is a range of one. */
-export const cidrs = z.string().transform((text, ctx) => {
+/** Address ranges, for example `10.0.0.0/8,fd00::/8`. A bare address is a range with one address. */
+export const cidrs = form('ranges of addresses like 10.0.0.0/8, separated by commas', (text) => {
   const ranges = text.split(',').map((part) => {
     const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
     const width = isIP(address) === 4 ? 32 : 128;
     return isIP(address) !== 0 && Number(bits ?? 0) <= width ? `${address}/${bits ?? width}` : undefined;
   });
-  if (ranges.includes(undefined)) {
-    ctx.addIssue({ code: 'custom', message: 'ranges of addresses like 10.0.0.0/8, separated by commas' });
-    return z.NEVER;
-  }
-  return ranges as string[];
+  return ranges.includes(undefined) ? undefined : (ranges as string[]);
 });
 
-/** `30/1`: a burst of 30 calls that refills within 1 second. `0`: no limit, as 0 calls. */
-export const rate = z.string().transform((text, ctx) => {
+/**
+ * A rate. For example, `30/1` allows a burst of 30 calls, which refills within 1 second. `0` means no limit and is
+ * stored as 0 calls.
+ */
+export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limit', (text) => {
   if (text === '0') return { calls: 0, seconds: 1 };
   const [, calls = 0, seconds = 0] = (/^([1-9]\d{0,6})\/([1-9]\d{0,4})$/.exec(text) ?? []).map(Number);
-  if (calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max)
-    return { calls, seconds };
-  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, up to a day, or 0 for no limit' });
-  return z.NEVER;
+  const isRate = calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max;
+  return isRate ? { calls, seconds } : undefined;
 });
 
-/** In the form of a setting. */
+/** A rate as text, in the format of the setting. */
 export const rateText = ({ calls, seconds }: z.output<typeof rate>): string =>
   calls === 0 ? '0' : `${calls}/${seconds}`;
 
-/** Whether 32 bytes are a valid P-256 private key. Nearly all are. */
+/** Whether 32 bytes are a valid P-256 private key. Nearly all values are. */
 function isPrivateKey(text: string): boolean {
   try {
     createECDH('prime256v1').setPrivateKey(Buffer.from(text, 'base64url'));

@@ -1,4 +1,7 @@
-/** A silent video that repeats. The Message also has it as a document, for clients that do not know animations. */
+/**
+ * A silent video that plays in a loop. The Message also contains the video as a document, for clients that do not
+ * support animations.
+ */
 import { viewDocument } from './document.js';
 import type { FileKind } from './kind.js';
 import { videoFile, viewVideo } from './video.js';

@@ -1,6 +1,15 @@
 /** A piece of music. */
 import { z } from 'zod';
-import { durationField, fileFields, nameFields, viewDuration, viewFile, viewName } from './file_fields.js';
+import {
+  durationField,
+  fileFields,
+  nameFields,
+  thumbnailField,
+  viewDuration,
+  viewFile,
+  viewName,
+  viewThumbnail,
+} from './file_fields.js';
 import type { FileKind } from './kind.js';
 
 const audioFile = z
@@ -10,6 +19,7 @@ const audioFile = z
     ...durationField,
     performer: z.string().optional(),
     title: z.string().optional(),
+    ...thumbnailField,
   })
   .meta({ id: 'Audio', description: 'A piece of music.' });
 
@@ -24,6 +34,7 @@ export const audio: FileKind = {
       ...(media.performer === undefined ? {} : { performer: media.performer }),
       ...(media.title === undefined ? {} : { title: media.title }),
       ...viewName(media),
+      ...viewThumbnail(media),
     },
   }),
 };

@@ -16,7 +16,7 @@ const contactFields = z
     phone_number: z.string(),
     first_name: z.string(),
     last_name: z.string().optional(),
-    vcard: z.string().optional().describe('A vCard with more about the contact'),
+    vcard: z.string().optional().describe('vCard with further data of the contact'),
   })
   .meta({ id: 'Contact', description: 'A phone contact.' });
 

@@ -1,12 +1,14 @@
-/** Fields that several kinds of files share on the wire. */
+/** The wire fields that several kinds of files share. */
 import { z } from 'zod';
 import type { Media } from '../store/core/codec.js';
 
 export const fileFields = {
-  file_id: z.string().describe('Sends the same file again'),
-  file_unique_id: z.string().describe('Equal for equal files. Gives no access to the file'),
+  file_id: z.string().describe('Id with which the file can be sent again'),
+  file_unique_id: z
+    .string()
+    .describe('Id that is equal for equal files, but does not give access to the file'),
   file_size: z.int().min(0).optional().describe('bytes'),
-  url: z.string().optional().describe('URL of media stored by reference. Only in the application API'),
+  url: z.string().optional().describe('URL of media that were sent by URL. Only in the application API'),
 };
 
 export const pixelFields = {
@@ -14,11 +16,22 @@ export const pixelFields = {
   height: z.int().min(0).describe('pixels; 0 when unknown'),
 };
 
+export const photoSize = z
+  .strictObject({ ...fileFields, ...pixelFields })
+  .meta({ id: 'PhotoSize', description: 'A picture.' });
+
+export const thumbnailField = {
+  thumbnail: photoSize.optional().describe('Small preview picture of the file'),
+};
+
 export const nameFields = { file_name: z.string().optional(), mime_type: z.string().optional() };
 
 export const durationField = { duration: z.int().min(0).describe('seconds; 0 when unknown') };
 
-/** The `url` field of media stored by URL. A bot knows the URL it sent; people need it to load the file. */
+/**
+ * Returns the `url` field of media stored by URL. Only people get it: they need the URL to load the file, and a bot
+ * knows the URL it sent.
+ */
 export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) => ({
   file_id: id,
   file_unique_id: unique,
@@ -26,8 +39,16 @@ export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) =
   ...(size === undefined ? {} : { file_size: size }),
 });
 
-/** Sizes are 0 when unknown, which happens for media stored by URL. */
+/** Returns width and height. They are 0 when unknown, which happens for media stored by URL. */
 export const viewPixels = ({ width = 0, height = 0 }: Media) => ({ width, height });
+
+export const viewPhotoSize = (media: Media, forPeople: boolean) => ({
+  ...viewFile(media, forPeople),
+  ...viewPixels(media),
+});
+
+export const viewThumbnail = ({ thumb }: Media) =>
+  thumb === undefined ? {} : { thumbnail: viewPhotoSize(thumb, false) };
 
 export const viewDuration = ({ duration = 0 }: Media) => ({ duration });
 

@@ -2,23 +2,28 @@
 import type { z } from 'zod';
 import type { ContentObject, Media } from '../store/core/codec.js';
 
-/** Stored content of type `S`: a file, or an object without a file, such as a location. */
+/** A kind of content, stored as type `S`. It is a file, or an object without a file, for example a location. */
 interface Kind<S> {
-  /** Fields of a Message that carry this content, with their schemas. */
+  /** The fields of a Message that contain this content, with their schemas. */
   readonly fields: Readonly<Record<string, z.ZodType>>;
-  /** Values of those fields. Only people get the `url` of media stored by URL. */
+  /** Returns the values of those fields. Only people get the `url` of media stored by URL. */
   view(stored: S, forPeople: boolean): Readonly<Record<string, unknown>>;
-  /** An emoji that marks the kind in notifications, whose language is unknown. */
+  /** An emoji that represents the kind in notifications, which have no known language. */
   readonly sign: string;
 }
 
 export interface FileKind extends Kind<Media> {
-  /** Name of the kind in errors: "can't use file of type {typeName} as …". */
+  /** The name of the kind in errors: "can't use file of type {typeName} as …". */
   readonly typeName: string;
 }
 
-/** Content of a message that is neither text nor a file. It has no caption, and only its keyboard can be edited. */
+/**
+ * A kind of content that is neither text nor a file. Such a message has no caption, and only its keyboard can be
+ * edited.
+ */
 export interface ObjectKind<S extends ContentObject = ContentObject> extends Kind<S> {
-  /** Text for notifications and previews. */
+  /** Returns a text for notifications and previews. */
   title(stored: S): string;
+  /** Returns the object of a copy, if it differs from the original. */
+  copied?(stored: S): S;
 }

@@ -6,15 +6,17 @@ import {
   fileFields,
   nameFields,
   pixelFields,
+  thumbnailField,
   viewDuration,
   viewFile,
   viewName,
   viewPixels,
+  viewThumbnail,
 } from './file_fields.js';
 import type { FileKind } from './kind.js';
 
 export const videoFile = z
-  .strictObject({ ...fileFields, ...pixelFields, ...nameFields, ...durationField })
+  .strictObject({ ...fileFields, ...pixelFields, ...nameFields, ...durationField, ...thumbnailField })
   .meta({ id: 'Video', description: 'A video or an animation.' });
 
 export const viewVideo = (media: Media, forPeople: boolean) => ({
@@ -22,6 +24,7 @@ export const viewVideo = (media: Media, forPeople: boolean) => ({
   ...viewPixels(media),
   ...viewDuration(media),
   ...viewName(media),
+  ...viewThumbnail(media),
 });
 
 export const video: FileKind = {

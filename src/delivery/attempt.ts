@@ -1,25 +1,26 @@
 /**
- * One attempt to deliver one update. The body is built once, and the signature covers exactly the bytes sent (law 8).
+ * Makes one attempt to deliver one update. The body is built once, and the signature covers exactly the bytes sent (law
+ * 8).
  */
 import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
 import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
 import { viewUpdate } from '../view/updates.js';
 import type { DrainContext } from './context.js';
+import { deliveryLimits as limits } from './limits.js';
 import { type Receiver, receiverOf } from './outbound/send.js';
 import { makeSigner } from './outbound/sign.js';
 import type { Outcome } from './outcome.js';
 
 const nothing = Buffer.alloc(0);
 
-/** Where a bot's updates are sent, and how they are signed. */
+/** The destination of a bot's updates, and the keys that sign them. */
 export interface Destination {
   readonly receiver: Receiver;
   readonly sign: ReturnType<typeof makeSigner>;
-  /** Secrets to mask in the receiver's answer before it is stored or shown. */
+  /** The secrets to mask in the receiver's answer before it is stored or shown. */
   readonly secrets: readonly string[];
 }
 
@@ -58,7 +59,7 @@ type AttemptContext = Pick<DrainContext, 'send' | 'inside' | 'onError'> & {
   readonly store: Pick<Store, 'auth'>;
 };
 
-/** Returns the outcome, or why the update must never be sent. `nowMs` is Redis time. */
+/** Makes the attempt. Returns its outcome, or the reason why the update must never be sent. `nowMs` is Redis time. */
 export async function attempt(
   { store, send, inside, onError }: AttemptContext,
   bot: number,
@@ -72,11 +73,11 @@ export async function attempt(
     const handle = inside?.(bot);
     if (handle) return await attemptInside(handle, delivery);
     const { entry } = delivery;
-    // The bot may have been renamed while the update was queued.
+    // Reads the bot's profile again, because the bot may have been renamed while the update was queued.
     const known = store.auth.botById(bot);
     const found = known instanceof Promise ? await known : known;
     const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
-    // Receivers detect a repeated update by its id.
+    // Uses the original id, because receivers detect a repeated update by its id.
     const shown = { ...entry, updateId: entry.shownId };
     const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile)));
     if (body.length > limits.webhook_body_bytes_max) return 'too_large';
@@ -84,7 +85,7 @@ export async function attempt(
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
     return await send(receiver, headers, body, signal);
   } catch (thrown) {
-    // A fault of this process, not of the receiver: retry the update.
+    // Retries the update, because the fault is in this process and not in the receiver.
     onError(thrown);
     return { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
   }

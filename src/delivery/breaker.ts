@@ -1,29 +1,16 @@
 /**
- * Circuit breaker for one receiver: how many requests it may have in flight. While the receiver is down, one probe at
- * a time. Pure.
+ * The circuit breaker for one receiver. It limits how many requests may be in flight, and allows only one probe at a
+ * time while the receiver is down. It has no side effects.
  */
-import { limits } from '../limits.js';
+import { deliveryLimits as limits } from './limits.js';
 import { nextTry } from './schedule.js';
 
-export interface Breaker {
-  /** The receiver is down: only one update at a time may be sent, and no new chat may be started. */
-  readonly down: boolean;
-  /** Failed probes in a row. */
-  readonly probes: number;
-  /** How many requests may be in flight now, at most `max`. */
-  allowed(max: number): number;
-  success(): void;
-  /**
-   * Records a failure. `probe`: the request was sent while the receiver was down. Other failures are ignored then,
-   * because they were already in flight when the receiver went down.
-   */
-  failure(probe: boolean, retryAfterMs: number | undefined, random: number): void;
-  /** How long to send nothing, in milliseconds from the last failed probe. */
-  readonly pauseMs: number;
-}
+export type Breaker = ReturnType<typeof createBreaker>;
 
-/** Continues from the state of the previous lease. `probes` above 0 means the receiver was down. */
-export function createBreaker(probes: number): Breaker {
+/**
+ * Creates a breaker that continues from the state of the previous lease. If `probes` is above 0, the receiver was down.
+ */
+export function createBreaker(probes: number) {
   let failures = 0;
   let failedProbes = probes;
   let down = probes > 0;
@@ -37,16 +24,23 @@ export function createBreaker(probes: number): Breaker {
   }
 
   return {
+    /**
+     * Whether the receiver is down. While it is down, only one update at a time may be sent, and no new chat may be
+     * started.
+     */
     get down() {
       return down;
     },
+    /** The number of consecutive failed probes. */
     get probes() {
       return failedProbes;
     },
+    /** How long to send nothing after the last failed probe, in milliseconds. */
     get pauseMs() {
       return down ? pauseMs : 0;
     },
-    allowed: (max) => (down ? 1 : Math.min(max, ramp)),
+    /** How many requests may be in flight now, up to `max`. */
+    allowed: (max: number) => (down ? 1 : Math.min(max, ramp)),
     success() {
       failures = 0;
       failedProbes = 0;
@@ -54,7 +48,11 @@ export function createBreaker(probes: number): Breaker {
       down = false;
       ramp *= 2;
     },
-    failure(probe, retryAfterMs, random) {
+    /**
+     * Records a failure. `probe` means that the request was sent while the receiver was down. While the receiver is
+     * down, other failures are ignored, because their requests were already in flight when it went down.
+     */
+    failure(probe: boolean, retryAfterMs: number | undefined, random: number) {
       failures++;
       if (down && !probe) return;
       if (!down && failures < limits.webhook_failures_in_a_row_max) return;

@@ -1,4 +1,4 @@
-/** What a delivery depends on, and the callbacks that report its progress. */
+/** The dependencies of a delivery, and the callbacks that report its progress. */
 
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
@@ -20,15 +20,15 @@ export interface DrainContext {
   readonly send: Send;
   readonly slots: Slots;
   /**
-   * Returns the in-process handler of a bot that has no external receiver: only the management bot has one. The
-   * handler rejects when the update should be retried.
+   * Returns the in-process handler of a bot without an external receiver. Only the management bot has one. The handler
+   * rejects when the update should be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   /** Whether a drain may keep its lease for a while after the last update. */
   mayStay(): boolean;
   /** The word that replaces `Service` in header names such as `X-Service-Signature`. */
   readonly service: string;
-  /** Called after every attempt. `dead` is set when the update will not be retried. */
+  /** Called after every attempt. `dead` is set if the update will not be retried. */
   onOutcome?(
     bot: number,
     delivery: Delivery,
@@ -45,12 +45,12 @@ export interface DrainContext {
   onError(error: unknown): void;
 }
 
-/** Details of an attempt besides its outcome. */
+/** The details of an attempt, besides its outcome. */
 export interface AttemptFacts {
-  /** counts from 1 */
+  /** The number of this attempt, counted from 1. */
   readonly tries: number;
-  /** ms, Redis time; null when there is no next attempt */
+  /** The time of the next attempt in ms, Redis time; null if there is none. */
   readonly nextAtMs: number | null;
-  /** Secrets to mask in the answer. */
+  /** The secrets to mask in the receiver's answer. */
   readonly secrets: readonly string[];
 }

@@ -1,366 +1,538 @@
 /**
  * Delivers one bot's updates under one lease, until the queue stays empty for a while or the lease ends.
  *
- * Every event (an answer, a hint, a timer) calls `pump`. It sends the updates that may be sent, and runs a step with
- * Redis when there are results to report or updates to fetch. Steps do not overlap: events during a step are handled
- * by the next one.
+ * Every event (an answer, a hint, a timer) calls `#pump`. It sends the updates that may be sent, and runs a step with
+ * Redis when there are results to report or updates to fetch. Steps do not overlap. The next step handles events that
+ * occur during a step.
  *
- * The lease is measured from when its renewal was sent, by the monotonic clock. After half of it nothing more is
- * sent. At its end, requests in flight are aborted, and the next lease holder redelivers every unacknowledged update.
+ * The hint of a small update contains a copy of it. `#accept` buffers the copy if a step would have read the same update
+ * next. Otherwise the hint only causes a step, as if it contained no copy.
+ *
+ * The lease is measured by the monotonic clock, from the time at which its renewal was sent. After half of the lease
+ * nothing more is sent. At the end of the lease, requests in flight are aborted, and the next lease holder redelivers
+ * every unacknowledged update.
+ *
+ * A drain is in one of four states. Only `#enter` changes the state.
+ * - `running`: updates are sent, unless the bot is blocked, the receiver is down, or the settings are outdated.
+ * - `removed`: a step found that the webhook was deleted. Nothing is sent, and requests in flight may still be
+ *   acknowledged until `#graceEnd`.
+ * - `stopping`: `stop` was called. Nothing is sent, and the lease is released once no request is in flight.
+ * - `over`: the lease was released, lost or expired, or the grace period expired. Requests in flight are aborted.
+ *
+ * `running` may become any other state, `removed` may become `stopping` or `over`, and `stopping` may only become
+ * `over`.
  */
-import { limits } from '../limits.js';
+
 import { isBlocked } from '../store/core/control.js';
-import type { Advanced, DeadReason, Lease, Step } from '../store/webhooks/deliveries.js';
+import {
+  type Advanced,
+  type DeadReason,
+  type Delivery,
+  type Lease,
+  readDelivery,
+  type Step,
+} from '../store/webhooks/deliveries.js';
+import type { Hint, UpdateCopy } from '../store/webhooks/hints.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
 import { attempt, type Destination, destinationOf } from './attempt.js';
-import { createBreaker } from './breaker.js';
-import type { DrainContext } from './context.js';
-import { createDeadLetterBuffer } from './dead_letters.js';
-import { subscribeToHints } from './hints.js';
+import { type Breaker, createBreaker } from './breaker.js';
+import type { AttemptFacts, DrainContext } from './context.js';
+import { createDeadLetterBuffer, type DeadLetterBuffer } from './dead_letters.js';
+import { type HintSubscription, subscribeToHints } from './hints.js';
+import { deliveryLimits as limits } from './limits.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
-import { createReport } from './report.js';
+import { Report } from './report.js';
 import { afterAnswer, nextTry } from './schedule.js';
-import { createUpdateBuffer, type InFlight } from './update_buffer.js';
+import { type InFlight, UpdateBuffer } from './update_buffer.js';
 import { createWakeTimer } from './wake_timer.js';
 
-export interface Drain {
-  /** Resolves when the lease was released or lost. True when there is more to deliver immediately. */
-  readonly done: Promise<boolean>;
-  /** Resolves the first time there is nothing left to do. The drain may continue, to wait for new updates. */
-  readonly quiet: Promise<void>;
-  /** Sends nothing more, waits up to `msMax` for requests in flight, and releases the lease. */
-  stop(msMax: number): Promise<void>;
-}
-
-/** How long acknowledgements are batched while other requests are in flight. */
+/** How long a drain collects acknowledgements while other requests are in flight. */
 const gatherMs = 25;
 /**
- * Minimum time between a step and the next one caused by a hint, so that a burst of updates shares one step. A quiet
- * bot's update is fetched immediately.
+ * The minimum time between a step and the next step that a hint causes, so that a burst of updates shares one step. A
+ * quiet bot's next update is fetched immediately.
  */
 const hintIntervalMs = 20;
 /**
- * How long a drain runs before it subscribes to hints. Short drains save the subscription, unless the bot was served
- * recently.
+ * How long a drain runs before it subscribes to hints, so that a short drain needs no subscription. If the bot was
+ * served recently, the drain subscribes at once.
  */
 const listenAfterMs = 20;
-/** Pause after a failed step. */
+/** The pause after a failed step. */
 const failurePauseMs = 100;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 const unanswered = { status: undefined, retryAfterMs: undefined };
 
-/** Starts a drain. `again`: the bot was served a moment ago, so more updates are likely soon. */
-export function startDrain(
-  context: DrainContext,
-  bot: number,
-  webhook: Webhook,
-  lease: Lease,
-  sentAt: number,
-  again: boolean,
-  blocked = false,
-): Drain {
-  const { store, slots } = context;
-  const buffer = createUpdateBuffer();
-  let breaker = createBreaker(lease.probes);
-  const abort = new AbortController();
-  let destination: Destination = destinationOf(webhook, context.service);
-  let { maxConnections } = webhook;
-  let { hook, after, more, gone, dropped } = lease;
-  let renewedAt = sentAt;
-  /** Redis time, and the monotonic time at which it was read. */
-  let clock = { redis: lease.now, own: sentAt };
-  /** When the next parked chat is due, by the monotonic clock. */
-  let retryAt = Number.POSITIVE_INFINITY;
-  const report = createReport();
-  const deadLetters = createDeadLetterBuffer(store.deliveries, bot, lease.fence);
-  /** The queue, or the webhook, may have changed. */
-  let [hinted, changed] = [false, false];
+type State = 'running' | 'removed' | 'stopping' | 'over';
+
+export class Drain {
+  readonly #context: DrainContext;
+  readonly #bot: number;
+  readonly #lease: Lease;
+  readonly #buffer = new UpdateBuffer();
+  readonly #report = new Report();
+  readonly #deadLetters: DeadLetterBuffer;
+  readonly #hints: HintSubscription;
+  readonly #abort = new AbortController();
+  readonly #timer = createWakeTimer(() => this.#pump());
+  #state: State = 'running';
+  /** Whether the bot is blocked and may not receive updates now. */
+  #blocked: boolean;
+  #breaker: Breaker;
+  /** The time before which nothing is sent, because the receiver is down. */
+  #pauseEnd = 0;
+  #destination: Destination;
+  #maxConnections: number;
+  /** The version of the webhook for which `#destination` was made. */
+  #hook: number;
   /**
-   * The settings did change. Nothing is sent until the new ones are read: the buffer already holds updates written
-   * after the change.
+   * Whether the settings have changed. Nothing is sent until the new settings are read, because the buffer already
+   * holds updates written after the change.
    */
-  let outdated = false;
-  /** The receiver is down: nothing is sent before this time. */
-  let pauseEnd = 0;
-  let stepping = false;
-  let state: 'running' | 'stopping' | 'over' = 'running';
-  /** The webhook was deleted: requests in flight may still be acknowledged until this time. */
-  let graceEnd = Number.POSITIVE_INFINITY;
-  const timer = createWakeTimer(pump);
+  #outdated = false;
+  /** The id of the last update that was read or accepted as a copy. */
+  #after: number;
+  /**
+   * Whether copies may be accepted. Requires that no chat was parked at the last step, and that no step since then has
+   * parked a chat, failed, or asked to release the lease.
+   */
+  #copying = false;
+  #more: Lease['more'];
+  #gone: Lease['gone'];
+  #dropped: Lease['dropped'];
+  /** When the lease was last renewed, by the monotonic clock. */
+  #renewedAt: number;
+  /** A Redis time, and the monotonic time at which it was read. */
+  #clock: { readonly redis: number; readonly own: number };
+  /** When the next parked chat is due, by the monotonic clock. */
+  #retryAt = Number.POSITIVE_INFINITY;
+  /** The time until which requests in flight may still be acknowledged, after the webhook was deleted. */
+  #graceEnd = Number.POSITIVE_INFINITY;
+  /** Whether a hint reported that the queue or the webhook may have changed. */
+  #hinted = false;
+  #changed = false;
+  #stepping = false;
   /** When an update was last fetched or settled, by the monotonic clock. */
-  let busyAt = sentAt;
-  let finish: (again: boolean) => void = () => {};
-  const done = new Promise<boolean>((resolve) => {
-    finish = resolve;
+  #busyAt: number;
+  #finish: (again: boolean) => void = () => {};
+  #resolveQuiet: () => void = () => {};
+  /** Resolves when the lease was released or lost. The value is true if there is more to deliver immediately. */
+  readonly done = new Promise<boolean>((resolve) => {
+    this.#finish = resolve;
   });
-  let resolveQuiet: () => void = () => {};
-  const quiet = new Promise<void>((resolve) => {
-    resolveQuiet = resolve;
+  /** Resolves the first time that nothing is left to do. The drain may then continue, to wait for new updates. */
+  readonly quiet = new Promise<void>((resolve) => {
+    this.#resolveQuiet = resolve;
   });
 
-  const sending = () => state === 'running' && !blocked && graceEnd === Number.POSITIVE_INFINITY;
-  const pauseRemaining = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
-  const pauseLeft = () => (blocked ? limits.blocked_look_ms : pauseRemaining());
-  const nowRedis = () => clock.redis + (performance.now() - clock.own);
-  function end(again: boolean): void {
-    if (state === 'over') return;
-    state = 'over';
-    timer.clear();
-    abort.abort();
-    resolveQuiet();
-    finish(again);
+  /**
+   * Begins to deliver at once. `sentAt` is the time at which the lease was requested. `again` means that the bot was
+   * served a moment ago and will probably get more updates soon.
+   */
+  constructor(
+    context: DrainContext,
+    bot: number,
+    webhook: Webhook,
+    lease: Lease,
+    sentAt: number,
+    again: boolean,
+    blocked: boolean,
+  ) {
+    this.#context = context;
+    this.#bot = bot;
+    this.#lease = lease;
+    this.#blocked = blocked;
+    this.#breaker = createBreaker(lease.probes);
+    this.#deadLetters = createDeadLetterBuffer(context.store.deliveries, bot, lease.fence);
+    this.#destination = destinationOf(webhook, context.service);
+    this.#maxConnections = webhook.maxConnections;
+    this.#hook = lease.hook;
+    this.#after = Number(lease.safe);
+    this.#more = lease.more;
+    this.#gone = lease.gone;
+    this.#dropped = lease.dropped;
+    this.#renewedAt = sentAt;
+    this.#busyAt = sentAt;
+    this.#clock = { redis: lease.now, own: sentAt };
+    this.#receive(lease, { chats: 1, updates: 1 });
+    const { deliveries } = context.store;
+    this.#hints = subscribeToHints(deliveries, bot, again ? 0 : listenAfterMs, this.#onHint, context.onError);
+    this.done.then(this.#hints.end);
+    this.#pump();
+  }
+
+  /** Sends nothing more, waits up to `msMax` for requests in flight, and releases the lease. */
+  async stop(msMax: number): Promise<void> {
+    if (this.#state === 'stopping' || this.#state === 'over') return;
+    this.#enter('stopping');
+    const late = setTimeout(() => this.#abort.abort(), msMax);
+    this.#pump();
+    await this.done;
+    clearTimeout(late);
+  }
+
+  #enter(state: Exclude<State, 'running'>): void {
+    this.#state = state;
+    if (state !== 'over') return;
+    this.#timer.clear();
+    this.#abort.abort();
+    this.#resolveQuiet();
+  }
+
+  #sending(): boolean {
+    return this.#state === 'running' && !this.#blocked;
+  }
+
+  #isOver(): boolean {
+    return this.#state === 'over';
+  }
+
+  #pauseRemaining(): number {
+    return this.#breaker.down ? Math.max(0, this.#pauseEnd - performance.now()) : 0;
+  }
+
+  #pauseLeft(): number {
+    return this.#blocked ? limits.blocked_look_ms : this.#pauseRemaining();
+  }
+
+  #nowRedis(): number {
+    return this.#clock.redis + (performance.now() - this.#clock.own);
+  }
+
+  #end(again: boolean): void {
+    if (this.#isOver()) return;
+    this.#enter('over');
+    this.#finish(again);
   }
 
   /**
-   * Buffers fetched updates. Skips a chat whose outcome is not yet reported: the next step reports it. `asked` is
-   * what the step requested.
+   * Buffers fetched updates. Skips a chat whose outcome is not yet reported, because the next step reports the outcome.
+   * `asked` is the request of this step.
    */
-  function receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
-    for (const chat of failed) if (!report.has(chat.chat)) buffer.addAgain(chat);
-    for (const delivery of fresh) if (!report.parkWith(delivery)) buffer.add(delivery);
-    if (buffer.count > 0) busyAt = performance.now();
-    if (asked.updates > 0) ({ more } = taken);
-    ({ after, gone } = taken);
-    retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
+  #receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
+    for (const chat of failed) if (!this.#report.has(chat.chat)) this.#buffer.addAgain(chat);
+    for (const delivery of fresh) this.#buffered(delivery);
+    if (this.#buffer.count > 0) this.#busyAt = performance.now();
+    if (asked.updates > 0) this.#more = taken.more;
+    this.#after = Math.max(this.#after, Number(taken.after));
+    this.#copying = taken.wait === null;
+    this.#gone = taken.gone;
+    this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
+  }
+
+  /**
+   * Buffers an update that follows `#after`. Ignores an update that was already accepted as a copy during this step.
+   */
+  #buffered(delivery: Delivery): void {
+    const id = Number(delivery.id);
+    if (id <= this.#after) return;
+    this.#after = id;
+    if (!this.#report.parkWith(delivery)) this.#buffer.add(delivery);
+  }
+
+  readonly #onHint = ({ changed, copy }: Hint): void => {
+    this.#changed ||= changed;
+    if (copy === null || !this.#accept(copy)) this.#hinted = true;
+    this.#pump();
+  };
+
+  /**
+   * Buffers the copy of an update. Returns false if the queue must be read instead, because updates are missing before
+   * the copy, the settings have changed, the buffer is full, or nothing may be sent. Also returns false for a copy made
+   * before this lease, because it may be outdated.
+   */
+  #accept({ hook, id, made, row }: UpdateCopy): boolean {
+    if (id <= this.#after) return true;
+    const next = id === this.#after + 1 && hook === this.#hook && made > this.#lease.now;
+    if (!next || !this.#copying || this.#changed || this.#outdated || this.#pauseLeft() > 0) return false;
+    if (this.#wanted().updates === 0 || this.#isBlocked()) return false;
+    this.#buffered(readDelivery(row));
+    this.#busyAt = performance.now();
+    return true;
+  }
+
+  /** Whether the bot is blocked, according to the cache of this process. True if this process must first ask Redis. */
+  #isBlocked(): boolean {
+    const found = this.#context.store.auth.botById(this.#bot);
+    if (!(found instanceof Promise)) return isBlocked(found);
+    // The next step waits for the answer of Redis.
+    found.catch(() => undefined);
+    return true;
   }
 
   /** Sends as many updates as free slots, the circuit breaker and pauses allow. */
-  function open(): void {
-    const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
-    if (!sending() || outdated || !fresh || pauseLeft() > 0) return;
-    while (buffer.ready && buffer.open < breaker.allowed(maxConnections) && slots.take(buffer.open, pump)) {
-      const opened = buffer.next();
-      if (opened === null) slots.give();
-      else void deliver(opened, breaker.down);
+  #open(): void {
+    const fresh = performance.now() - this.#renewedAt < limits.webhook_lease_ms / 2;
+    if (!this.#sending() || this.#outdated || !fresh || this.#pauseLeft() > 0) return;
+    while (
+      this.#buffer.ready &&
+      this.#buffer.open < this.#breaker.allowed(this.#maxConnections) &&
+      this.#context.slots.take(this.#buffer.open, this.#pump)
+    ) {
+      const opened = this.#buffer.next();
+      if (opened === null) this.#context.slots.give();
+      else void this.#deliver(opened, this.#breaker.down);
     }
   }
 
-  async function deliver(opened: InFlight, probe: boolean): Promise<void> {
+  async #deliver(opened: InFlight, probe: boolean): Promise<void> {
     const { delivery } = opened;
-    const to = destination;
-    const outcome = await attempt(context, bot, to, delivery, nowRedis(), abort.signal);
-    slots.give();
-    busyAt = performance.now();
-    if (state === 'over') return;
-    if (abort.signal.aborted) giveBack(delivery.chat, 0);
-    else if (typeof outcome === 'string') giveUp(opened, outcome, null, to);
-    else if (isDelivered(outcome)) await delivered(opened, outcome, to);
-    else notDelivered(opened, outcome, probe, to);
-    pump();
+    const to = this.#destination;
+    const outcome = await attempt(
+      this.#context,
+      this.#bot,
+      to,
+      delivery,
+      this.#nowRedis(),
+      this.#abort.signal,
+    );
+    this.#context.slots.give();
+    this.#busyAt = performance.now();
+    if (this.#isOver()) return;
+    if (this.#abort.signal.aborted) this.#giveBack(delivery.chat, 0);
+    else if (typeof outcome === 'string') this.#giveUp(opened, outcome, null, to);
+    else if (isDelivered(outcome)) await this.#delivered(opened, outcome, to);
+    else this.#notDelivered(opened, outcome, probe, to);
+    this.#pump();
   }
 
-  const facts = ({ secrets }: Destination, tries: number, nextAtMs: number | null = null) => ({
-    ...{ tries: tries + 1, nextAtMs, secrets },
-  });
-
-  function giveUp(opened: InFlight, reason: DeadReason, outcome: Outcome | null, to: Destination): void {
-    deadLetters.add(opened.delivery, reason);
-    context.onOutcome?.(bot, opened.delivery, outcome, reason, facts(to, opened.tries));
+  #facts({ secrets }: Destination, tries: number, nextAtMs: number | null = null): AttemptFacts {
+    return { tries: tries + 1, nextAtMs, secrets };
   }
 
-  function notMoved(chat: string, error: unknown): void {
-    context.onError(error);
-    giveBack(chat, limits.webhook_pause_ms_max);
+  #giveUp(opened: InFlight, reason: DeadReason, outcome: Outcome | null, to: Destination): void {
+    this.#deadLetters.add(opened.delivery, reason);
+    this.#context.onOutcome?.(this.#bot, opened.delivery, outcome, reason, this.#facts(to, opened.tries));
   }
 
-  /** Returns the chat's updates to Redis without counting a failure, because the receiver caused none. */
-  function giveBack(chat: string, delayMs: number): void {
-    report.park(chat, delayMs, 0, buffer.discard(chat));
+  #notMoved(chat: string, error: unknown): void {
+    this.#context.onError(error);
+    this.#giveBack(chat, limits.webhook_pause_ms_max);
   }
 
-  async function delivered({ delivery, tries }: InFlight, outcome: Answered, to: Destination): Promise<void> {
-    breaker.success();
-    report.notGone(gone !== null);
-    context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries));
-    const asked = context.onAnswer?.(bot, delivery, outcome);
-    if (asked) await asked.catch(context.onError);
-    if (state === 'over') return;
-    report.ack(delivery, buffer.settle(delivery.chat));
+  /** Returns the chat's updates to Redis. Counts no failure, because the receiver did not cause one. */
+  #giveBack(chat: string, delayMs: number): void {
+    this.#report.park(chat, delayMs, 0, this.#buffer.discard(chat));
   }
 
-  function notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
+  async #delivered({ delivery, tries }: InFlight, outcome: Answered, to: Destination): Promise<void> {
+    this.#breaker.success();
+    this.#report.notGone(this.#gone !== null);
+    this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries));
+    const asked = this.#context.onAnswer?.(this.#bot, delivery, outcome);
+    if (asked) await asked.catch(this.#context.onError);
+    if (this.#isOver()) return;
+    this.#report.ack(delivery, this.#buffer.settle(delivery.chat));
+  }
+
+  #notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
-    // The fault is a lack of connections in this process, not the receiver.
+    // Does not count this failure against the receiver, because this process lacks connections.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
-    // The webhook changed while the request was in flight, so its outcome says nothing about the present receiver.
-    const former = !busy && to !== destination;
-    if (former) context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
+    // Ignores the outcome if the webhook changed while the request was in flight, because it does not concern the
+    // current receiver.
+    const former = !busy && to !== this.#destination;
+    if (former)
+      this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, this.#nowRedis()));
     if (busy || former) {
-      giveBack(delivery.chat, busy ? failurePauseMs : 0);
+      this.#giveBack(delivery.chat, busy ? failurePauseMs : 0);
       return;
     }
     const { status, retryAfterMs } = outcome.kind === 'answered' ? outcome : unanswered;
-    breaker.failure(probe, retryAfterMs, Math.random());
-    pauseEnd = performance.now() + breaker.pauseMs;
-    report.error(errorMessageOf(outcome), status);
+    this.#breaker.failure(probe, retryAfterMs, Math.random());
+    this.#pauseEnd = performance.now() + this.#breaker.pauseMs;
+    this.#report.error(errorMessageOf(outcome), status);
     const failures = tries + 1;
-    const nowMs = nowRedis();
+    const nowMs = this.#nowRedis();
     const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
-    if (next.kind === 'dead') giveUp(opened, 'expired', outcome, to);
+    if (next.kind === 'dead') this.#giveUp(opened, 'expired', outcome, to);
     else {
-      context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, next.atMs));
-      report.park(delivery.chat, next.atMs - nowMs, failures, buffer.discard(delivery.chat));
+      this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, next.atMs));
+      this.#report.park(delivery.chat, next.atMs - nowMs, failures, this.#buffer.discard(delivery.chat));
     }
   }
 
-  /** How much the next step should fetch. */
-  function wanted(): Wanted {
-    if (!sending()) return nothing;
-    if (breaker.down) {
-      if (buffer.count > 0 || pauseLeft() > 0) return nothing;
-      return { chats: 1, updates: retryAt - performance.now() > limits.webhook_linger_ms ? 1 : 0 };
+  /** Returns how much the next step should fetch. */
+  #wanted(): Wanted {
+    if (!this.#sending()) return nothing;
+    if (this.#breaker.down) {
+      if (this.#buffer.count > 0 || this.#pauseLeft() > 0) return nothing;
+      return { chats: 1, updates: this.#retryAt - performance.now() > limits.webhook_linger_ms ? 1 : 0 };
     }
-    const enough = buffer.ready && buffer.count >= 2 * maxConnections;
-    const room = Math.min(limits.webhook_held_entries_max - buffer.count, limits.webhook_take_max);
-    if (enough || room <= 0 || buffer.bytes >= limits.webhook_held_bytes_max) return nothing;
+    const enough = this.#buffer.ready && this.#buffer.count >= 2 * this.#maxConnections;
+    const room = Math.min(limits.webhook_held_entries_max - this.#buffer.count, limits.webhook_take_max);
+    if (enough || room <= 0 || this.#buffer.bytes >= limits.webhook_held_bytes_max) return nothing;
     return { chats: room, updates: room };
   }
 
-  /** Milliseconds until the next step is due; 0 or less means now. */
-  function nextStepIn(): number {
+  /** Returns the milliseconds until the next step is due. 0 or less means now. */
+  #nextStepIn(): number {
     const now = performance.now();
-    const pause = pauseLeft();
-    if (changed) return 0;
-    if (buffer.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
-    if (report.urgent || deadLetters.count > 0 || report.acked >= limits.webhook_take_max || crowded())
+    const pause = this.#pauseLeft();
+    if (this.#changed) return 0;
+    if (this.#buffer.open === 0 && (!this.#sending() || pause > limits.webhook_linger_ms)) return 0;
+    if (
+      this.#report.urgent ||
+      this.#deadLetters.count > 0 ||
+      this.#report.acked >= limits.webhook_take_max ||
+      this.#crowded()
+    )
       return 0;
-    if (report.acked > 0 && buffer.count === 0 && !staying(now)) return 0;
-    const { chats, updates } = wanted();
-    if (updates > 0 && more) return 0;
-    const renewal = renewedAt + limits.webhook_renew_ms - now;
-    const fetchIn = updates > 0 && hinted ? renewedAt + hintIntervalMs - now : renewal;
-    const reportIn = Math.min(fetchIn, report.acked > 0 ? report.ackedSince + gatherMs - now : renewal);
+    if (this.#report.acked > 0 && this.#buffer.count === 0 && !this.#staying(now)) return 0;
+    const { chats, updates } = this.#wanted();
+    if (updates > 0 && this.#more) return 0;
+    const renewal = this.#renewedAt + limits.webhook_renew_ms - now;
+    const fetchIn = updates > 0 && this.#hinted ? this.#renewedAt + hintIntervalMs - now : renewal;
+    const reportIn = Math.min(
+      fetchIn,
+      this.#report.acked > 0 ? this.#report.ackedSince + gatherMs - now : renewal,
+    );
     if (pause > 0) return Math.min(renewal, reportIn, pause);
-    const soonest = Math.min(renewal, reportIn, chats > 0 ? retryAt - now : renewal);
-    if (buffer.count > 0 || lingering(now)) return soonest;
-    if (!staying(now)) return 0;
-    resolveQuiet();
-    return Math.min(soonest, busyAt + limits.webhook_stay_ms - now);
+    const soonest = Math.min(renewal, reportIn, chats > 0 ? this.#retryAt - now : renewal);
+    if (this.#buffer.count > 0 || this.#lingering(now)) return soonest;
+    if (!this.#staying(now)) return 0;
+    this.#resolveQuiet();
+    return Math.min(soonest, this.#busyAt + limits.webhook_stay_ms - now);
   }
 
-  /** True while the next retry is so close that releasing the lease would only delay it. */
-  const lingering = (now: number) => retryAt - now <= limits.webhook_linger_ms && retryAt > now;
+  /** Whether the next retry is so close that releasing the lease would only delay the retry. */
+  #lingering(now: number): boolean {
+    return this.#retryAt - now <= limits.webhook_linger_ms && this.#retryAt > now;
+  }
+
   /**
-   * Keeps the lease after the last update, because a subscription is cheaper than a wake-up when the next update
-   * comes soon.
+   * Whether to keep the lease after the last update. If the next update comes soon, a subscription is cheaper than a
+   * wake-up.
    */
-  const staying = (now: number) =>
-    hints.active && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
-  /** Most buffered updates wait behind one in flight in the same chat. */
-  const crowded = () => !buffer.ready && buffer.count > limits.webhook_held_entries_max / 2;
-
-  function leaving(): Step['leave'] {
-    if (buffer.open > 0) return 'stay';
-    if (!sending() || pauseLeft() > limits.webhook_linger_ms) return 'now';
-    return buffer.count === 0 && pauseLeft() === 0 && !staying(performance.now()) ? 'idle' : 'stay';
+  #staying(now: number): boolean {
+    return (
+      this.#hints.active &&
+      this.#sending() &&
+      now - this.#busyAt < limits.webhook_stay_ms &&
+      this.#context.mayStay()
+    );
   }
 
-  function pump(): void {
-    if (state === 'over') return;
+  /** Whether most buffered updates wait for an update of their own chat that is in flight. */
+  #crowded(): boolean {
+    return !this.#buffer.ready && this.#buffer.count > limits.webhook_held_entries_max / 2;
+  }
+
+  #leaving(): Step['leave'] {
+    if (this.#buffer.open > 0) return 'stay';
+    if (!this.#sending() || this.#pauseLeft() > limits.webhook_linger_ms) return 'now';
+    return this.#buffer.count === 0 && this.#pauseLeft() === 0 && !this.#staying(performance.now())
+      ? 'idle'
+      : 'stay';
+  }
+
+  /**
+   * Sends the updates that may be sent, then runs or schedules the next step. It is a property, so that `slots` lists
+   * it at most once.
+   */
+  readonly #pump = (): void => {
+    if (this.#isOver()) return;
     const now = performance.now();
-    const leaseEnd = renewedAt + limits.webhook_lease_ms;
-    if (now >= leaseEnd || now >= graceEnd) {
-      end(now < graceEnd);
+    const leaseEnd = this.#renewedAt + limits.webhook_lease_ms;
+    if (now >= leaseEnd || now >= this.#graceEnd) {
+      this.#end(now < this.#graceEnd);
       return;
     }
-    open();
-    if (stepping) return;
-    const soon = nextStepIn();
-    if (soon <= 0) void step();
-    else timer.set(Math.min(soon, graceEnd - now, leaseEnd - now));
-  }
+    this.#open();
+    if (this.#stepping) return;
+    const soon = this.#nextStepIn();
+    if (soon <= 0) void this.#step();
+    else this.#timer.set(Math.min(soon, this.#graceEnd - now, leaseEnd - now));
+  };
 
-  async function step(): Promise<void> {
-    stepping = true;
-    timer.clear();
-    // Check the end of the lease even when Redis never answers.
-    timer.set(limits.webhook_lease_ms - (performance.now() - renewedAt));
+  async #step(): Promise<void> {
+    this.#stepping = true;
+    this.#timer.clear();
+    // Checks the end of the lease even if Redis never answers.
+    this.#timer.set(limits.webhook_lease_ms - (performance.now() - this.#renewedAt));
     try {
-      await runStep();
-      stepping = false;
-      pump();
+      await this.#runStep();
+      this.#stepping = false;
+      this.#pump();
     } catch (thrown) {
-      context.onError(thrown);
-      stepping = false;
-      if (state !== 'over')
-        timer.set(Math.min(failurePauseMs, limits.webhook_lease_ms - (performance.now() - renewedAt)));
+      this.#context.onError(thrown);
+      this.#stepping = false;
+      if (!this.#isOver())
+        this.#timer.set(
+          Math.min(failurePauseMs, limits.webhook_lease_ms - (performance.now() - this.#renewedAt)),
+        );
     }
   }
 
-  async function runStep(): Promise<void> {
-    if (deadLetters.count > 0 && !(await deadLetters.flush((chat) => buffer.settle(chat), notMoved)))
-      return end(false);
-    if (crowded())
-      for (const { chat, ids } of buffer.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
-    blocked = isBlocked(await store.auth.botById(bot));
-    const leave = leaving();
-    const asked = wanted();
-    const results = report.take();
+  async #runStep(): Promise<void> {
+    if (
+      this.#deadLetters.count > 0 &&
+      !(await this.#deadLetters.flush(
+        (chat) => this.#buffer.settle(chat),
+        (chat, error) => this.#notMoved(chat, error),
+      ))
+    )
+      return this.#end(false);
+    if (this.#crowded())
+      for (const { chat, ids } of this.#buffer.spill())
+        this.#report.park(chat, limits.webhook_lease_ms, 0, ids);
+    this.#blocked = isBlocked(await this.#context.store.auth.botById(this.#bot));
+    const leave = this.#leaving();
+    const asked = this.#wanted();
+    const results = this.#report.take();
+    if (leave !== 'stay' || results.failed.length > 0) this.#copying = false;
     const before = performance.now();
-    const known = { hinted, changed };
-    if (asked.updates > 0) hinted = false;
-    changed = false;
-    const place = { fence: lease.fence, since: lease.since, hook, after, safe: buffer.safe(after) };
-    const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
+    const known = { hinted: this.#hinted, changed: this.#changed };
+    if (asked.updates > 0) this.#hinted = false;
+    this.#changed = false;
+    const place = {
+      fence: this.#lease.fence,
+      since: this.#lease.since,
+      hook: this.#hook,
+      after: String(this.#after),
+      safe: this.#buffer.safe(this.#after),
+    };
+    const pausing = { holdMs: leave === 'now' ? this.#pauseLeft() : 0, probes: this.#breaker.probes };
     const step = { ...place, leave, ...results, ...asked, ...pausing };
-    const advanced = await store.deliveries.advance(bot, step).catch((thrown) => {
-      report.putBack(results);
-      hinted ||= known.hinted;
-      changed ||= known.changed;
+    const advanced = await this.#context.store.deliveries.advance(this.#bot, step).catch((thrown) => {
+      this.#report.putBack(results);
+      this.#copying = false;
+      this.#hinted ||= known.hinted;
+      this.#changed ||= known.changed;
       throw thrown;
     });
     if (results.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
-      await store.webhooks.removeVersion(bot, hook);
-      context.onRemoved?.(bot);
+      await this.#context.store.webhooks.removeVersion(this.#bot, this.#hook);
+      this.#context.onRemoved?.(this.#bot);
     }
-    if (advanced === null || advanced.left) return end(advanced?.wake ?? false);
-    renewedAt = before;
-    clock = { redis: advanced.now, own: performance.now() };
+    if (advanced === null || advanced.left) return this.#end(advanced?.wake ?? false);
+    this.#renewedAt = before;
+    this.#clock = { redis: advanced.now, own: performance.now() };
     if (advanced.hook === 0) {
-      graceEnd = Math.min(graceEnd, before + (advanced.wait ?? 0));
+      this.#graceEnd = Math.min(this.#graceEnd, before + (advanced.wait ?? 0));
+      if (this.#state === 'running') this.#enter('removed');
       return;
     }
-    if (advanced.dropped !== dropped) {
-      ({ dropped } = advanced);
-      buffer.drop();
-      report.drop();
+    if (advanced.dropped !== this.#dropped) {
+      this.#dropped = advanced.dropped;
+      this.#buffer.drop(this.#dropped);
+      this.#report.drop(this.#dropped);
+      this.#after = Math.max(this.#after, this.#dropped);
     }
-    receive(advanced, asked);
-    outdated = advanced.hook !== hook;
-    if (outdated) await reload(advanced.hook);
+    this.#receive(advanced, asked);
+    this.#outdated = advanced.hook !== this.#hook;
+    if (this.#outdated) await this.#reload(advanced.hook);
   }
 
-  /** Reads the changed settings. Later requests use them. */
-  async function reload(version: number): Promise<void> {
-    const present = await store.webhooks.find(bot);
+  /** Reads the changed settings, which later requests use. */
+  async #reload(version: number): Promise<void> {
+    const present = await this.#context.store.webhooks.find(this.#bot);
     if (present === null) return;
-    hook = version;
-    outdated = false;
-    destination = destinationOf(present, context.service);
-    maxConnections = present.maxConnections;
-    breaker = createBreaker(0);
+    this.#hook = version;
+    this.#outdated = false;
+    this.#destination = destinationOf(present, this.#context.service);
+    this.#maxConnections = present.maxConnections;
+    this.#breaker = createBreaker(0);
   }
-
-  receive(lease, { chats: 1, updates: 1 });
-  const onHint = (webhook: boolean) => {
-    hinted = true;
-    changed ||= webhook;
-    pump();
-  };
-  const hints = subscribeToHints(store.deliveries, bot, again ? 0 : listenAfterMs, onHint, context.onError);
-  done.then(hints.end);
-  pump();
-  return {
-    done,
-    quiet,
-    async stop(msMax) {
-      if (state !== 'running') return;
-      state = 'stopping';
-      const late = setTimeout(() => abort.abort(), msMax);
-      pump();
-      await done;
-      clearTimeout(late);
-    },
-  };
 }

@@ -1,23 +1,22 @@
 /** Subscribes one drain to hints that its bot's queue or webhook may have changed. */
 import type { Deliveries } from '../store/webhooks/deliveries.js';
+import type { Hint } from '../store/webhooks/hints.js';
 
-export interface HintSubscription {
-  /** The subscription is active or being made. */
-  readonly active: boolean;
-  end(): void;
-}
+export type HintSubscription = ReturnType<typeof subscribeToHints>;
+
+const plain: Hint = { changed: false, copy: null };
 
 /**
- * Subscribes after `delayMs`. Calls `onHint` for each hint; its argument says whether the webhook may have changed.
- * Also calls it once when the subscription is active, because earlier changes sent no hint.
+ * Subscribes after `delayMs`. Calls `onHint` for each hint. Also calls it once when the subscription is active, because
+ * hints sent before that were missed.
  */
 export function subscribeToHints(
   deliveries: Pick<Deliveries, 'listen'>,
   bot: number,
   delayMs: number,
-  onHint: (webhook: boolean) => void,
+  onHint: (hint: Hint) => void,
   onError: (error: unknown) => void,
-): HintSubscription {
+) {
   let active = delayMs === 0;
   let ended = false;
   let unlisten: (() => void) | undefined;
@@ -31,11 +30,12 @@ export function subscribeToHints(
       active = false;
       onError(thrown);
     }
-    if (!ended) onHint(false);
+    if (!ended) onHint(plain);
   }
 
   const timer = setTimeout(listen, delayMs);
   return {
+    /** Whether the subscription is active or being established. */
     get active() {
       return active;
     },

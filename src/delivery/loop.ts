@@ -3,7 +3,7 @@
 const windowMs = 100;
 const busyShare = 0.8;
 
-/** Returns a cheap function that tells whether the event loop was at least 80 % busy in the last sampling window. */
+/** Returns a cheap function that reports whether the event loop was at least 80 % busy in the last sampling window. */
 export function watchLoop(): () => boolean {
   let seen = performance.eventLoopUtilization();
   let seenAt = performance.now();

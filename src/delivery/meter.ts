@@ -1,4 +1,4 @@
-/** Metrics of one process: deliveries by outcome, answer times of receivers, and the age of updates at delivery. */
+/** The metrics of one process: deliveries by outcome, answer times of receivers, and the age of updates at delivery. */
 import { nowMs } from '../clock.js';
 import { Distribution, Distributions } from '../obs/distribution.js';
 import type { Figure } from '../obs/metrics.js';
@@ -13,18 +13,21 @@ export interface DeliveryMeter {
   totals(): DeliveryFigures;
 }
 
-/** Totals since the process started. */
+/** The totals since the process started. */
 export interface DeliveryFigures {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly dead: Readonly<Record<string, number>>;
   readonly retries: number;
-  /** Answer times of successful deliveries, by bucket of `durationBounds`. */
+  /** The answer times of successful deliveries, by bucket of `durationBounds`. */
   readonly times: number[];
-  /** Age of updates at delivery, in the same buckets. */
+  /** The age of updates at delivery, in the same buckets. */
   readonly ages: number[];
 }
 
-/** The outcome's label: `delivered`, the class of a failed status (`5xx`), or the fault. A bounded set. */
+/**
+ * Returns the label of an outcome: `delivered`, the class of a failed status (`5xx`), or the fault. The set of labels
+ * is bounded.
+ */
 function nameOf(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.reason;
   const { status } = outcome;
@@ -40,7 +43,7 @@ export function createDeliveryMeter(): DeliveryMeter {
   const add = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
   const rowsOf = (counts: ReadonlyMap<string, number>) =>
     [...counts].map(([name, n]) => [[name], n] as const);
-  // Start at 0: a counter that first appears with its first event hides that event from a rate.
+  // Starts every counter at 0. Otherwise a counter would appear with its first event, and rates would miss that event.
   for (const reason of ['expired', 'too_large', 'queue_full'] satisfies DeadReason[]) dead.set(reason, 0);
   outcomes.set('delivered', 0);
   return {
@@ -51,7 +54,8 @@ export function createDeliveryMeter(): DeliveryMeter {
       add(outcomes, name);
       latency.of(name === 'delivered' ? 'delivered' : 'failed').observe(outcome.latencyMs);
       if (tries > 1) retries++;
-      // Redis stamped the creation time, so the age is only as accurate as the two clocks.
+      // The age is only as exact as two clocks: the creation time comes from Redis, and the current time from this
+      // process.
       if (name === 'delivered') age.observe(Math.max(0, nowMs() - made));
     },
     totals: () => ({

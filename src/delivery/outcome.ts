@@ -8,12 +8,12 @@ export interface Answered {
   readonly status: number;
   /** the wait requested by `Retry-After`, in milliseconds from the answer, bounded */
   readonly retryAfterMs: number | undefined;
-  /** at most 64 KiB, as received: never decompressed */
+  /** at most 64 KiB, as received and never decompressed */
   readonly body: Buffer;
-  /** the answer was longer, or broke off after an error status */
+  /** whether the body was longer than 64 KiB, or broke off after an error status */
   readonly truncated: boolean;
   readonly latencyMs: number;
-  /** the last address connected to for this receiver */
+  /** the address of the last connection to this receiver */
   readonly address: string;
 }
 
@@ -27,11 +27,11 @@ export interface Failed {
 
 export type Outcome = Answered | Failed;
 
-/** An update is delivered when the receiver answers with a 2xx status (behaviour §10). */
+/** Whether the update counts as delivered: the receiver answered with a 2xx status (behaviour §10). */
 export const isDelivered = (outcome: Outcome): outcome is Answered =>
   outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 
-/** The `last_error_message` of a failed delivery. It never contains text from the receiver. */
+/** Returns the `last_error_message` of a failed delivery. It never contains text from the receiver. */
 export function errorMessageOf(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.message;
   const phrase = STATUS_CODES[outcome.status];

@@ -1,10 +1,10 @@
 /**
- * Records delivery attempts for owners. Attempts are buffered and written to Postgres a few times a second;
- * deliveries never wait for the write. Successes of a busy bot are written every few seconds. A killed process loses
- * at most its buffer. While Postgres is down, failures beyond a limit are only counted.
+ * Records delivery attempts for owners. Attempts are buffered and written to Postgres a few times a second, and
+ * deliveries never wait for the write. Successes of a busy bot are written every few seconds. A killed process loses at
+ * most its buffer. While Postgres is down, failures beyond a limit are only counted.
  */
 import { nowMs } from '../clock.js';
-import { limits } from '../limits.js';
+import { ruleLimits } from '../rules/limits.js';
 import { packUpdate } from '../store/updates/update_record.js';
 import {
   type AttemptCounts,
@@ -15,26 +15,9 @@ import {
 } from '../store/webhooks/attempts.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { AttemptFacts } from './context.js';
+import { deliveryLimits as limits } from './limits.js';
 import { beginningOf, shownAnswer } from './outbound/redact.js';
 import { errorMessageOf, isDelivered, type Outcome } from './outcome.js';
-
-export interface Recorder {
-  /** Records one attempt. Takes the arguments of `DrainContext.onOutcome`. */
-  note(
-    bot: number,
-    delivery: Delivery,
-    outcome: Outcome | null,
-    dead: DeadReason | null,
-    attempt: AttemptFacts,
-  ): void;
-  start(): void;
-  /** Writes the rest of the buffer, once. */
-  stop(): Promise<void>;
-  /** Attempts in the buffer. */
-  waiting(): number;
-  /** Attempts that Postgres refused. */
-  refused(): number;
-}
 
 export interface RecorderOptions {
   append: Attempts['append'];
@@ -44,16 +27,16 @@ export interface RecorderOptions {
 }
 
 /**
- * A buffered attempt. It becomes a row only when written, because most successes are discarded before. It keeps only
- * the parts of the update and answer that the row needs.
+ * A buffered attempt. It has only the parts of the update and the answer that the row needs. It becomes a row only when
+ * it is written, because most successes are discarded before that.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
-  /** beginning of the answer's body */
+  /** The beginning of the answer's body. */
   readonly beginning: Buffer;
   readonly secrets: readonly string[];
-  /** fields of the update; null if it is not kept */
+  /** The fields of the update; null if the update is not kept. */
   readonly fields: readonly Buffer[] | null;
-  /** bytes of `fields` */
+  /** The size of `fields` in bytes. */
   readonly bytes: number;
 }
 
@@ -64,8 +47,8 @@ interface OfBot {
 }
 
 /**
- * When a bot's successes are written next, by the monotonic clock: `few` while the buffer has room, `full` once new
- * successes replace older ones.
+ * The times at which a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has
+ * room, and `full` once new successes replace older ones.
  */
 interface Due {
   readonly few: number;
@@ -85,49 +68,110 @@ function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAt
   return { ...facts, answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields) };
 }
 
-export function createRecorder({ append, onRefused, onError }: RecorderOptions): Recorder {
-  const bots = new Map<number, OfBot>();
-  const due = new Map<number, Due>();
-  let waiting = 0;
-  let refused = 0;
-  let recordBytes = 0;
-  let started = false;
-  let timer: NodeJS.Timeout | undefined;
-  let writing: Promise<void> | undefined;
+/** Returns when to write next. Random delays spread the writes of busy bots over time. */
+const dueAfter = (now: number): Due => ({
+  few: now + limits.delivery_successes_flush_ms,
+  full: now + limits.delivery_successes_full_flush_ms * (0.5 + Math.random() / 2),
+});
 
-  function of(bot: number): OfBot {
-    const known = bots.get(bot);
-    if (known) return known;
-    const made: OfBot = {
-      counts: { delivered: 0, failed: 0, dead: 0, unkept: 0 },
-      ...{ failures: [], successes: [] },
-    };
-    bots.set(bot, made);
-    arm();
-    return made;
+/** While the recorder is started and its buffer is not empty, either a timer or a write is pending. */
+export class Recorder {
+  readonly #options: RecorderOptions;
+  readonly #bots = new Map<number, OfBot>();
+  readonly #due = new Map<number, Due>();
+  /** The attempts in the buffer, and the bytes of their updates. */
+  #waiting = 0;
+  #recordBytes = 0;
+  #refused = 0;
+  #started = false;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> | undefined;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
   }
 
-  /** Adds the attempts to the totals of the buffer, or subtracts them. */
-  function weigh(gathered: readonly Gathered[], sign: 1 | -1): void {
-    waiting += sign * gathered.length;
-    for (const { bytes } of gathered) recordBytes += sign * bytes;
-  }
-
-  function keep(
-    list: Gathered[],
+  /** Records one attempt. Takes the arguments of `DrainContext.onOutcome`. */
+  note(
     bot: number,
     delivery: Delivery,
     outcome: Outcome | null,
     dead: DeadReason | null,
     attempt: AttemptFacts,
   ): void {
-    const room = limits.delivery_records_waiting_bytes_max - recordBytes;
+    const { counts, failures, successes } = this.#of(bot);
+    if (dead !== null) counts.dead++;
+    const full = this.#waiting >= limits.delivery_attempts_waiting_max;
+    const delivered = outcome !== null && isDelivered(outcome);
+    if (delivered) {
+      counts.delivered++;
+      // Makes room for the new success, because Postgres stores no more successes than this.
+      if (successes.length >= ruleLimits.delivery_successes_kept) this.#weigh(successes.splice(0, 1), -1);
+      else if (full) return;
+    } else {
+      if (outcome !== null) counts.failed++;
+      if (full) {
+        counts.unkept++;
+        return;
+      }
+    }
+    const gathered = this.#gather(bot, delivery, outcome, dead, attempt);
+    (delivered ? successes : failures).push(gathered);
+    this.#weigh([gathered], 1);
+  }
+
+  start(): void {
+    this.#started = true;
+    this.#arm();
+  }
+
+  /** Writes the rest of the buffer once. */
+  async stop(): Promise<void> {
+    this.#started = false;
+    clearTimeout(this.#timer);
+    await this.#writing;
+    await this.#write(true).catch(this.#options.onError);
+  }
+
+  /** The number of attempts in the buffer. */
+  waiting(): number {
+    return this.#waiting;
+  }
+
+  /** The number of attempts that Postgres refused. */
+  refused(): number {
+    return this.#refused;
+  }
+
+  #of(bot: number): OfBot {
+    const known = this.#bots.get(bot);
+    if (known) return known;
+    const counts = { delivered: 0, failed: 0, dead: 0, unkept: 0 };
+    const made: OfBot = { counts, failures: [], successes: [] };
+    this.#bots.set(bot, made);
+    this.#arm();
+    return made;
+  }
+
+  /** Adds the attempts to the totals of the buffer, or subtracts them. */
+  #weigh(gathered: readonly Gathered[], sign: 1 | -1): void {
+    this.#waiting += sign * gathered.length;
+    for (const { bytes } of gathered) this.#recordBytes += sign * bytes;
+  }
+
+  #gather(
+    bot: number,
+    delivery: Delivery,
+    outcome: Outcome | null,
+    dead: DeadReason | null,
+    attempt: AttemptFacts,
+  ): Gathered {
+    const room = limits.delivery_records_waiting_bytes_max - this.#recordBytes;
     const fits = delivery.bytes <= Math.min(room, limits.delivery_record_kept_bytes_max);
     const delivered = outcome !== null && isDelivered(outcome);
     const kept = fits && delivered;
     const body = outcome?.kind === 'answered' ? outcome.body : nothing;
-    const bytes = kept ? delivery.bytes : 0;
-    list.push({
+    return {
       bot,
       updateId: delivery.entry.shownId,
       at: nowMs(),
@@ -141,127 +185,80 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
       beginning: body.length === 0 ? nothing : beginningOf(body),
       secrets: attempt.secrets,
       fields: kept ? delivery.fields : null,
-      bytes,
-    });
-    waiting++;
-    recordBytes += bytes;
-  }
-
-  function note(...given: Parameters<Recorder['note']>): void {
-    const [bot, , outcome, dead] = given;
-    const { counts, failures, successes } = of(bot);
-    if (dead !== null) counts.dead++;
-    const full = waiting >= limits.delivery_attempts_waiting_max;
-    if (outcome === null || !isDelivered(outcome)) {
-      if (outcome !== null) counts.failed++;
-      if (full) counts.unkept++;
-      else keep(failures, ...given);
-      return;
-    }
-    counts.delivered++;
-    // Make room for the new one: Postgres keeps no more successes than this either.
-    if (successes.length >= limits.delivery_successes_kept) weigh(successes.splice(0, 1), -1);
-    else if (full) return;
-    keep(successes, ...given);
+      bytes: kept ? delivery.bytes : 0,
+    };
   }
 
   /**
-   * Whether a bot's write can wait. The first success after a pause is written soon. A busy bot's successes wait,
-   * because newer ones will replace most of them.
+   * Whether the write of a bot's attempts can wait. The first success after a pause is written soon. The successes of a
+   * busy bot wait, because newer successes will replace most of them.
    */
-  function mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
-    const { few, full } = due.get(bot) ?? at_once;
-    const until = successes.length < limits.delivery_successes_kept ? few : full;
+  #mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
+    const { few, full } = this.#due.get(bot) ?? at_once;
+    const until = successes.length < ruleLimits.delivery_successes_kept ? few : full;
     return failures.length === 0 && counts.dead === 0 && now < until;
   }
 
-  /** Random delays spread the writes of busy bots over time. */
-  const dueAfter = (now: number): Due => ({
-    few: now + limits.delivery_successes_flush_ms,
-    full: now + limits.delivery_successes_full_flush_ms * (0.5 + Math.random() / 2),
-  });
-
-  function take(all: boolean): ReadonlyMap<number, OfBot> {
+  #take(all: boolean): ReadonlyMap<number, OfBot> {
     const now = performance.now();
-    for (const [bot, { full }] of due) if (now >= full) due.delete(bot);
+    for (const [bot, { full }] of this.#due) if (now >= full) this.#due.delete(bot);
     const taken = new Map<number, OfBot>();
     let rows = 0;
-    for (const [bot, own] of bots) {
+    for (const [bot, own] of this.#bots) {
       if (rows >= rowsMax || taken.size >= rowsMax) break;
-      if (!all && mayWait(bot, own, now)) continue;
-      due.set(bot, dueAfter(now));
-      bots.delete(bot);
+      if (!all && this.#mayWait(bot, own, now)) continue;
+      this.#due.set(bot, dueAfter(now));
+      this.#bots.delete(bot);
       taken.set(bot, own);
       rows += own.failures.length + own.successes.length;
-      weigh([...own.failures, ...own.successes], -1);
+      this.#weigh([...own.failures, ...own.successes], -1);
     }
     return taken;
   }
 
-  /** Returns a failed batch to the buffer, before the attempts that arrived meanwhile. */
-  function giveBack(taken: ReadonlyMap<number, OfBot>): void {
-    for (const [bot, own] of taken) {
-      const present = of(bot);
-      for (const name of ['delivered', 'failed', 'dead', 'unkept'] as const)
-        present.counts[name] += own.counts[name];
-      const successes = [...own.successes, ...present.successes];
-      const older = successes.slice(0, -limits.delivery_successes_kept);
-      const kept = own.successes.slice(older.length);
-      present.successes.unshift(...kept);
-      present.failures.unshift(...own.failures);
-      weigh([...kept, ...own.failures], 1);
-    }
+  /** Puts the attempts of a failed write back into the buffer, before attempts that arrived meanwhile. */
+  #giveBack(bot: number, own: OfBot): void {
+    const present = this.#of(bot);
+    for (const name of ['delivered', 'failed', 'dead', 'unkept'] as const)
+      present.counts[name] += own.counts[name];
+    const surplus = own.successes.length + present.successes.length - ruleLimits.delivery_successes_kept;
+    const kept = own.successes.slice(Math.max(0, surplus));
+    present.successes.unshift(...kept);
+    present.failures.unshift(...own.failures);
+    this.#weigh([...kept, ...own.failures], 1);
   }
 
-  function tellRefused(found: readonly RefusedAttempt[]): void {
-    for (const each of found) {
-      refused++;
-      onRefused(each);
-    }
+  #reportRefused(found: readonly RefusedAttempt[]): void {
+    this.#refused += found.length;
+    for (const each of found) this.#options.onRefused(each);
   }
 
-  async function write(all: boolean): Promise<void> {
-    for (let taken = take(all); taken.size > 0; taken = take(all)) {
+  async #write(all: boolean): Promise<void> {
+    for (let taken = this.#take(all); taken.size > 0; taken = this.#take(all)) {
       const rows = [...taken.values()].flatMap(({ failures, successes }) => [...failures, ...successes]);
       try {
         const counts = new Map([...taken].map(([bot, { counts }]) => [bot, counts]));
-        tellRefused(await append(rows.map(rowOf), counts));
+        this.#reportRefused(await this.#options.append(rows.map(rowOf), counts));
       } catch (error) {
         const partly = error instanceof PartlyAppended ? error : null;
-        tellRefused(partly?.refused ?? []);
-        giveBack(new Map([...taken].filter(([bot]) => partly?.bots.has(bot) ?? true)));
+        this.#reportRefused(partly?.refused ?? []);
+        for (const [bot, own] of taken) if (partly?.bots.has(bot) ?? true) this.#giveBack(bot, own);
         throw error;
       }
     }
   }
 
   /** Schedules the next write while the buffer is not empty. */
-  function arm(): void {
-    if (!started || bots.size === 0 || writing !== undefined) return;
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      writing = write(false)
-        .catch(onError)
+  #arm(): void {
+    if (!this.#started || this.#bots.size === 0 || this.#writing !== undefined) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#writing = this.#write(false)
+        .catch(this.#options.onError)
         .finally(() => {
-          writing = undefined;
-          arm();
+          this.#writing = undefined;
+          this.#arm();
         });
     }, limits.delivery_attempts_flush_ms).unref();
   }
-
-  return {
-    note,
-    start() {
-      started = true;
-      arm();
-    },
-    async stop() {
-      started = false;
-      clearTimeout(timer);
-      await writing;
-      await write(true).catch(onError);
-    },
-    waiting: () => waiting,
-    refused: () => refused,
-  };
 }

@@ -1,17 +1,20 @@
-/** When a failed delivery is retried, and when it is given up (behaviour §10). Pure. */
-import { limits } from '../limits.js';
+/** Computes when a failed delivery is retried and when it is given up (behaviour §10). Has no side effects. */
+import { deliveryLimits as limits } from './limits.js';
 
 /** The first retry is immediate. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
-/** The first two delays have no jitter: most failures are a restart, or a connection that was just closed. */
+/**
+ * The number of delays without jitter. The first two retries need no jitter, because most failures are a restart or a
+ * connection that was just closed.
+ */
 const jitterFrom = 2;
 
 export interface Attempt {
-  /** failures of this update so far, including this one; at least 1 */
+  /** The failures of this update so far, including this one; at least 1. */
   readonly failures: number;
-  /** creation time of the update, Unix milliseconds */
+  /** The creation time of the update as Unix time in ms. */
   readonly madeAtMs: number;
-  /** same clock as `madeAtMs` */
+  /** The current time by the clock of `madeAtMs`. */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
 }
@@ -19,8 +22,8 @@ export interface Attempt {
 export type Next = { readonly kind: 'retry'; readonly atMs: number } | { readonly kind: 'dead' };
 
 /**
- * When to retry. `random` is in [0, 1). A Retry-After can only lengthen the delay. The last retry happens when the
- * update is 24 hours old; then it is dead.
+ * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only lengthen the delay. The last retry happens
+ * when the update is 24 hours old. If it fails, the update is dead.
  */
 export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt, random: number): Next {
   const endMs = madeAtMs + limits.webhook_retry_age_ms_max;
@@ -36,11 +39,11 @@ export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt
   return { kind: 'retry', atMs: Math.min(endMs, Math.ceil(nowMs + Math.max(waitMs, askedMs))) };
 }
 
-/** The three HTTP date formats (RFC 9110 §5.6.7). Only the asctime format omits GMT. */
+/** Matches the three HTTP date formats (RFC 9110 §5.6.7). Only the asctime format omits GMT. */
 const dated = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -](\d\d|\d{4}) \d\d:\d\d:\d\d GMT$/;
 const undated = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
-/** Converts an HTTP date to Unix milliseconds; undefined if malformed. */
+/** Converts an HTTP date to Unix milliseconds. Returns undefined if the date is malformed. */
 export function httpDateMs(text: string): number | undefined {
   const ms = dated.test(text)
     ? Date.parse(text)
@@ -51,8 +54,8 @@ export function httpDateMs(text: string): number | undefined {
 }
 
 /**
- * Converts a `Retry-After` to milliseconds, from 0 to an hour; undefined if it is neither seconds nor a date. A date
- * is compared with `nowMs`: pass the receiver's own `Date` if present, because clocks differ.
+ * Converts a `Retry-After` to milliseconds, from 0 to an hour. Returns undefined if it is neither seconds nor a date. A
+ * date is compared with `nowMs`. Pass the receiver's own `Date` as `nowMs` if present, because clocks differ.
  */
 export function readRetryAfter(text: string, nowMs: number): number | undefined {
   const value = text.trim();
@@ -65,12 +68,14 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
   return ms === undefined ? undefined : Math.min(Math.max(ms, 0), limits.webhook_retry_after_ms_max);
 }
 
-/** Since when a webhook has answered only 410, Unix milliseconds; undefined if its last answer was not 410. */
+/**
+ * The Unix time in milliseconds since when a webhook has answered only 410. Undefined if the last answer was not 410.
+ */
 export type GoneSince = number | undefined;
 
 /**
- * Tracks answers of 410. `remove` is true once they have lasted 23 hours. Any other status ends the run. A failure
- * without an answer (`status` undefined) changes nothing.
+ * Tracks consecutive 410 answers. `remove` is true once a receiver has answered only 410 for 23 hours. Any other status
+ * ends the run. A failure without an answer (`status` undefined) changes nothing.
  */
 export function afterAnswer(
   goneSinceMs: GoneSince,

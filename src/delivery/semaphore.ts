@@ -1,25 +1,19 @@
-/** FIFO semaphore over the bots one process serves, including those whose lease it is requesting. */
+/** A FIFO semaphore over the bots that one process serves. It includes bots whose lease the process is requesting. */
 
-export interface Semaphore {
-  readonly full: boolean;
-  /** Resolves when a permit is acquired. */
-  acquire(): Promise<void>;
-  release(): void;
-}
-
-export function createSemaphore(max: number): Semaphore {
+export function createSemaphore(max: number) {
   const waiting: Array<() => void> = [];
   let taken = 0;
   return {
     get full() {
       return taken >= max;
     },
+    /** Resolves when a permit is acquired. */
     async acquire() {
       if (taken < max) taken++;
       else await new Promise<void>((resolve) => waiting.push(resolve));
     },
     release() {
-      // A waiting caller gets the permit directly.
+      // Pass the permit directly to the next waiting caller.
       const next = waiting.shift();
       if (next) next();
       else taken--;

@@ -1,26 +1,23 @@
 /**
- * Limits the updates in flight in one process, over all bots. A bot may use at most as many slots as are still free.
- * The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the others.
+ * Limits the updates in flight in one process, over all bots together. A bot may have as many slots as are still free,
+ * but not more. The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the
+ * others.
  */
 
-export interface Slots {
-  /**
-   * Acquires a slot for a bot that holds `own` slots and returns true. Otherwise returns false and calls `again`
-   * once, in FIFO order, when a slot may be free.
-   */
-  take(own: number, again: () => void): boolean;
-  give(): void;
-  readonly taken: number;
-}
+export type Slots = ReturnType<typeof createSlots>;
 
-/** How many waiting callers are notified per freed slot, because some may not be allowed to take it. */
-const toldMax = 16;
+/** How many waiting callers are notified per freed slot. Some of them may not be allowed to take the slot. */
+const notifiedMax = 16;
 
-export function createSlots(max: number): Slots {
+export function createSlots(max: number) {
   const waiting = new Set<() => void>();
   let taken = 0;
   return {
-    take(own, again) {
+    /**
+     * Acquires a slot for a bot that holds `own` slots and returns true. Otherwise returns false and calls `again`
+     * once, in FIFO order, when a slot may be free.
+     */
+    take(own: number, again: () => void): boolean {
       if (own >= max - taken) {
         waiting.add(again);
         return false;
@@ -30,8 +27,8 @@ export function createSlots(max: number): Slots {
     },
     give() {
       taken--;
-      // A notified caller that gets no slot waits again at the end.
-      let left = Math.min(waiting.size, toldMax);
+      // A notified caller that gets no slot waits again at the end of the queue.
+      let left = Math.min(waiting.size, notifiedMax);
       for (const again of waiting) {
         if (left-- === 0 || taken >= max) return;
         waiting.delete(again);

@@ -1,6 +1,6 @@
 /**
- * The updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in flight; the
- * others wait behind it in order. Redis also lists the updates of a parked chat, so the buffered copies may be
+ * The updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in flight. The
+ * others wait behind it in order. Redis also lists the updates of a parked chat, so their buffered copies may be
  * discarded at any time.
  */
 import type { Again, Delivery } from '../store/webhooks/deliveries.js';
@@ -10,150 +10,152 @@ interface Chat {
   readonly waiting: Delivery[];
   open: boolean;
   parked: boolean;
-  /** failures of the first update so far */
+  /** How many times the first update has failed. */
   tries: number;
 }
 
-/** An update in flight, and how often it failed before. */
+/** An update in flight, and its number of earlier failures. */
 export interface InFlight {
   readonly delivery: Delivery;
   readonly tries: number;
 }
 
-export interface UpdateBuffer {
-  /** Updates in flight. */
-  readonly open: number;
-  /** Updates in the buffer, including those in flight, and their total bytes. */
-  readonly count: number;
-  readonly bytes: number;
-  /** Some chat has an update that may be sent. */
-  readonly ready: boolean;
-  add(delivery: Delivery): void;
-  /** Adds a chat that failed before, unless the buffer already holds it. */
-  addAgain(again: Again): void;
-  /** Takes the first update of the chat that has waited longest; null when no chat is ready. */
-  next(): InFlight | null;
-  /** Removes the chat's update in flight. Returns whether the chat was parked. */
-  settle(chat: string): boolean;
-  /** Discards a chat whose update failed. Returns the ids it held, in order. */
-  discard(chat: string): string[];
+/** A chat is queued while its first update may be sent, and open while that update is in flight. */
+export class UpdateBuffer {
+  readonly #chats = new Map<string, Chat>();
+  readonly #queue: Chat[] = [];
+  #open = 0;
+  #count = 0;
+  #bytes = 0;
+
+  /** The number of updates in flight. */
+  get open(): number {
+    return this.#open;
+  }
+
+  /** The number of updates in the buffer, including those in flight. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The total bytes of the updates in the buffer. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Whether any chat has an update that may be sent. */
+  get ready(): boolean {
+    return this.#queue.length > 0;
+  }
+
+  add(delivery: Delivery): void {
+    this.#hold(this.#chatOf(delivery.chat), delivery);
+  }
+
+  /** Adds a chat with earlier failures, unless the chat is already in the buffer. */
+  addAgain({ chat: name, tries, deliveries }: Again): void {
+    if (this.#chats.has(name)) return;
+    const chat = this.#chatOf(name);
+    chat.parked = true;
+    chat.tries = tries;
+    for (const delivery of deliveries) this.#hold(chat, delivery);
+  }
+
+  /** Takes the first update of the chat that has waited longest. Null when no chat is ready. */
+  next(): InFlight | null {
+    const chat = this.#queue.shift();
+    if (chat === undefined) return null;
+    chat.open = true;
+    this.#open++;
+    return { delivery: chat.waiting[0] as Delivery, tries: chat.tries };
+  }
+
+  /** Removes the chat's update that was in flight. Returns whether the chat was parked. */
+  settle(name: string): boolean {
+    const chat = this.#closed(name);
+    this.#forget(chat, 0, 1);
+    chat.tries = 0;
+    if (chat.waiting.length > 0) this.#queue.push(chat);
+    else this.#chats.delete(name);
+    return chat.parked;
+  }
+
+  /** Discards a chat whose update failed. Returns the ids of its updates, in order. */
+  discard(name: string): string[] {
+    const chat = this.#closed(name);
+    const ids = chat.waiting.map(({ id }) => id);
+    this.#forget(chat, 0);
+    this.#chats.delete(name);
+    return ids;
+  }
+
   /**
-   * Discards the updates waiting behind others in flight. Returns their ids by chat, including the one in flight: the
-   * caller must park them.
+   * Discards the updates that wait behind an update in flight. Returns the ids of each chat, including the id in
+   * flight, because the caller must park them.
    */
-  spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }>;
-  /** Discards every update not in flight, because the queue was emptied. */
-  drop(): void;
-  /** The highest id up to which every update is parked or removed, given that the queue was read up to `after`. */
-  safe(after: string): string;
-}
-
-export function createUpdateBuffer(): UpdateBuffer {
-  const chats = new Map<string, Chat>();
-  const queue: Chat[] = [];
-  let open = 0;
-  let count = 0;
-  let bytes = 0;
-
-  function forget(chat: Chat, from: number): void {
-    for (const { bytes: size } of chat.waiting.splice(from)) {
-      count--;
-      bytes -= size;
+  spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }> {
+    const spilled = [];
+    for (const chat of this.#chats.values()) {
+      if (!chat.open || chat.waiting.length < 2) continue;
+      if (!chat.parked) spilled.push({ chat: chat.name, ids: chat.waiting.map(({ id }) => id) });
+      chat.parked = true;
+      this.#forget(chat, 1);
     }
+    return spilled;
   }
 
-  function hold(chat: Chat, delivery: Delivery): void {
-    chat.waiting.push(delivery);
-    count++;
-    bytes += delivery.bytes;
-    if (chat.waiting.length === 1) queue.push(chat);
+  /** Discards updates that the queue has dropped, which have ids up to `last`. Keeps updates in flight. */
+  drop(last: number): void {
+    for (const chat of this.#chats.values()) {
+      const old = chat.waiting.filter(({ id }) => Number(id) <= last).length;
+      if (old === 0) continue;
+      this.#forget(chat, chat.open ? 1 : 0, chat.open ? old - 1 : old);
+      // Resets the failures, because the dropped first update caused them. The index of parked updates was dropped too.
+      chat.tries = 0;
+      chat.parked = false;
+      if (chat.waiting.length === 0) this.#chats.delete(chat.name);
+    }
+    this.#queue.splice(0, this.#queue.length, ...this.#queue.filter(({ waiting }) => waiting.length > 0));
   }
 
-  function chatOf(name: string): Chat {
-    let chat = chats.get(name);
+  /** Returns the highest id up to which every update is parked or removed. The queue was read up to `after`. */
+  safe(after: number): string {
+    let least = after + 1;
+    for (const { parked, waiting } of this.#chats.values())
+      if (!parked) least = Math.min(least, Number(waiting[0]?.id ?? least));
+    return String(least - 1);
+  }
+
+  #chatOf(name: string): Chat {
+    let chat = this.#chats.get(name);
     if (!chat) {
       chat = { name, waiting: [], open: false, parked: false, tries: 0 };
-      chats.set(name, chat);
+      this.#chats.set(name, chat);
     }
     return chat;
   }
 
-  /** Marks the chat's update as no longer in flight and returns the chat. */
-  function closed(name: string): Chat {
-    const chat = chats.get(name);
-    if (!chat?.open) throw new Error('settled an update that was not in flight');
-    chat.open = false;
-    open--;
-    return chat;
+  #hold(chat: Chat, delivery: Delivery): void {
+    chat.waiting.push(delivery);
+    this.#count++;
+    this.#bytes += delivery.bytes;
+    if (chat.waiting.length === 1) this.#queue.push(chat);
   }
 
-  return {
-    get open() {
-      return open;
-    },
-    get count() {
-      return count;
-    },
-    get bytes() {
-      return bytes;
-    },
-    get ready() {
-      return queue.length > 0;
-    },
-    add: (delivery) => hold(chatOf(delivery.chat), delivery),
-    addAgain({ chat: name, tries, deliveries }) {
-      if (chats.has(name)) return;
-      const chat = chatOf(name);
-      chat.parked = true;
-      chat.tries = tries;
-      for (const delivery of deliveries) hold(chat, delivery);
-    },
-    next() {
-      const chat = queue.shift();
-      if (chat === undefined) return null;
-      chat.open = true;
-      open++;
-      return { delivery: chat.waiting[0] as Delivery, tries: chat.tries };
-    },
-    settle(name) {
-      const chat = closed(name);
-      const [first] = chat.waiting.splice(0, 1) as [Delivery];
-      count--;
-      bytes -= first.bytes;
-      chat.tries = 0;
-      if (chat.waiting.length > 0) queue.push(chat);
-      else chats.delete(name);
-      return chat.parked;
-    },
-    discard(name) {
-      const chat = closed(name);
-      const ids = chat.waiting.map(({ id }) => id);
-      forget(chat, 0);
-      chats.delete(name);
-      return ids;
-    },
-    spill() {
-      const spilled = [];
-      for (const chat of chats.values()) {
-        if (!chat.open || chat.waiting.length < 2) continue;
-        if (!chat.parked) spilled.push({ chat: chat.name, ids: chat.waiting.map(({ id }) => id) });
-        chat.parked = true;
-        forget(chat, 1);
-      }
-      return spilled;
-    },
-    drop() {
-      queue.length = 0;
-      for (const chat of chats.values()) {
-        forget(chat, chat.open ? 1 : 0);
-        if (!chat.open) chats.delete(chat.name);
-      }
-    },
-    safe(after) {
-      let least = Number(after) + 1;
-      for (const { parked, waiting } of chats.values())
-        if (!parked) least = Math.min(least, Number(waiting[0]?.id ?? least));
-      return String(least - 1);
-    },
-  };
+  /** Removes up to `most` updates of the chat from index `from` on, or all of them if `most` is absent. */
+  #forget(chat: Chat, from: number, most = chat.waiting.length): void {
+    for (const { bytes } of chat.waiting.splice(from, most)) {
+      this.#count--;
+      this.#bytes -= bytes;
+    }
+  }
+
+  /** Marks the chat's update as no longer in flight. Returns the chat. */
+  #closed(name: string): Chat {
+    const chat = this.#chats.get(name);
+    if (!chat?.open) throw new Error('settled an update that was not in flight');
+    chat.open = false;
+    this.#open--;
+    return chat;
+  }
 }

@@ -1,26 +1,13 @@
 /**
- * Wake-up queue: asks some delivery worker to check a bot. A wake-up names only the bot. It may be repeated or lost;
- * a repeat costs one check, a loss delays delivery until the next sweep, about a second. Waiting wake-ups of one bot
- * are merged. One that arrives during a check is kept for afterwards.
+ * The wake-up queue. It asks any delivery worker to check a bot. A wake-up contains only the bot. A wake-up may be
+ * repeated, which costs one check. It may be lost, which delays delivery by about a second, until the next sweep.
+ * Waiting wake-ups of one bot are merged. A wake-up that arrives during a check is handled after the check.
  *
- * Each queue has its own hash tag, so a cluster spreads the queues over its servers.
+ * Each queue has its own hash tag, so that a cluster distributes the queues over its servers.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
-import { limits } from '../limits.js';
-
-export interface WakeQueue {
-  /**
-   * Queues a wake-up, sent within milliseconds. One that cannot be sent is dropped: the sweep finds the bot later.
-   */
-  wake(bot: number): void;
-  /** Calls `check` for each wake-up, at most `concurrency` at a time per queue. */
-  listen(check: (bot: number) => Promise<void>, concurrency: number): WakeQueueListener;
-  /** False while Redis refuses wake-ups, for instance because its memory is full. */
-  readonly works: boolean;
-  readonly stats: { readonly sent: number; readonly dropped: number };
-  close(): Promise<void>;
-}
+import { within } from '../clock.js';
+import { deliveryLimits as limits } from './limits.js';
 
 export interface WakeQueueListener {
   /** Accepts no more wake-ups and waits for the running checks. */
@@ -30,16 +17,16 @@ export interface WakeQueueListener {
 export interface WakeQueueOptions {
   /** Called when a connection is first needed. */
   readonly connect: () => ConnectionOptions & { disconnect?(): void };
-  /** Hash tags with their braces, one per queue. */
+  /** The hash tags with their braces, one per queue. */
   readonly tags: readonly string[];
   readonly shardOf: (bot: number) => number;
   readonly onError: (error: Error) => void;
 }
 
 const queueName = 'webhooks';
-/** Wake-ups are batched for this long: repeats of a bot are merged, and many bots share one round trip. */
+/** How long to collect wake-ups. Repeated wake-ups of a bot are merged, and many bots share one round trip. */
 const gatherMs = 2;
-/** How soon the death of a worker is noticed. */
+/** The time within which the death of a worker is detected. */
 const lockMs = 3_000;
 const stalledCheckMs = 2_000;
 const stallsMax = 1_000_000;
@@ -54,114 +41,118 @@ const jobOptions = (bot: number) => ({
   removeOnFail: true,
 });
 
-export function createWakeQueue({ connect, tags, shardOf, onError }: WakeQueueOptions): WakeQueue {
-  type Client = ReturnType<WakeQueueOptions['connect']>;
-  let client: Client | undefined;
-  const queues = new Map<number, Queue>();
-  const waiting = new Map<number, Set<number>>();
-  let count = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let closed = false;
-  let works = true;
-  /** Batches being sent. */
-  const sending = new Set<Promise<unknown>>();
-  const stats = { sent: 0, dropped: 0 };
+/** The wake-ups of a bot wait here for `gatherMs` before they are sent. */
+export class WakeQueue {
+  readonly stats = { sent: 0, dropped: 0 };
+  readonly #options: WakeQueueOptions;
+  readonly #queues = new Map<number, Queue>();
+  /** The bots to wake, by queue, and their number. */
+  readonly #waiting = new Map<number, Set<number>>();
+  #count = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** The batches being sent. */
+  readonly #sending = new Set<Promise<unknown>>();
+  #client: ReturnType<WakeQueueOptions['connect']> | undefined;
+  #works = true;
+  #closed = false;
 
-  const connection = () => {
-    client ??= connect();
-    return client;
-  };
-  const optionsOf = (shard: number) => ({ connection: connection(), prefix: `${tags[shard]}:doorbell` });
+  constructor(options: WakeQueueOptions) {
+    this.#options = options;
+  }
 
-  function queueOf(shard: number): Queue {
-    let queue = queues.get(shard);
+  /** False while Redis refuses wake-ups, for instance because its memory is full. */
+  get works(): boolean {
+    return this.#works;
+  }
+
+  /**
+   * Queues a wake-up, which is sent within milliseconds. Drops a wake-up that cannot be sent, because the sweep finds
+   * the bot later.
+   */
+  wake(bot: number): void {
+    if (this.#closed) return;
+    if (this.#count >= limits.wake_ups_waiting_max) {
+      this.stats.dropped++;
+      return;
+    }
+    const shard = this.#options.shardOf(bot);
+    const bots = this.#waiting.get(shard) ?? new Set();
+    this.#waiting.set(shard, bots);
+    if (!bots.has(bot)) this.#count++;
+    bots.add(bot);
+    this.#timer ??= setTimeout(() => this.#flush(), gatherMs);
+  }
+
+  /** Calls `check` for each wake-up. Each queue runs up to `concurrency` checks at a time. */
+  listen(check: (bot: number) => Promise<void>, concurrency: number): WakeQueueListener {
+    const { tags, onError } = this.#options;
+    const workers = tags.map((_, shard) => {
+      const worker = new Worker(queueName, async ({ data }) => check(Number(data)), {
+        ...this.#optionsOf(shard),
+        concurrency,
+        lockDuration: lockMs,
+        stalledInterval: stalledCheckMs,
+        maxStalledCount: stallsMax,
+        runRetryDelay: retryMs,
+        removeOnComplete: { count: 0 },
+        removeOnFail: { count: 0 },
+      });
+      worker.on('error', onError);
+      worker.on('failed', (_, error) => onError(error));
+      return worker;
+    });
+    return { close: async () => void (await Promise.all(workers.map((worker) => worker.close()))) };
+  }
+
+  async close(): Promise<void> {
+    if (this.#timer !== undefined) {
+      clearTimeout(this.#timer);
+      this.#flush();
+    }
+    this.#closed = true;
+    // Waits briefly, because a task sends its wake-up last. A longer wait is unnecessary, because the sweep finds the
+    // bots of wake-ups that are lost while Redis is down.
+    await within(closeMsMax, Promise.all(this.#sending));
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+    this.#client?.disconnect?.();
+  }
+
+  #optionsOf(shard: number) {
+    this.#client ??= this.#options.connect();
+    return { connection: this.#client, prefix: `${this.#options.tags[shard]}:doorbell` };
+  }
+
+  #queueOf(shard: number): Queue {
+    let queue = this.#queues.get(shard);
     if (!queue) {
-      queue = new Queue(queueName, { ...optionsOf(shard), streams: { events: { maxLen: eventsKept } } });
-      queue.on('error', onError);
-      queues.set(shard, queue);
+      const streams = { events: { maxLen: eventsKept } };
+      queue = new Queue(queueName, { ...this.#optionsOf(shard), streams });
+      queue.on('error', this.#options.onError);
+      this.#queues.set(shard, queue);
     }
     return queue;
   }
 
-  function flush(): void {
-    timer = undefined;
-    for (const [shard, bots] of waiting) {
-      count -= bots.size;
-      stats.sent += bots.size;
-      const wakeUps = [...bots].map((bot) => ({ name: 'ring', data: bot, opts: jobOptions(bot) }));
-      const sent: Promise<unknown> = queueOf(shard)
-        .addBulk(wakeUps)
-        .then(
-          () => {
-            works = true;
-          },
-          (error) => {
-            works = false;
-            onError(error);
-          },
-        )
-        .finally(() => sending.delete(sent));
-      sending.add(sent);
+  #flush(): void {
+    this.#timer = undefined;
+    this.#count = 0;
+    for (const [shard, bots] of this.#waiting) {
+      this.stats.sent += bots.size;
+      const sent = this.#send(shard, [...bots]).finally(() => this.#sending.delete(sent));
+      this.#sending.add(sent);
     }
-    waiting.clear();
+    this.#waiting.clear();
   }
 
-  return {
-    wake(bot) {
-      if (closed) return;
-      if (count >= limits.wake_ups_waiting_max) {
-        stats.dropped++;
-        return;
-      }
-      const shard = shardOf(bot);
-      const bots = waiting.get(shard) ?? new Set();
-      waiting.set(shard, bots);
-      if (!bots.has(bot)) count++;
-      bots.add(bot);
-      timer ??= setTimeout(flush, gatherMs);
-    },
-    listen(check, concurrency) {
-      const workers = tags.map((_, shard) => {
-        const worker = new Worker(queueName, async ({ data }) => check(Number(data)), {
-          ...optionsOf(shard),
-          concurrency,
-          lockDuration: lockMs,
-          stalledInterval: stalledCheckMs,
-          maxStalledCount: stallsMax,
-          runRetryDelay: retryMs,
-          removeOnComplete: { count: 0 },
-          removeOnFail: { count: 0 },
-        });
-        worker.on('error', onError);
-        worker.on('failed', (_, error) => onError(error));
-        return worker;
-      });
-      return {
-        async close() {
-          await Promise.all(workers.map((worker) => worker.close()));
-        },
-      };
-    },
-    stats,
-    get works() {
-      return works;
-    },
-    async close() {
-      if (timer !== undefined) {
-        clearTimeout(timer);
-        flush();
-      }
-      closed = true;
-      // A task sends its wake-up last, so wait briefly for it. Not longer: when Redis is down, the sweep recovers
-      // lost wake-ups.
-      const late = new AbortController();
-      await Promise.race([
-        Promise.all(sending),
-        sleep(closeMsMax, undefined, { signal: late.signal }).catch(() => undefined),
-      ]);
-      late.abort();
-      await Promise.all([...queues.values()].map((queue) => queue.close()));
-      client?.disconnect?.();
-    },
-  };
+  /** Sends the wake-ups. Never rejects. */
+  async #send(shard: number, bots: readonly number[]): Promise<void> {
+    try {
+      const wakeUps = bots.map((bot) => ({ name: 'ring', data: bot, opts: jobOptions(bot) }));
+      await this.#queueOf(shard).addBulk(wakeUps);
+      this.#works = true;
+    } catch (error) {
+      this.#works = false;
+      this.#options.onError(error as Error);
+    }
+  }
 }

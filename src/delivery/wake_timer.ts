@@ -1,17 +1,12 @@
-/** One timer shared by several callers. It fires at the earliest time requested. */
+/** A timer shared by several callers. It fires at the earliest requested time. */
 
-export interface WakeTimer {
-  /** Fires in `ms` milliseconds. Has no effect when the timer is already due before then. */
-  set(ms: number): void;
-  clear(): void;
-}
-
-export function createWakeTimer(fire: () => void): WakeTimer {
+export function createWakeTimer(fire: () => void) {
   let timer: NodeJS.Timeout | undefined;
-  /** When the timer is due, by the monotonic clock. */
+  /** The time at which the timer is due, by the monotonic clock. */
   let dueAt = 0;
   return {
-    set(ms) {
+    /** Fires in `ms` milliseconds. Has no effect if the timer is already due before that. */
+    set(ms: number) {
       const at = performance.now() + Math.max(0, ms);
       if (timer !== undefined && dueAt <= at) return;
       clearTimeout(timer);

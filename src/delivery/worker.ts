@@ -1,22 +1,14 @@
 /** Delivers webhooks in one process: handles wake-ups, runs the drains, and sweeps for lost wake-ups. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { within } from '../clock.js';
-import { limits } from '../limits.js';
+import { untilNext, within } from '../clock.js';
 import { isBlocked } from '../store/core/control.js';
 import type { DrainContext } from './context.js';
-import { type Drain, startDrain } from './drain.js';
+import { Drain } from './drain.js';
+import { deliveryLimits as limits } from './limits.js';
 import { isDelivered } from './outcome.js';
 import { createSemaphore } from './semaphore.js';
 import { createSlots } from './slots.js';
 import type { WakeQueue, WakeQueueListener } from './wake_queue.js';
-
-export interface DeliveryWorker {
-  start(): void;
-  /** Waits for updates in flight, up to a limit, and releases every lease. */
-  stop(): Promise<void>;
-  /** Running drains, updates in flight and totals, for the metrics. */
-  stats(): DeliveryStats;
-}
 
 export interface DeliveryStats {
   readonly drains: number;
@@ -28,159 +20,177 @@ export interface DeliveryStats {
 
 export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly wakeQueue: WakeQueue;
-  /** Maximum number of bots served at a time; tests lower it. */
+  /** The maximum number of bots served at a time. Tests lower it. */
   readonly drainsMax?: number;
 }
 
 const sweepMs = 500;
-/** Sweep interval while no bot has pending webhook updates. */
+/** The sweep interval while no bot has pending webhook updates. */
 const idleSweepMs = 1_000;
 const sweepBotsMax = 100;
-/** Wake-ups handled at a time, per queue. */
+/** The number of wake-ups handled at a time, per queue. */
 const checksMax = 64;
-/** How many checks sweeps may run in this process at a time. Sweeps check bots whose wake-ups were not handled. */
+/** How many checks the sweeps of this process may run at a time. Sweeps check bots whose wake-ups were not handled. */
 const unservedMax = 64;
 
-export function createDeliveryWorker({
-  wakeQueue,
-  drainsMax = limits.webhook_drains_max,
-  ...context
-}: DeliveryWorkerOptions): DeliveryWorker {
-  const { store, onError } = context;
-  const slots = createSlots(limits.webhook_open_max);
-  const counts = { delivered: 0, failed: 0, dead: 0 };
-  const drains = new Map<number, Drain>();
-  /** Bots woken while their drain was ending: it had already released the lease. */
-  const wokenAgain = new Set<number>();
-  /** Bots whose drain ended here recently, and when by the monotonic clock; oldest first. */
-  const served = new Map<number, number>();
-  const stopping = new AbortController();
-  const permits = createSemaphore(drainsMax);
-  /** Checks started by sweeps. */
-  const checks = new Set<Promise<void>>();
-  let listener: WakeQueueListener | undefined;
-  let sweeping: Promise<void> | undefined;
+/**
+ * Runs at most one drain per bot in this process. Wake-ups and sweeps start drains. A drain holds a permit from before
+ * it takes the lease until it ends.
+ */
+export class DeliveryWorker {
+  readonly #options: DeliveryWorkerOptions;
+  readonly #context: DrainContext;
+  readonly #slots = createSlots(limits.webhook_open_max);
+  readonly #counts = { delivered: 0, failed: 0, dead: 0 };
+  readonly #drains = new Map<number, Drain>();
+  /** The bots woken while their drain was ending. The drain had already released the lease. */
+  readonly #wokenAgain = new Set<number>();
+  /** The bots whose drain ended recently in this process, with the monotonic time of the end, oldest first. */
+  readonly #served = new Map<number, number>();
+  readonly #stopping = new AbortController();
+  readonly #permits: ReturnType<typeof createSemaphore>;
+  /** The checks started by sweeps. */
+  readonly #checks = new Set<Promise<void>>();
+  #listener: WakeQueueListener | undefined;
+  #sweeping: Promise<void> | undefined;
 
-  const counting: DrainContext = {
-    ...context,
-    slots,
-    // Drains may stay while less than half of the permits are in use. The rest is for bots that are woken.
-    mayStay: () => drains.size < drainsMax / 2,
-    onOutcome(bot, delivery, outcome, dead, facts) {
-      if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
-      if (dead !== null) counts.dead++;
-      context.onOutcome?.(bot, delivery, outcome, dead, facts);
-    },
-  };
+  constructor(options: DeliveryWorkerOptions) {
+    const { drainsMax = limits.webhook_drains_max } = options;
+    this.#options = options;
+    this.#permits = createSemaphore(drainsMax);
+    this.#context = {
+      ...options,
+      slots: this.#slots,
+      // A drain may stay while less than half of the permits are in use. The other permits are reserved for bots that
+      // are woken.
+      mayStay: () => this.#drains.size < drainsMax / 2,
+      onOutcome: (bot, delivery, outcome, dead, facts) => {
+        if (outcome !== null) this.#counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
+        if (dead !== null) this.#counts.dead++;
+        options.onOutcome?.(bot, delivery, outcome, dead, facts);
+      },
+    };
+  }
 
-  /** Takes the lease on a bot if it is free. The caller holds a permit; the drain releases it at its end. */
-  async function begin(bot: number): Promise<Drain | null> {
+  start(): void {
+    const { wakeQueue, onError } = this.#options;
+    this.#listener = wakeQueue.listen((bot) => this.#check(bot).catch(onError), checksMax);
+    this.#sweeping = this.#sweep();
+  }
+
+  /** Waits for updates in flight, up to a time limit, and releases every lease. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const ended = this.#listener?.close();
+    const drains = [...this.#drains.values()];
+    await Promise.all(drains.map((drain) => drain.stop(limits.webhook_stop_ms_max)));
+    await Promise.all([ended, this.#sweeping]);
+    await Promise.all(this.#checks);
+  }
+
+  /** Returns running drains, updates in flight and totals, for the metrics. */
+  stats(): DeliveryStats {
+    return { drains: this.#drains.size, open: this.#slots.taken, ...this.#counts };
+  }
+
+  /** Takes the lease on a bot if it is free. The caller holds a permit, which the drain releases when it ends. */
+  async #begin(bot: number): Promise<Drain | null> {
+    const { store, wakeQueue } = this.#options;
     const sentAt = performance.now();
     const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
-    // The webhook was deleted just now: the lease expires by itself.
+    // Does nothing, because the webhook was just deleted and the lease expires by itself.
     if (webhook === null) return null;
-    // The bot's token leaked, and its finder may have set the webhook. Updates wait until there is a new token.
+    // The bot's token leaked, and a thief may have set the webhook. Updates wait until the bot has a new token.
     const blocked = isBlocked(await store.auth.botById(bot));
-    // A drain of the same bot still runs here under an expired lease.
-    if (drains.has(bot)) return null;
-    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
-    drains.set(bot, drain);
+    // A drain of the same bot is still running in this process under an expired lease.
+    if (this.#drains.has(bot)) return null;
+    const drain = new Drain(this.#context, bot, webhook, lease, sentAt, this.#served.delete(bot), blocked);
+    this.#drains.set(bot, drain);
     drain.done.then((again) => {
-      drains.delete(bot);
-      permits.release();
-      served.set(bot, performance.now());
-      if (wokenAgain.delete(bot) || again) wakeQueue.wake(bot);
+      this.#drains.delete(bot);
+      this.#permits.release();
+      this.#served.set(bot, performance.now());
+      if (this.#wokenAgain.delete(bot) || again) wakeQueue.wake(bot);
     });
     return drain;
   }
 
   /**
-   * Checks a bot that may have updates to deliver. Resolves when its drain has nothing left to do or has run for a
-   * time slice. When no permit is free, a wake-up waits, and another process may handle it; a sweep skips the bot and
-   * finds it again later.
+   * Checks a bot that may have updates to deliver. Resolves when its drain has nothing left to do or has run for a time
+   * slice. If no permit is free, the check waits, and another process may handle it.
    */
-  async function check(bot: number, by: 'wake-up' | 'sweep'): Promise<void> {
-    if (by === 'sweep' && permits.full) return;
-    if (!drains.has(bot)) await permits.acquire();
-    else {
-      // The running drain has already released its lease, because only bots without a lease are woken. Remember the
-      // wake-up; otherwise the bot would wait for the sweep.
-      wokenAgain.add(bot);
+  async #check(bot: number): Promise<void> {
+    if (this.#drains.has(bot)) {
+      // Remembers the wake-up for the end of the running drain, because otherwise the bot would have to wait for the
+      // sweep. The drain has already released its lease, because only bots without a lease are woken.
+      this.#wokenAgain.add(bot);
       return;
     }
+    await this.#permits.acquire();
+    const { signal } = this.#stopping;
     let drain: Drain | null = null;
     try {
-      if (!stopping.signal.aborted && !drains.has(bot)) drain = await begin(bot);
+      if (!signal.aborted && !this.#drains.has(bot)) drain = await this.#begin(bot);
     } finally {
-      if (drain === null) permits.release();
+      if (drain === null) this.#permits.release();
     }
-    if (stopping.signal.aborted) await drain?.stop(limits.webhook_stop_ms_max);
-    else if (drain !== null)
-      await Promise.race([
-        ...[drain.done, drain.quiet],
-        sleep(limits.webhook_slice_ms, undefined, { ref: false }),
-      ]);
+    if (drain === null) return;
+    if (signal.aborted) await drain.stop(limits.webhook_stop_ms_max);
+    else {
+      const slice = sleep(limits.webhook_slice_ms, undefined, { ref: false });
+      await Promise.race([drain.done, drain.quiet, slice]);
+    }
   }
 
-  function checkHere(bot: number): void {
-    const checked: Promise<void> = check(bot, 'sweep')
-      .catch(onError)
-      .finally(() => checks.delete(checked));
-    checks.add(checked);
+  /** Checks a bot that a sweep found, unless no permit is free. A later sweep finds the bot again. */
+  #checkHere(bot: number): void {
+    if (this.#permits.full) return;
+    const checked = this.#check(bot)
+      .catch(this.#options.onError)
+      .finally(() => this.#checks.delete(checked));
+    this.#checks.add(checked);
   }
 
-  async function sweepPartition(partition: number): Promise<void> {
+  async #sweepPartition(partition: number): Promise<void> {
+    const { store, wakeQueue } = this.#options;
     for (let more = true; more; ) {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
       const { works } = wakeQueue;
-      // While Redis refuses wake-ups, send one per sweep to notice the recovery.
+      // Sends only one wake-up per sweep while Redis refuses them, to notice the recovery.
       for (const bot of works ? due.bots : due.bots.slice(0, 1)) wakeQueue.wake(bot);
       for (const bot of works ? due.unserved : [...due.bots, ...due.unserved])
-        if (checks.size < unservedMax) checkHere(bot);
+        if (this.#checks.size < unservedMax) this.#checkHere(bot);
         else wakeQueue.wake(bot);
     }
   }
 
-  function forgetServed(): void {
+  #forgetServed(): void {
     const before = performance.now() - limits.webhook_recent_ms;
-    for (const [bot, at] of served) {
+    for (const [bot, at] of this.#served) {
       if (at > before) return;
-      served.delete(bot);
+      this.#served.delete(bot);
     }
   }
 
   /** Sweeps all partitions. Returns whether any update is pending, now or later. */
-  async function sweepAll(): Promise<boolean> {
+  async #sweepAll(): Promise<boolean> {
+    const { store, onError } = this.#options;
     const due = await store.deliveries.partitionsDue();
-    await Promise.all(due.map((partition) => sweepPartition(partition).catch(onError)));
+    await Promise.all(due.map((partition) => this.#sweepPartition(partition).catch(onError)));
     return due.length > 0;
   }
 
-  async function sweep(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      // One failed master of a cluster must not delay the next sweep of the others.
-      const waits = await within(sweepMs, sweepAll().catch(onError));
-      forgetServed();
-      const ms = waits === false ? idleSweepMs : sweepMs;
-      await sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+  async #sweep(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      // Bounds the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
+      const waits = await within(sweepMs, this.#sweepAll().catch(this.#options.onError));
+      this.#forgetServed();
+      const ms = untilNext(waits === false ? idleSweepMs : sweepMs);
+      await sleep(ms, undefined, { signal }).catch(() => undefined);
     }
   }
-
-  return {
-    start() {
-      listener = wakeQueue.listen((bot) => check(bot, 'wake-up').catch(onError), checksMax);
-      sweeping = sweep();
-    },
-    async stop() {
-      stopping.abort();
-      const ended = listener?.close();
-      await Promise.all([...drains.values()].map((drain) => drain.stop(limits.webhook_stop_ms_max)));
-      await Promise.all([ended, sweeping]);
-      await Promise.all(checks);
-    },
-    stats: () => ({ drains: drains.size, open: slots.taken, ...counts }),
-  };
 }

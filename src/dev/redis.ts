@@ -1,30 +1,29 @@
 /**
- * Runs a private Redis on loopback with its own password, without eviction, and with every write in the append-only
- * file.
+ * Runs a private Redis server. It listens on loopback, has its own password, never evicts, and appends every write to
+ * its append-only file.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { keptSecret, logSince, readIfThere, withLog, writeFileAtomic } from './files.js';
-import { endChild, endLeftover, exitOf, freePort, type LocalServer } from './processes.js';
+import { keptSecret, readIfThere, writeFileAtomic } from './files.js';
+import { endLeftover, freePort, type LocalServer, launchServer } from './processes.js';
 import { findRedis } from './redis_install.js';
 import { Refusal } from './refusal.js';
 
 export interface RedisOptions {
-  /** Folder for data, configuration, password and log; created when absent. */
+  /** The folder for data, configuration, password and log. It is created if it does not exist. */
   readonly dir: string;
-  /** A free port by default. */
+  /** The port; a free port by default. */
   readonly port?: number;
-  /** When a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
+  /** Determines when a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
-  /** False: loads `dump.rdb` from the folder and saves nothing. Default true. */
+  /** If false, the server loads `dump.rdb` from the folder and saves nothing. Default: true. */
   readonly appendonly?: boolean;
   readonly log?: (line: string) => void;
-  /** False: stays in our process group and gets the terminal's Ctrl-C. */
+  /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Cancels a start in progress. */
+  /** Aborting this signal cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -49,43 +48,43 @@ function configuration(
     `dir ${quoted(dir)}`,
     `pidfile ${quoted(join(dir, 'redis.pid'))}`,
     'daemonize no',
-    // Otherwise Redis replaces its command line, which identifies a leftover process as ours.
+    // By default Redis replaces its own command line. We need the original to identify a leftover process as ours.
     'set-proc-title no',
     'save ""',
     `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,
     'maxmemory-policy noeviction',
-    // The set of people who reacted to one post within an hour may have a million members. Freeing it must not block
-    // other clients.
+    // The set of people who reacted to a post within an hour may have a million members. Redis frees it in the
+    // background, to avoid blocking other clients.
     'lazyfree-lazy-expire yes',
     '',
   ].join('\n');
 }
 
-/** Asks the server once: 'ready', or why it does not serve yet. */
-function ask(port: number, password: string): Promise<string> {
+/** Asks the server once whether it accepts commands. */
+function isReady(port: number, password: string): Promise<boolean> {
   return new Promise((done) => {
     const socket = createConnection({ port, host: '127.0.0.1' });
-    let heard = '';
-    const end = (answer: string) => {
+    let received = '';
+    const end = (ready: boolean) => {
       socket.destroy();
-      done(answer);
+      done(ready);
     };
-    socket.setTimeout(1_000, () => end('no answer'));
-    socket.once('error', (error) => end(error.message));
-    socket.once('close', () => done('closed'));
+    socket.setTimeout(1_000, () => end(false));
+    socket.once('error', () => end(false));
+    socket.once('close', () => done(false));
     socket.on('data', (chunk) => {
-      heard += chunk.toString('latin1');
-      const lines = heard.split('\r\n');
-      if (lines.length > 2) end(lines[1] === '+PONG' ? 'ready' : (lines[1] ?? ''));
+      received += chunk.toString('latin1');
+      const lines = received.split('\r\n');
+      if (lines.length > 2) end(lines[1] === '+PONG');
     });
     socket.write(`AUTH ${password}\r\nPING\r\n`);
   });
 }
 
 /**
- * Starts Redis in `dir` and waits until it has loaded its data. First stops a server that a killed run left on the
- * folder. Throws a Refusal with the end of the log when the start fails.
+ * Stops a server that a killed run left running in `dir`. Then starts Redis there and waits until it has loaded its
+ * data. If the start fails, throws a Refusal with the end of the log.
  */
 export async function startRedis(options: RedisOptions): Promise<LocalServer> {
   const executable = findRedis();
@@ -102,7 +101,7 @@ export async function startRedis(options: RedisOptions): Promise<LocalServer> {
     const port = options.port ?? (await freePort());
     const server = await launch(executable, dir, port, options).catch((error: Error) => error);
     if (!(server instanceof Error)) return server;
-    // Another process may have taken the port since we checked.
+    // This can happen if another process has taken the port since the check.
     const taken = /address already in use/i.test(server.message);
     if (options.port !== undefined || !taken || attempt === 3) throw server;
   }
@@ -116,32 +115,19 @@ async function launch(
 ): Promise<LocalServer> {
   const password = keptSecret(join(dir, 'password'));
   const conf = join(dir, 'redis.conf');
-  const logPath = join(dir, 'redis.log');
   writeFileAtomic(conf, configuration(dir, port, password, options));
-  const { child, logStart } = withLog(logPath, (fd, start) => ({
-    child: spawn(executable, [conf], {
-      cwd: dir,
-      detached: options.detached ?? true,
-      stdio: ['ignore', fd, fd],
-    }),
-    logStart: start,
-  }));
-  const exited = exitOf(child);
-  const stop = () => endChild(child, exited, stopSignals);
-  let ended: string | undefined;
-  exited.then((how) => {
-    ended = how;
+  const server = await launchServer({
+    name: 'Redis',
+    logPath: join(dir, 'redis.log'),
+    spawn: (log) =>
+      spawn(executable, [conf], {
+        cwd: dir,
+        detached: options.detached ?? true,
+        stdio: ['ignore', log, log],
+      }),
+    isReady: () => isReady(port, password),
+    stopSignals,
+    signal: options.signal,
   });
-  for (let pause = 5; ; pause = Math.min(pause * 1.5, 100)) {
-    if (options.signal?.aborted) {
-      await stop();
-      throw new Refusal('the start of Redis was cancelled');
-    }
-    if (ended !== undefined) {
-      throw new Refusal(`Redis did not start (${ended}): ${logSince(logPath, logStart)}`);
-    }
-    if ((await ask(port, password)) === 'ready' && ended === undefined) break;
-    await sleep(pause);
-  }
-  return { url: `redis://:${password}@127.0.0.1:${port}`, port, pid: child.pid ?? 0, exited, stop };
+  return { ...server, url: `redis://:${password}@127.0.0.1:${port}`, port };
 }

@@ -1,7 +1,7 @@
 /**
- * Detects whether the private Redis has its files as it left them. Restoring files changes their inodes or change
- * times, which no program can set. So a restored older copy of the folder is recognised, even if Postgres was restored
- * with it.
+ * Detects whether the files of the private Redis are unchanged since it stopped. Restoring files changes their inodes
+ * or change times, which no program can set. This detects a restored older copy of the folder, even if Postgres was
+ * restored together with it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ function describe(dir: string): string {
 }
 
 /**
- * Records the state of the files after Redis has stopped. Without a record, the next start is as careful as after a
+ * Records the state of the files after Redis has stopped. Without this record, the next start is as careful as after a
  * crash.
  */
 export function noteLeft(dir: string): void {
@@ -32,7 +32,9 @@ export function noteLeft(dir: string): void {
   }
 }
 
-/** Whether nothing changed since the record. Removes the record, so call it once, before Redis starts. */
+/**
+ * Whether the files are unchanged since the record. Removes the record, so call this only once, before Redis starts.
+ */
 export function isAsLeft(dir: string): boolean {
   const noted = readIfThere(noteOf(dir));
   rmSync(noteOf(dir), { force: true });

@@ -1,9 +1,9 @@
-/** Errors that stop `dev`: one sentence with the cause and the remedy. */
+/** The errors that stop `dev`. The message is one sentence with the cause and the remedy. */
 
-/** An expected failure. The message is shown without a stack, and the process exits with code 1. */
+/** An expected failure. Its message is shown without a stack, and the process exits with code 1. */
 export class Refusal extends Error {}
 
-/** The message of anything that was thrown. */
+/** Returns the message of any thrown value. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { settings } from '../config/config.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { endChild, exitOf } from './processes.js';
 import { Refusal } from './refusal.js';
 import type { RoleLog } from './role_log.js';
@@ -14,28 +14,29 @@ export interface RoleOptions {
   readonly role: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: RoleLog;
-  /** Cancels a start in progress. */
+  /** Aborting this signal cancels a start in progress. */
   readonly signal: AbortSignal;
 }
 
 const start_ms_max = 60_000;
-/** Longest shutdown of a role: its drain time, plus `shutdown_ms_max` for calls in flight. */
+/** The maximum time that a role may take to shut down. A role that still responds ends by itself within this time. */
 function stopMsMax(env: RoleOptions['env']): number {
   const drain = settings.DRAIN_MS.safeParse(env.DRAIN_MS);
-  return limits.shutdown_ms_max + (drain.success ? drain.data : 0);
+  return (drain.success ? drain.data : 0) + limits.roles_stop_ms_max + limits.backends_close_ms_max;
 }
 const hurry_ms = 1_000;
 
 /**
- * Each role exits when its IPC channel closes, which happens however we die. It runs in its own process group, so that
- * a terminal's Ctrl-C does not reach it and we choose the order of shutdown.
- */
-/**
- * Data in flight for some milliseconds outlives a small young generation and is copied at each collection. With 64 MB
- * instead of 16 a front spends half as much time on that.
+ * The size of V8's young generation. Most objects of a front live for some milliseconds, and V8 copies the live ones at
+ * each collection. With 64 MB instead of 16 MB, a front spends half as much time on these copies.
  */
 export const node_flags = ['--enable-source-maps', '--max-semi-space-size=64'];
 
+/**
+ * Starts the process of a role. Each role exits when its IPC channel closes, which also happens when this process is
+ * killed. The role runs in its own process group, where a terminal's Ctrl-C does not reach it. This process therefore
+ * controls the order of shutdown.
+ */
 function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   log.reset();
   const child = spawn(process.execPath, [...node_flags, main, role], {
@@ -45,7 +46,7 @@ function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   });
   if (child.stdout) log.follow(child.stdout);
   if (child.stderr) log.follow(child.stderr);
-  // Sending to a child that just died must not end us.
+  // Sending to a child that just died causes an error. It must not end this process.
   child.on('error', () => {});
   return child;
 }
@@ -76,7 +77,10 @@ function failure({ role, log }: RoleOptions, how: string): Refusal {
   return new Refusal(`${role} did not start (${how}): ${reason} (log: ${log.path})`);
 }
 
-/** Resolves when the role has sent `{type: 'ready'}`. Throws a Refusal with its last error when it ends before. */
+/**
+ * Resolves when the role has sent `{type: 'ready'}`. If the role ends before that, throws a Refusal with its last
+ * error.
+ */
 export async function startRole(options: RoleOptions): Promise<Running> {
   const child = spawnRole(options);
   const exited = exitOf(child);
@@ -95,7 +99,7 @@ export async function startRole(options: RoleOptions): Promise<Running> {
   timer.abort();
   if (outcome !== 'ready') {
     await stopRole(child, exited, stopMsMax(options.env));
-    // Waits until the pipes are read completely, so that the last error can be quoted.
+    // Waits until the pipes have been read completely, so that the last error can be quoted.
     await sleep(20);
     throw failure(options, outcome);
   }
@@ -103,7 +107,9 @@ export async function startRole(options: RoleOptions): Promise<Running> {
   return { pid: child.pid ?? 0, exited, stop: (hurry) => stopRole(child, exited, msMax, hurry) };
 }
 
-/** Runs a role that does one task and exits. Throws a Refusal with its last error unless the exit code is 0. */
+/**
+ * Runs a role that does one task and then exits. Throws a Refusal with the role's last error unless the exit code is 0.
+ */
 export async function runRole(options: RoleOptions): Promise<void> {
   const child = spawnRole(options);
   const exited = exitOf(child);

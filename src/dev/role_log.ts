@@ -1,11 +1,11 @@
-/** Handles the output of a role: every line goes to its log file, important ones also to the terminal. */
+/** Handles the output of a role. All lines go to the role's log file, and important lines also go to the terminal. */
 import { appendFileSync, renameSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { log_bytes_max, sizeOf } from './files.js';
 
 const warn_level = 40;
-/** Lines per role that the terminal shows per time window. The file gets them all. */
+/** The maximum number of lines per role that the terminal shows in one time window. The log file gets all lines. */
 const shown_lines_max = 10;
 const shown_window_ms = 10_000;
 const line_length_max = 300;
@@ -15,7 +15,10 @@ interface Seen {
   readonly text: string;
 }
 
-/** What the terminal shows of a line: JSON from level warning up, or plain text that is not part of a stack. */
+/**
+ * The text that the terminal shows for a line. Shows JSON from level warning up, and plain text that is not part of a
+ * stack. Undefined for other lines.
+ */
 export function summarise(line: string): Seen | undefined {
   if (!line.startsWith('{')) {
     if (!line.trim() || /^\s/.test(line) || line === '}') return undefined;
@@ -52,12 +55,12 @@ export class RoleLog {
     this.#bytes = sizeOf(path);
   }
 
-  /** The last error that the role wrote, for a Refusal; '' when there is none. */
+  /** The last error that the role wrote, for use in a Refusal. '' if there is none. */
   get lastSevere(): string {
     return this.#lastSevere;
   }
 
-  /** Forgets the errors of an earlier process. */
+  /** Clears the errors of an earlier process. */
   reset(): void {
     this.#lastSevere = '';
   }

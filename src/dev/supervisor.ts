@@ -1,6 +1,6 @@
 /**
- * Restarts a process that ends by itself, after a pause that doubles from 100 ms to 5 s. The pause is 100 ms again once
- * a run has lasted 10 s.
+ * Restarts a process that ends by itself. The pause before a restart doubles from 100 ms to 5 s. It is reset to 100 ms
+ * once a run has lasted 10 s.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from './refusal.js';
@@ -12,30 +12,30 @@ const healthy_ms = 10_000;
 /** A running process. */
 export interface Running {
   readonly pid: number;
-  /** Settles when it has ended, with the reason. */
+  /** Resolves when the process has ended, with the reason. */
   readonly exited: Promise<string>;
-  /** Shuts it down. With `hurry`, kills it after at most one second. */
+  /** Shuts the process down. Once `hurry` is aborted, kills the process after at most one second. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
 export interface Supervised {
   readonly name: string;
-  /** Undefined while it is being restarted. */
+  /** The pid of the process; undefined during a restart. */
   readonly pid: number | undefined;
-  /** Ends the process, or the attempt to start it, for good. */
+  /** Ends the process for good, or cancels the attempt to start it. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
 export interface Supervision<T extends Running> {
   readonly name: string;
-  /** Starts it again and resolves when it serves. Gives up when the signal is aborted. */
+  /** Starts the process again, and resolves when it accepts requests. Gives up when the signal is aborted. */
   start(signal: AbortSignal): Promise<T>;
   readonly log: (line: string) => void;
-  /** Called whenever `pid` has changed. */
+  /** Called after each change of `pid`. */
   readonly onChange: () => void;
 }
 
-/** Supervises `first`, which is already running. The caller handles failures of the first start. */
+/** Supervises `first`, which is already running. If the first start fails, the caller must handle it. */
 export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
   const stopping = new AbortController();
   let running: T | undefined = first;
@@ -56,7 +56,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
     }
   };
 
-  /** Retries until the process serves or we stop. Returns the next pause. */
+  /** Retries until the process accepts requests or supervision stops. Returns the next pause. */
   const restart = async (pause: number): Promise<number> => {
     for (let wait = pause; ; ) {
       await sleep(wait, undefined, { signal: stopping.signal }).catch(() => {});
@@ -83,7 +83,7 @@ export function supervise<T extends Running>(first: T, options: Supervision<T>):
       stopping.abort();
       await running?.stop(hurry);
       await served;
-      // A start that could not be cancelled in time has succeeded.
+      // Stops the process, because its start succeeded before it could be cancelled.
       await running?.stop(hurry);
     },
   };

@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Refusal } from './refusal.js';
 
-/** Folders that the PATH of a service manager or an editor often lacks. */
+/** Folders that are often missing from the PATH of a service manager or an editor. */
 const usualFolders = [
   '/usr/local/bin',
   '/usr/bin',
@@ -25,7 +25,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Path of a program by name, or undefined. */
+/** The path of the program with this name, or undefined if there is none. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), ...usualFolders];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
@@ -34,19 +34,19 @@ export function findProgram(name: string): string | undefined {
 export interface Manager {
   readonly command: string;
   readonly steps: readonly (readonly string[])[];
-  /** Homebrew refuses to run as root. */
+  /** Whether to run the package manager without root. Homebrew refuses to run as root. */
   readonly unprivileged?: boolean;
 }
 
-export interface Wanted {
-  /** Name for people. */
+interface Wanted {
+  /** The display name of the program. */
   readonly name: string;
   readonly managers: readonly Manager[];
-  /** How to install it by hand. */
+  /** How people can install the program by hand. */
   readonly byHand: string;
-  /** An alternative to the installation, for people without root. */
+  /** An alternative for people who have no root access to install the program. */
   readonly instead: string;
-  readonly present: () => boolean;
+  readonly find: () => string | undefined;
 }
 
 function privileges(manager: Manager, { name, instead }: Wanted): readonly string[] {
@@ -62,7 +62,7 @@ function privileges(manager: Manager, { name, instead }: Wanted): readonly strin
   );
 }
 
-/** Runs one step and returns its exit code. Passes its output to `log` line by line. */
+/** Runs one step and returns its exit code. Passes each line of its output to `log`. */
 function run(argv: readonly string[], log: (line: string) => void): Promise<number> {
   return new Promise((done) => {
     const [command = '', ...args] = argv;
@@ -82,9 +82,23 @@ function run(argv: readonly string[], log: (line: string) => void): Promise<numb
   });
 }
 
-/** Installs a program and logs what it does. Throws a Refusal with the commands to run when it cannot. */
-export async function install(wanted: Wanted, log: (line: string) => void): Promise<void> {
-  const { name, managers, byHand, present } = wanted;
+/** The steps for `apt-get`, which also update the package lists. */
+export const apt = (name: string): Manager => ({
+  command: 'apt-get',
+  steps: [
+    ['apt-get', 'update', '-qq'],
+    ['apt-get', 'install', '-y', '-qq', '--no-install-recommends', name],
+  ],
+});
+
+/**
+ * The path of a program. Installs the program if it is missing. Logs its actions. If the installation fails, throws a
+ * Refusal with the commands to run.
+ */
+export async function ensureProgram(wanted: Wanted, log: (line: string) => void): Promise<string> {
+  const { name, managers, byHand, find } = wanted;
+  const present = find();
+  if (present) return present;
   const manager = managers.find(({ command, unprivileged }) => {
     return findProgram(command) && !(unprivileged && process.getuid?.() === 0);
   });
@@ -94,11 +108,13 @@ export async function install(wanted: Wanted, log: (line: string) => void): Prom
   log(`${name} is not installed: installing it with ${manager.command}`);
   let failed = 0;
   for (const step of manager.steps) {
-    // sudo resets the environment, so it is set again inside.
+    // sudo resets the environment, so the variables are set again inside sudo.
     const environment = prefix.length > 0 ? ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'] : [];
     failed = await run([...prefix, ...environment, ...step], log);
   }
-  if (failed !== 0 && !present()) {
+  const made = find();
+  if (made) return made;
+  if (failed !== 0)
     throw new Refusal(`${manager.command} could not install ${name} (exit code ${failed}): ${byHand}`);
-  }
+  throw new Refusal(`${name} could not be installed: ${byHand}`);
 }

@@ -3,12 +3,12 @@ import { z } from 'zod';
 
 export type Json = { [name: string]: unknown };
 
-/** Component schemas of a document by name. */
+/** The component schemas of a document by name. */
 export type Components = Record<string, Json>;
 
 /**
- * Drops bounds that are those of any safe integer. Allows additional fields: results are strict only in tests, and
- * clients must accept new fields.
+ * Drops bounds that only say that a number is a safe integer. Allows additional fields: results are strict
+ * only in tests, and clients must accept new fields.
  */
 function tidy(schema: Json): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
@@ -31,8 +31,8 @@ function pointed(value: unknown): unknown {
 }
 
 /**
- * The JSON Schema for a document. `input` describes what clients send, before parsing. Schemas with an `id` go to
- * `components`; two with the same name throw.
+ * Converts a zod schema for the document. With `input`, the result describes what clients send, before parsing. Adds
+ * schemas with an `id` to `components`. Throws when two schemas have the same id.
  */
 export function documentSchema(schema: z.ZodType, io: 'input' | 'output', components: Components): Json {
   const { $schema, $defs, ...own } = z.toJSONSchema(schema, {

@@ -1,67 +1,56 @@
-/**
- * Serves the API reference: the OpenAPI document at `/openapi.json`, and a viewer at `/docs` that loads nothing from
- * other hosts.
- */
-import { existsSync, readFileSync } from 'node:fs';
-import { Readable } from 'node:stream';
+/** Serves the OpenAPI document at `/openapi.json`, and the search index of the documentation at `/docs/search.json`. */
+import { readFile } from 'node:fs/promises';
 import { version } from '../config/version.js';
-import { fail } from '../errors.js';
-import { endpoints } from '../server/endpoints.gen.js';
-import { methods } from '../server/methods.gen.js';
-import type { ApiRequest } from '../server/request.js';
-import { openApiDocument } from './openapi.js';
+import type { RequestHandler } from '../server/request.js';
+import { type Asset, jsonAsset, send } from '../web/pages.js';
+import { documentHead, type HeadOptions, type Operations, operationsOf, sampleBase } from './openapi.js';
 
-type Pages = Readonly<Record<string, (request: ApiRequest) => void>>;
+/** The headings of the guides, from the build. */
+const guides = new URL('../web/client/docs/guides.json', import.meta.url);
 
-/** Files of the viewer: path, file name beside this module, content type. */
-const files = [
-  ['/docs', 'page.html', 'text/html; charset=utf-8'],
-  ['/docs/start_viewer.js', 'start_viewer.js', 'text/javascript; charset=utf-8'],
-  ['/docs/swagger-ui-bundle.js', 'viewer/swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
-  ['/docs/swagger-ui.css', 'viewer/swagger-ui.css', 'text/css; charset=utf-8'],
-] as const;
+/** The body of the OpenAPI document as JSON, from the build. The base URL of its samples is `placeholder`. */
+export const bodyFile = new URL('./openapi.json', import.meta.url);
+export const placeholder = 'http://base-url.invalid';
 
-/**
- * Readers call the API from this page with a token, so no other site may embed it in a frame. The page's own policy
- * cannot forbid that.
- */
-const safe = [
-  ['Content-Security-Policy', "frame-ancestors 'none'"],
-  ['X-Frame-Options', 'DENY'],
-  ['X-Content-Type-Options', 'nosniff'],
-] as const;
-
-/** Builds or reads the content on the first request and caches it. */
-function page(type: string, make: () => Buffer): (request: ApiRequest) => void {
-  let made: Buffer | undefined;
-  return (request) => {
-    if (request.method !== 'GET' && request.method !== 'HEAD') return fail('method_not_allowed');
-    made ??= make();
-    request.replyStream({
-      status: 200,
-      headers: [['Content-Type', type], ...safe],
-      length: made.length,
-      body: Readable.from([made], { objectMode: false }),
-    });
+/** Builds the content at the first request and caches it. After a failure, the next request tries again. */
+function page(make: () => Promise<string>): RequestHandler {
+  let made: Promise<Asset> | undefined;
+  return async (request) => {
+    made ??= make()
+      .then(jsonAsset)
+      .catch((error) => {
+        made = undefined;
+        throw error;
+      });
+    send(request, await made);
   };
 }
 
+async function documentText(options: HeadOptions): Promise<string> {
+  const head = JSON.stringify(documentHead(options)).slice(0, -1);
+  const base = JSON.stringify(sampleBase(options.baseUrl)).slice(1, -1);
+  const body = (await readFile(bodyFile, 'utf8')).replaceAll(placeholder, () => base);
+  return `${head},${body.slice(1)}`;
+}
+
+async function searchText(operations: Operations): Promise<string> {
+  const headings = await readFile(guides, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    // Returns an empty list for a build without documents.
+    if (error.code === 'ENOENT') return '[]';
+    throw error;
+  });
+  return JSON.stringify([...operationsOf(operations), ...(JSON.parse(headings) as unknown[])]);
+}
+
 /**
- * Pages of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the rate limits that are on; the
- * document lists them for load tools.
+ * Returns the pages of the reference by path. `baseUrl` is the setting BASE_URL. `rates` are the rate limits that are
+ * on; the document lists them for load tools.
  */
 export function referencePages(
-  baseUrl: string | undefined,
-  rates: Readonly<Record<string, string>> = {},
-): Pages {
-  const document = () =>
-    Buffer.from(JSON.stringify(openApiDocument({ methods, endpoints, version, baseUrl, rates })));
-  const pages: Record<string, (request: ApiRequest) => void> = {
-    '/openapi.json': page('application/json', document),
+  options: Operations & Omit<HeadOptions, 'version'>,
+): Readonly<Record<string, RequestHandler>> {
+  return {
+    '/openapi.json': page(() => documentText({ ...options, version })),
+    '/docs/search.json': page(() => searchText(options)),
   };
-  for (const [path, file, type] of files) {
-    const place = new URL(file, import.meta.url);
-    if (existsSync(place)) pages[path] = page(type, () => readFileSync(place));
-  }
-  return pages;
 }

@@ -1,4 +1,4 @@
-/** Storage for the bytes of uploaded files: the interface that every kind of storage implements. */
+/** The interface that every storage for uploaded files implements. */
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
@@ -10,27 +10,30 @@ export interface ListedFile {
 }
 
 export interface BlobStore {
-  /** Stores all bytes durably, or throws. A key is written once. */
+  /** Stores all bytes durably, or throws. Each key is written only once. */
   put(key: string, bytes: Buffer): Promise<void>;
   /** The bytes from `start` to `end`, both inclusive and within the file; null when the file does not exist. */
   open(key: string, start: number, end: number): Promise<Readable | null>;
-  /** Size in bytes; null when the file does not exist. */
+  /** The size in bytes; null when the file does not exist. */
   size(key: string): Promise<number | null>;
-  /** Removing a missing file is not an error. */
+  /** Removes a file. A missing file is not an error. */
   remove(key: string): Promise<void>;
-  /** Files with keys greater than `after` ('' for all), in the order of keys. Fewer than `limit` at the end. */
+  /**
+   * Lists up to `limit` files with keys greater than `after` ('' for all), sorted by key. Returns fewer only at the end
+   * of the list.
+   */
   list(after: string, limit: number): Promise<readonly ListedFile[]>;
 }
 
 export const key_bytes = 16;
 
-/** 128 random bits, so that keys cannot be guessed and no client's name becomes a path. */
+/** Makes a key of 128 random bits. Nobody can guess it, and no name from a client becomes part of a path. */
 export const newKey = (): string => randomBytes(key_bytes).toString('hex');
 
 /** Whether a name has the form of `newKey`. */
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
-/** `ab/cd/abcd…`: some 60 files per folder at four million files. Throws for a text that `newKey` did not make. */
+/** The path `ab/cd/abcd…` of a key. With four million files, each folder holds about 60. Throws for an invalid key. */
 export function pathOfKey(key: string): string {
   if (!isKey(key)) throw new Error('not a key of a stored file');
   return `${key.slice(0, 2)}/${key.slice(2, 4)}/${key}`;

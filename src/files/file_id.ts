@@ -1,18 +1,20 @@
 /**
- * Identifiers of files. A `file_id` holds the encrypted description of a file, so that sending and downloading need no
- * database. Only the installation's secret can make one, and one reveals nothing about another.
+ * Encodes and decodes file identifiers. A `file_id` contains the encrypted description of a file, so that sending and
+ * downloading need no database. Making a `file_id` requires the installation's secret. One `file_id` reveals nothing
+ * about another.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { ruleLimits } from '../rules/limits.js';
 import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/core/codec.js';
+import { fileLimits as limits } from './limits.js';
 
-/** A file that was uploaded (`key`) or is only referred to (`url`). Unknown fields are absent. */
+/** A file that was uploaded (`key`) or that is stored as a URL (`url`). Unknown fields are absent. */
 export interface MediaFile {
   readonly type: MediaType;
-  /** Key in the blob store. */
+  /** The key in the blob store. */
   readonly key?: string;
-  /** https URL, never fetched. */
+  /** An HTTPS URL. The server never fetches it. */
   readonly url?: string;
   /** bytes */
   readonly size?: number;
@@ -25,22 +27,26 @@ export interface MediaFile {
   readonly duration?: number;
   readonly performer?: string;
   readonly title?: string;
+  readonly thumb?: ThumbnailFile;
 }
 
-export interface FileIds {
-  /** Equal for equal descriptions. URL-safe, mostly under 200 characters. */
-  idOf(file: MediaFile): string;
-  /** 16 characters, equal for equal bytes or URLs. Gives no access to the file. */
-  uniqueIdOf(file: MediaFile): string;
-  /** Error: `wrong_file_id` for a text that `idOf` did not make. */
-  fileOf(id: string): MediaFile;
+/** A thumbnail of a file, stored as JPEG. */
+export interface ThumbnailFile {
+  readonly key: string;
+  /** bytes */
+  readonly size: number;
+  /** pixels */
+  readonly width: number;
+  readonly height: number;
 }
+
+export type FileIds = ReturnType<typeof createFileIds>;
 
 const format = Buffer.from([1]);
 const nonce_bytes = 12;
 const tag_bytes = 16;
-/** Base64 length of the longest URL with a name, a title and a performer. */
-const id_length_max = 4 * (limits.media_url_length_max + 4 * limits.file_name_length_max);
+/** The length in base64 of the longest URL with a name, a title and a performer. */
+const id_length_max = 4 * (ruleLimits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
   /** index in `mediaTypes`, which must only be appended to */
@@ -54,6 +60,7 @@ type Fields = [
   duration?: number,
   performer?: string,
   title?: string,
+  thumb?: [key: Buffer, size: number, width: number, height: number],
 ];
 
 function toFields(file: MediaFile): Buffer {
@@ -61,12 +68,15 @@ function toFields(file: MediaFile): Buffer {
   const fields: unknown[] = [mediaTypes.indexOf(file.type), place, file.size ?? 0, file.mime ?? ''];
   fields.push(file.name ?? '', file.width ?? 0, file.height ?? 0, file.duration ?? 0);
   fields.push(file.performer ?? '', file.title ?? '');
+  const { thumb } = file;
+  if (thumb) fields.push([Buffer.from(thumb.key, 'hex'), thumb.size, thumb.width, thumb.height]);
   while (fields.at(-1) === '' || fields.at(-1) === 0) fields.pop();
   return pack(fields);
 }
 
 function fromFields(bytes: Buffer): MediaFile {
-  const [type, place, size, mime, name, width, height, duration, performer, title] = unpack<Fields>(bytes);
+  const [type, place, size, mime, name, width, height, duration, performer, title, thumb] =
+    unpack<Fields>(bytes);
   const at = typeof place === 'string' ? { url: place } : { key: Buffer.from(place).toString('hex') };
   return {
     type: mediaTypes[type] as MediaType,
@@ -79,35 +89,46 @@ function fromFields(bytes: Buffer): MediaFile {
     ...(duration && { duration }),
     ...(performer && { performer }),
     ...(title && { title }),
+    ...(thumb && { thumb: thumbnailOf(thumb) }),
   };
 }
 
+const thumbnailOf = ([key, size, width, height]: NonNullable<Fields[10]>): ThumbnailFile => ({
+  key: Buffer.from(key).toString('hex'),
+  size,
+  width,
+  height,
+});
+
 /**
- * AES-256-GCM with a nonce derived from the plaintext by HMAC. Equal files get equal identifiers. Two different
- * plaintexts share a nonce no more often than with random nonces.
+ * Encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext. Equal files therefore get equal
+ * identifiers. Two different plaintexts share a nonce no more often than with random nonces.
  */
-export function createFileIds(pepper: string): FileIds {
+export function createFileIds(pepper: string) {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));
   const [sealKey, nonceKey] = [secret.subarray(0, 32), secret.subarray(32)];
   return {
-    idOf(file) {
+    /** The `file_id` of a file: URL-safe, mostly under 200 characters. Equal descriptions have equal ids. */
+    idOf(file: MediaFile): string {
       const plain = toFields(file);
       const nonce = createHmac('sha256', nonceKey).update(plain).digest().subarray(0, nonce_bytes);
       const cipher = createCipheriv('aes-256-gcm', sealKey, nonce).setAAD(format);
       const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
       return Buffer.concat([format, nonce, sealed, cipher.getAuthTag()]).toString('base64url');
     },
-    uniqueIdOf: ({ key, url }) =>
+    /** The `file_unique_id` of a file: 16 characters, equal for the same key or URL. Gives no access to the file. */
+    uniqueIdOf: ({ key, url }: MediaFile) =>
       createHash('sha256')
         .update(key ?? url ?? '')
         .digest()
         .toString('base64url', 0, 12),
-    fileOf(id) {
+    /** Decodes a `file_id`. Error: `wrong_file_id` for a text that `idOf` did not make. */
+    fileOf(id: string): MediaFile {
       if (id.length > id_length_max) fail('wrong_file_id');
       const bytes = Buffer.from(id, 'base64url');
       const start = format.length + nonce_bytes;
       const end = bytes.length - tag_bytes;
-      // Other spellings of the same base64 are refused, so that a file has one identifier.
+      // Refuses other spellings of the same base64, so that each file has only one identifier.
       if (end <= start || bytes[0] !== format[0] || bytes.toString('base64url') !== id) fail('wrong_file_id');
       try {
         const decipher = createDecipheriv('aes-256-gcm', sealKey, bytes.subarray(1, start))
@@ -121,13 +142,14 @@ export function createFileIds(pepper: string): FileIds {
   };
 }
 
-/** The media in a message's view. */
+/** Builds the media fields of a message as clients see it. */
 export function mediaOf(ids: FileIds, file: MediaFile, spoiler = false): Media {
-  const { key: _, ...shown } = file;
+  const { key: _, thumb, ...shown } = file;
   return {
     ...shown,
     id: ids.idOf(file),
     unique: ids.uniqueIdOf(file),
+    ...(thumb && { thumb: mediaOf(ids, { type: 'photo', mime: 'image/jpeg', ...thumb }) }),
     ...(spoiler && { spoiler }),
   };
 }

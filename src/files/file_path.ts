@@ -1,4 +1,4 @@
-/** Download paths of files for bots: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
+/** Builds and parses the download paths of files for bots: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
 import { fail } from '../errors.js';
 import type { MediaType } from '../store/core/codec.js';
 import type { FileIds, MediaFile } from './file_id.js';
@@ -10,6 +10,7 @@ const folders: Readonly<Record<MediaType, string>> = {
   document: 'documents',
   animation: 'animations',
   voice: 'voice',
+  video_note: 'videonotes',
 };
 
 const endings: Readonly<Record<string, string>> = {
@@ -24,7 +25,7 @@ const endings: Readonly<Record<string, string>> = {
   'application/pdf': 'pdf',
 };
 
-/** Clients use the ending of the path as the file's ending. */
+/** The file extension in the path. Clients use it as the extension of the downloaded file. */
 function endingOf({ name, mime }: MediaFile): string {
   const own = /\.([A-Za-z0-9]{1,8})$/.exec(name ?? '')?.[1]?.toLowerCase();
   const ending = own ?? endings[mime ?? ''];
@@ -32,14 +33,14 @@ function endingOf({ name, mime }: MediaFile): string {
 }
 
 /**
- * Undefined for a file that is not stored here. The path contains the encrypted identifier, so it cannot be guessed.
- * Any bot that knows a path may read the file with its own token.
+ * Returns the download path of a file, or undefined for a file that is not stored here. The path contains the encrypted
+ * identifier, so it cannot be guessed. Any bot that knows a path may read the file with its own token.
  */
 export function filePath(ids: FileIds, file: MediaFile): string | undefined {
   return file.key === undefined ? undefined : `${folders[file.type]}/${ids.idOf(file)}${endingOf(file)}`;
 }
 
-/** The file at a path. Error: `not_found` for a text that `filePath` did not make. */
+/** Returns the description of the file at a path. Error: `not_found` for a text that `filePath` did not make. */
 export function fileAtPath(ids: FileIds, path: string): MediaFile {
   const id = /^[a-z]+\/([\w-]+)(?:\.[a-z0-9]+)?$/.exec(path)?.[1];
   if (id === undefined) return fail('not_found');

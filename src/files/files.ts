@@ -1,23 +1,23 @@
 /** Stores uploads, identifies files, and reads them back. */
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
-import { limits } from '../limits.js';
 import type { MediaType } from '../store/core/codec.js';
 import { type BlobStore, newKey } from './blob_store.js';
-import { createFileIds, type FileIds, type MediaFile } from './file_id.js';
+import { createFileIds, type MediaFile } from './file_id.js';
+import { fileLimits as limits } from './limits.js';
 import type { Measured } from './measure.js';
 import type { Measurer } from './measurer.js';
-import { createPictures, type Pictures } from './pictures.js';
+import { createPictures } from './pictures.js';
 
 export interface Upload {
-  /** Base name as sent. */
+  /** The base name that the client sent. */
   readonly filename: string;
-  /** As sent, in lower case. */
+  /** The content type that the client sent, in lower case. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
-/** Metadata given by the caller. Used where the content itself does not tell. */
+/** Metadata given by the caller. It is used only for properties that the content itself does not contain. */
 export interface Described {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -26,37 +26,11 @@ export interface Described {
   readonly title?: string | undefined;
 }
 
-export interface Files extends FileIds {
-  /**
-   * Measures an upload and stores it as a file of `owner`. Errors: `file_empty`, `photo_invalid`, `too_many_requests`,
-   * `too_much_stored`, `unavailable`.
-   */
-  keep(owner: number, type: MediaType, upload: Upload, said?: Described): Promise<MediaFile>;
-  /**
-   * Bytes `start` to `end`, both inclusive and within the file; null for a file that is not stored here. Error:
-   * `unavailable`.
-   */
-  open(file: MediaFile, start: number, end: number): Promise<Readable | null>;
-  /**
-   * Refuses a file that was removed because of its age, when MEDIA_DAYS is set. Errors: `wrong_file_id`, `unavailable`.
-   */
-  stillThere(file: MediaFile): void | Promise<void>;
-  /** Stored files after a key, in the order of keys. */
-  readonly list: BlobStore['list'];
-  /** Removes a file that `keep` stored but no message uses. Never fails. */
-  discard(file: MediaFile): Promise<void>;
-  /** Makes pictures of bots; `put` stores them. */
-  readonly pictures: Pictures;
-  /** Stores bytes under a key from `newKey`. Error: `unavailable`. */
-  put(key: string, bytes: Buffer): Promise<void>;
-  /** Removes the file of a key; false when that failed. */
-  remove(key: string): Promise<boolean>;
-  close(): Promise<void>;
-}
+export type Files = ReturnType<typeof createFiles>;
 
-/** Counts stored bytes by owner. `store/` implements it. */
+/** Counts stored bytes by owner. `store/` implements this interface. */
 export interface StoredFiles {
-  /** Error: `too_much_stored`. */
+  /** Counts a file. Error: `too_much_stored`. */
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
   forgetStored(keys: readonly string[]): Promise<void>;
 }
@@ -64,11 +38,11 @@ export interface StoredFiles {
 export interface FilesOptions {
   readonly blobs: BlobStore & { close?(): void };
   readonly measurer: Measurer;
-  /** Setting TOKEN_PEPPER. */
+  /** The setting TOKEN_PEPPER. */
   readonly pepper: string;
-  /** Setting MEDIA_DAYS is on, so a known file may be gone. */
+  /** Whether MEDIA_DAYS is set. A file with a valid id may then have been removed. */
   readonly expiring?: boolean;
-  /** Whether uploads are refused now, because Redis could not store their messages. */
+  /** Whether uploads are refused now. Redis could not store their messages while it is full. */
   readonly refusing?: () => boolean;
   readonly stored: StoredFiles;
   /** Receives errors of the storage. */
@@ -78,12 +52,12 @@ export interface FilesOptions {
 const octets = 'application/octet-stream';
 const retry_after_s = 2;
 
-/** Image types that browsers can show. */
+/** The image types that browsers can show. */
 const photoType = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
 const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
 
-/** Keeps the end of a long name, because it holds the file type. */
+/** Keeps the end of a long name, because it contains the file type. */
 function shortened(name: string): string {
   const points = [...name.replace(/\p{Cc}/gu, '')];
   const max = limits.file_name_length_max;
@@ -91,6 +65,21 @@ function shortened(name: string): string {
   const end = points.length - points.lastIndexOf('.');
   const kept = end <= max / 2 ? end : 0;
   return [...points.slice(0, max - kept), ...points.slice(points.length - kept)].join('');
+}
+
+/** The types whose files have no name. */
+const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
+
+/** The types that are refused if their content is wrong. Their content must therefore have been measured. */
+const checked: readonly MediaType[] = ['photo', 'video_note'];
+
+/** Checks the content of a file. Errors: `photo_invalid`, `video_note_invalid`. */
+function checkContent(type: MediaType, found: Measured, said: Described): void {
+  if (type === 'photo' && !photoType.test(found.mime ?? '')) fail('photo_invalid');
+  if (type !== 'video_note') return;
+  const { width = 0, height = 0 } = found.width === undefined ? said : found;
+  const isSquare = width === height && width <= limits.video_note_side_px_max;
+  if (!isSquare || !found.mime?.startsWith('video/')) fail('video_note_invalid');
 }
 
 function describe(type: MediaType, upload: Upload, found: Measured, said: Described): Omit<MediaFile, 'key'> {
@@ -101,7 +90,7 @@ function describe(type: MediaType, upload: Upload, found: Measured, said: Descri
   const title = said.title || found.title;
   const timed = type !== 'photo' && type !== 'document';
   const framed = type !== 'audio' && type !== 'voice';
-  const name = type === 'photo' || type === 'voice' ? '' : shortened(upload.filename);
+  const name = unnamed.includes(type) ? '' : shortened(upload.filename);
   return {
     type,
     size: upload.bytes.length,
@@ -122,7 +111,7 @@ export function createFiles({
   refusing,
   stored,
   onError,
-}: FilesOptions): Files {
+}: FilesOptions) {
   async function reach<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -132,7 +121,10 @@ export function createFiles({
     }
   }
 
-  /** If removing the file or its count fails, it still counts, and the sweep of old files tries again. */
+  /**
+   * Removes the file of a key and its count. Returns false on failure. The file then still counts, and the sweep of old
+   * files retries the removal.
+   */
   async function remove(key: string): Promise<boolean> {
     try {
       await blobs.remove(key);
@@ -144,39 +136,79 @@ export function createFiles({
     }
   }
 
+  async function write(owner: number, bytes: Buffer): Promise<string> {
+    const key = newKey();
+    await stored.noteStored(owner, key, bytes.length);
+    try {
+      await reach(blobs.put(key, bytes));
+    } catch (error) {
+      await remove(key);
+      throw error;
+    }
+    return key;
+  }
+
+  /** Removes a file that `keep` stored but no message uses. Never fails. */
+  async function discard({ key, thumb }: MediaFile): Promise<void> {
+    if (key !== undefined) await remove(key);
+    if (thumb !== undefined) await remove(thumb.key);
+  }
+
+  const pictures = createPictures(onError);
+
   return {
     ...createFileIds(pepper),
-    async keep(owner, type, upload, said = {}) {
+    /**
+     * Measures an upload and stores it as a file of `owner`, with a thumbnail made from `thumbnail`. Errors:
+     * `file_empty`, `file_too_big`, `photo_invalid`, `video_note_invalid`, `too_many_requests`, `too_much_stored`,
+     * `unavailable`, and for a thumbnail those of `Pictures.make`.
+     */
+    async keep(
+      owner: number,
+      type: MediaType,
+      upload: Upload,
+      said: Described = {},
+      thumbnail?: Upload,
+    ): Promise<MediaFile> {
       if (upload.bytes.length === 0) fail('file_empty');
+      if (type === 'video_note' && upload.bytes.length > limits.video_note_bytes_max) fail('file_too_big');
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(upload.bytes);
-      // Nobody measured the file, so it may be a valid photo. Ask the client to try again.
-      if (type === 'photo' && found.late) fail('too_many_requests', { retry_after: retry_after_s });
-      if (type === 'photo' && !photoType.test(found.mime ?? '')) fail('photo_invalid');
-      const key = newKey();
-      await stored.noteStored(owner, key, upload.bytes.length);
+      // Asks the client to try again. The file was not measured, so it may be valid.
+      if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
+      checkContent(type, found, said);
+      const [made] = thumbnail ? await pictures.make('thumbnail', thumbnail.bytes) : [];
+      const file = { ...describe(type, upload, found, said), key: await write(owner, upload.bytes) };
+      if (made === undefined) return file;
       try {
-        await blobs.put(key, upload.bytes);
+        const { bytes, width, height } = made;
+        return { ...file, thumb: { key: await write(owner, bytes), size: bytes.length, width, height } };
       } catch (error) {
-        onError(error);
-        await remove(key);
-        return fail('unavailable', { retry_after: retry_after_s });
+        await discard(file);
+        throw error;
       }
-      return { ...describe(type, upload, found, said), key };
     },
-    async open({ key }, start, end) {
+    /**
+     * Reads bytes `start` to `end`, both inclusive and within the file. Null for a file that is not stored here. Error:
+     * `unavailable`.
+     */
+    async open({ key }: MediaFile, start: number, end: number): Promise<Readable | null> {
       return key === undefined ? null : reach(blobs.open(key, start, end));
     },
-    stillThere({ key }) {
+    /**
+     * Refuses a file that was removed because of its age, when MEDIA_DAYS is set. Errors: `wrong_file_id`, `unavailable`.
+     */
+    stillThere({ key }: MediaFile): void | Promise<void> {
       if (!expiring || key === undefined) return;
       return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));
     },
-    list: (after, limit) => blobs.list(after, limit),
-    async discard({ key }) {
-      if (key !== undefined) await remove(key);
-    },
-    pictures: createPictures(onError),
-    put: (key, bytes) => reach(blobs.put(key, bytes)),
+    /** Lists the stored files after a key, in order of keys. */
+    list: ((after, limit) => blobs.list(after, limit)) satisfies BlobStore['list'],
+    discard,
+    /** Makes pictures of bots. `put` stores them. */
+    pictures,
+    /** Stores bytes under a key from `newKey`. Error: `unavailable`. */
+    put: (key: string, bytes: Buffer) => reach(blobs.put(key, bytes)),
     remove,
     async close() {
       await measurer.close();
@@ -185,5 +217,5 @@ export function createFiles({
   };
 }
 
-/** True when the call was refused, so that nothing can refer to the file it brought. */
+/** Whether the error refuses the call. In that case no message refers to the files that the call uploaded. */
 export const wasRefused = (error: unknown): boolean => error instanceof ApiError && error.code < 500;

@@ -1,11 +1,11 @@
-/** Stores files in a folder, for one machine or several that mount the same folder. */
+/** Stores files in a folder. Several machines may mount the same folder. */
 import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { limits } from '../limits.js';
 import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
+import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
-/** Files that a dead process left are removed after this time, when no process can still be writing them. */
+/** The age at which unfinished files are removed. No write takes this long, so their process has died. */
 const stale_ms_min = 3_600_000;
 
 async function ifThere<T>(work: Promise<T>): Promise<T | null> {
@@ -17,7 +17,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** A name in a folder is durable only after the folder is synced. */
+/** Syncs a folder. Only then are new names in it durable. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -45,7 +45,10 @@ async function removeStale(folder: string): Promise<void> {
   }
 }
 
-/** Hexadecimal names of this length in a folder that are, or can contain, a key after `after`. Sorted. */
+/**
+ * Lists the hexadecimal names of this length in a folder, sorted. Skips names that sort before `after`, because their
+ * keys were already listed.
+ */
 async function namesFrom(folder: string, length: number, after: string): Promise<string[]> {
   const names = (await ifThere(readdir(folder))) ?? [];
   const hex = names.filter((name) => name.length === length && /^[0-9a-f]+$/.test(name));
@@ -64,15 +67,14 @@ async function filesIn(root: string, at: string, after: string): Promise<ListedF
 }
 
 /**
- * Creates the folder with the first file. A file appears under its key completely or not at all, even after a power
- * cut.
+ * Creates the folder for the first file. A file appears under its key completely or not at all, even after a power cut.
  */
 export function createFolderStore(root: string): BlobStore {
   const draftFolder = join(root, incoming);
   const pathOf = (key: string) => join(root, pathOfKey(key));
   let prepared: Promise<void> | undefined;
 
-  /** Creates the folders of a path and syncs each new one's parent, outermost first. */
+  /** Creates the folders of a path, outermost first, and syncs the parent of each new folder. */
   async function makeFolder(path: string): Promise<void> {
     const first = await mkdir(path, { recursive: true, mode: 0o700 });
     if (first === undefined) return;

@@ -1,15 +1,15 @@
 /**
- * Reads type, dimensions and duration from the content of a file. May hang, so it must run in a thread: see
+ * Reads type, dimensions and duration from the content of a file. This code may hang, so it must run in a thread: see
  * `measurer.ts`.
  */
 import { fileTypeFromBuffer } from 'file-type';
 import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
-import { limits } from '../limits.js';
+import { fileLimits as limits } from './limits.js';
 
 export interface Measured {
   /** The file was not read, because earlier files took too long. */
   readonly late?: true;
-  /** From the content; absent for text and other types without a signature. */
+  /** The MIME type according to the content. Absent for text and other types without a signature. */
   readonly mime?: string;
   /** pixels */
   readonly width?: number;
@@ -35,7 +35,7 @@ const within = (value: unknown, max: number): number | undefined => {
   return number >= 1 && number <= max ? number : undefined;
 };
 
-/** Tags may contain anything. Characters that cannot be stored are removed (behaviour §1). */
+/** Removes characters that cannot be stored, because tags may contain anything (behaviour §1). */
 function tag(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const text = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ')].slice(0, limits.file_name_length_max);
@@ -62,13 +62,13 @@ function describe(tracks: readonly Track[]): Measured {
   };
 }
 
-/** Loads the library in advance of the first file. */
+/** Loads the library in advance, before the first file arrives. */
 export function loadReader(): Promise<MediaInfo<'object'>> {
   reader ??= mediaInfoFactory({ format: 'object' });
   return reader;
 }
 
-/** Never rejects because of a file's content, but may take long. */
+/** Measures a file. Never rejects because of the content, but may take long. */
 export async function measure(bytes: Uint8Array): Promise<Measured> {
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   const mime = type?.mime.split(';', 1)[0];
@@ -79,7 +79,7 @@ export async function measure(bytes: Uint8Array): Promise<Measured> {
     );
     return { mime, ...describe((found.media?.track ?? []) as unknown as readonly Track[]) };
   } catch {
-    // After an error inside the library, its state cannot be trusted.
+    // Loads the library again for the next file, because its state may be invalid after an error.
     reader = undefined;
     return { mime };
   }

@@ -1,4 +1,4 @@
-/** The thread that measures uploads. The files may be malicious, so it may hang or die. */
+/** The thread that measures uploads. It may hang or die, because the files may be malicious. */
 import { parentPort } from 'node:worker_threads';
 import { loadReader, measure } from './measure.js';
 import { type MeasureAnswer, ready } from './measure_answer.js';

@@ -1,19 +1,9 @@
 /** Measures uploads on a separate thread, bounded in time and number. */
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { fileLimits as limits } from './limits.js';
 import type { Measured } from './measure.js';
 import { type MeasureAnswer, ready } from './measure_answer.js';
-
-export interface Measurer {
-  /**
-   * Metadata of the file. Empty when measuring takes longer than `limits.measure_ms_max` or kills the thread. Only
-   * `late` when the file waited `limits.measure_wait_ms_max` for its turn. Error: `too_many_requests` when
-   * `limits.measure_waiting_max` files or more than `limits.measure_waiting_bytes_max` bytes wait.
-   */
-  measure(bytes: Uint8Array): Promise<Measured>;
-  close(): Promise<void>;
-}
 
 interface Waiting {
   readonly id: number;
@@ -23,91 +13,105 @@ interface Waiting {
 }
 
 const heap_mb_max = 256;
-/** A new thread first loads its libraries, which takes long on a busy machine. */
+/** The time for a new thread to load its libraries, which takes long on a busy machine. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 
-/** One thread, one file at a time. The thread starts with the first file, and again after a file that killed it. */
-export function createMeasurer(program: URL = thread): Measurer {
-  const queue: Waiting[] = [];
-  let worker: Worker | undefined;
-  let current: Waiting | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let ids = ready;
-  let closed = false;
+/**
+ * Measures one file at a time on one thread. The thread starts with the first file, and again after a file has killed
+ * it.
+ */
+export class Measurer {
+  readonly #program: URL;
+  readonly #queue: Waiting[] = [];
+  #worker: Worker | undefined;
+  /** The file that the thread measures, and the timer that ends it. */
+  #current: Waiting | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #ids = ready;
+  #closed = false;
 
-  function finish(measured: Measured): void {
-    const { done } = current as Waiting;
-    clearTimeout(timer);
-    current = undefined;
-    done(measured);
-    next();
+  constructor(program: URL = thread) {
+    this.#program = program;
   }
 
-  function start(): Worker {
-    const started = new Worker(program, { resourceLimits: { maxOldGenerationSizeMb: heap_mb_max } });
-    // Does not keep an otherwise idle process alive.
+  /**
+   * Returns the metadata of the file. The result is empty when measuring takes longer than `limits.measure_ms_max` or
+   * kills the thread. It has only `late` when the file waited `limits.measure_wait_ms_max` for its turn. Error:
+   * `too_many_requests` when `limits.measure_waiting_max` files or more than `limits.measure_waiting_bytes_max` bytes
+   * wait.
+   */
+  measure(bytes: Uint8Array): Promise<Measured> {
+    const waiting = this.#queue.reduce((sum, one) => sum + one.bytes.length, 0);
+    if (this.#queue.length >= limits.measure_waiting_max || waiting > limits.measure_waiting_bytes_max)
+      return fail('too_many_requests', { retry_after: 1 });
+    return new Promise((done) => {
+      this.#queue.push({ id: ++this.#ids, bytes, since: performance.now(), done });
+      this.#next();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const last = this.#worker;
+    this.#worker = undefined;
+    await last?.terminate();
+    if (this.#current) this.#finish({});
+  }
+
+  #next(): void {
+    if (this.#current) return;
+    this.#current = this.#queue.shift();
+    if (!this.#current) return;
+    const late = performance.now() - this.#current.since > limits.measure_wait_ms_max;
+    if (late || this.#closed) {
+      this.#finish(late ? { late } : {});
+      return;
+    }
+    const fresh = this.#worker === undefined;
+    this.#worker ??= this.#start();
+    this.#allow(fresh ? start_ms_max : limits.measure_ms_max);
+    // Copies the file out of the request body, because transferring a view to the thread would transfer the whole body.
+    const bytes = new Uint8Array(this.#current.bytes);
+    this.#worker.postMessage({ id: this.#current.id, bytes }, [bytes.buffer]);
+  }
+
+  #start(): Worker {
+    const started = new Worker(this.#program, { resourceLimits: { maxOldGenerationSizeMb: heap_mb_max } });
+    // Lets the process exit while the thread is idle.
     started.unref();
     started.on('message', (answer: MeasureAnswer) => {
-      if (worker !== started) return;
-      if (answer.id === ready) allow(limits.measure_ms_max);
-      else if (current?.id === answer.id) finish(answer.measured);
+      if (this.#worker !== started) return;
+      if (answer.id === ready) this.#allow(limits.measure_ms_max);
+      else if (this.#current?.id === answer.id) this.#finish(answer.measured);
     });
     const lost = () => {
-      if (worker !== started) return;
-      worker = undefined;
-      if (current) finish({});
+      if (this.#worker !== started) return;
+      this.#worker = undefined;
+      if (this.#current) this.#finish({});
     };
     started.on('error', lost);
     started.on('exit', lost);
     return started;
   }
 
-  function allow(ms: number): void {
-    clearTimeout(timer);
-    if (current) timer = setTimeout(giveUp, ms);
+  #allow(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#current) this.#timer = setTimeout(() => this.#giveUp(), ms);
   }
 
-  function giveUp(): void {
-    const hung = worker;
-    worker = undefined;
+  #giveUp(): void {
+    const hung = this.#worker;
+    this.#worker = undefined;
     void hung?.terminate();
-    finish({});
+    this.#finish({});
   }
 
-  function next(): void {
-    if (current) return;
-    current = queue.shift();
-    if (!current) return;
-    const late = performance.now() - current.since > limits.measure_wait_ms_max;
-    if (late || closed) {
-      finish(late ? { late } : {});
-      return;
-    }
-    const fresh = worker === undefined;
-    worker ??= start();
-    allow(fresh ? start_ms_max : limits.measure_ms_max);
-    // Copies the file out of the request body, because transferring a view to the thread would transfer the whole body.
-    const bytes = new Uint8Array(current.bytes);
-    worker.postMessage({ id: current.id, bytes }, [bytes.buffer]);
+  #finish(measured: Measured): void {
+    const { done } = this.#current as Waiting;
+    clearTimeout(this.#timer);
+    this.#current = undefined;
+    done(measured);
+    this.#next();
   }
-
-  return {
-    measure(bytes) {
-      const waiting = queue.reduce((sum, one) => sum + one.bytes.length, 0);
-      if (queue.length >= limits.measure_waiting_max || waiting > limits.measure_waiting_bytes_max)
-        return fail('too_many_requests', { retry_after: 1 });
-      return new Promise((done) => {
-        queue.push({ id: ++ids, bytes, since: performance.now(), done });
-        next();
-      });
-    },
-    async close() {
-      closed = true;
-      const last = worker;
-      worker = undefined;
-      await last?.terminate();
-      if (current) finish({});
-    },
-  };
 }

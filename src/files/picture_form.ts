@@ -4,11 +4,11 @@ import { fail } from '../errors.js';
 export type PictureForm = 'png' | 'jpeg' | 'webp';
 
 const png_head_bytes = 8;
-/** Bytes of a PNG chunk besides its data: length, type and checksum. */
+/** The number of bytes that a PNG chunk adds to its data, for length, type and checksum. */
 const png_chunk_frame_bytes = 12;
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
 
-/** A PNG ends with its last chunk; nothing may follow. An animated PNG declares itself before its pixels. */
+/** Checks that nothing follows the last chunk of a PNG. An animated PNG announces its animation before its pixels. */
 function checkPng(bytes: Buffer): void {
   for (let at = png_head_bytes; at + png_chunk_frame_bytes <= bytes.length; ) {
     const end = at + png_chunk_frame_bytes + bytes.readUInt32BE(at);

@@ -1,31 +1,25 @@
 /**
- * Makes bots' pictures from uploads: decodes, rotates, resizes and encodes them again, so that only the pixels remain.
- * Uploads may be malicious: only three decoders are enabled, for one picture at a time on one thread, with bounds on
- * pixels and time.
+ * Makes bot pictures and thumbnails from uploads. Decodes, rotates, resizes and re-encodes each picture, so that only
+ * the pixels remain. Because uploads may be malicious, only three decoders are enabled, and one thread decodes one
+ * picture at a time, with bounds on pixels and time.
  */
 import type Sharp from 'sharp';
 import { ApiError, fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { fileLimits as limits } from './limits.js';
 import { pictureForm } from './picture_form.js';
 
+/** The kinds of bot pictures. */
 export type PictureKind = 'avatar' | 'start_picture';
 
 export interface MadePicture {
-  /** WebP */
+  /** WebP; only a thumbnail is JPEG, because all clients of the Bot API support JPEG */
   readonly bytes: Buffer;
   /** pixels */
   readonly width: number;
   readonly height: number;
 }
 
-export interface Pictures {
-  /**
-   * An avatar in its two sizes, larger first, cropped to a circle; or a start picture. Errors: `file_empty`,
-   * `picture_type_invalid`, `picture_animated`, `picture_too_large`, `picture_too_small`, `start_picture_size`,
-   * `photo_invalid` for a picture that cannot be decoded, `too_many_requests` when too many wait, `unavailable`.
-   */
-  make(kind: PictureKind, bytes: Buffer): Promise<readonly MadePicture[]>;
-}
+export type Pictures = ReturnType<typeof createPictures>;
 
 type Library = typeof Sharp;
 
@@ -43,7 +37,7 @@ async function loadLibrary(): Promise<Library> {
   return sharp;
 }
 
-/** A mask that is opaque inside the circle of a square, with a soft edge of one pixel. */
+/** A square mask that is opaque inside its circle, with a soft edge of one pixel. */
 function circleOf(side: number): Buffer {
   const pixels = Buffer.alloc(side * side * 4);
   const radius = side / 2;
@@ -112,15 +106,27 @@ async function makeStartPicture(sharp: Library, bytes: Buffer): Promise<readonly
   return [{ bytes: made, width, height }];
 }
 
-/**
- * Loads the library with the first picture. `onError` receives the error when the library does not run on this machine.
- */
-export function createPictures(onError: (error: unknown) => void): Pictures {
+async function makeThumbnail(sharp: Library, bytes: Buffer): Promise<readonly MadePicture[]> {
+  await sizeOf(sharp, bytes);
+  const side = limits.thumbnail_side_px_max;
+  const { data, info } = await open(sharp, bytes)
+    .resize(side, side, { fit: 'inside', withoutEnlargement: true })
+    .flatten({ background: 'white' })
+    .toColourspace('srgb')
+    .jpeg({ quality: 80 })
+    .toBuffer({ resolveWithObject: true });
+  return [{ bytes: data, width: info.width, height: info.height }];
+}
+
+const makers = { avatar: makeAvatar, start_picture: makeStartPicture, thumbnail: makeThumbnail } as const;
+
+/** Loads the library for the first picture. `onError` gets the error when the library does not run on this machine. */
+export function createPictures(onError: (error: unknown) => void) {
   let library: Promise<Library> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
 
-  async function makeNow(kind: PictureKind, bytes: Buffer): Promise<readonly MadePicture[]> {
+  async function makeNow(kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
     library ??= loadLibrary();
     const sharp = await library.catch((error: unknown) => {
       library = undefined;
@@ -128,7 +134,7 @@ export function createPictures(onError: (error: unknown) => void): Pictures {
       return fail('unavailable', { retry_after: retry_after_s });
     });
     try {
-      return await (kind === 'avatar' ? makeAvatar(sharp, bytes) : makeStartPicture(sharp, bytes));
+      return await makers[kind](sharp, bytes);
     } catch (error) {
       // The decoder's own message is not shown to callers.
       throw error instanceof ApiError ? error : new ApiError('photo_invalid');
@@ -136,7 +142,13 @@ export function createPictures(onError: (error: unknown) => void): Pictures {
   }
 
   return {
-    make(kind, bytes) {
+    /**
+     * Makes one of three kinds: an avatar cropped to a circle, in two sizes with the larger first; a start picture; or
+     * a thumbnail. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
+     * `picture_too_small`, `start_picture_size`, `photo_invalid` for a picture that cannot be decoded,
+     * `too_many_requests` when too many wait, `unavailable`.
+     */
+    make(kind: keyof typeof makers, bytes: Buffer): Promise<readonly MadePicture[]> {
       if (waiting >= limits.pictures_waiting_max) fail('too_many_requests', { retry_after: retry_after_s });
       waiting++;
       const since = performance.now();

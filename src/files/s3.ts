@@ -9,18 +9,8 @@ import {
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
+import type { s3Of } from '../config/config.js';
 import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
-
-export interface S3Options {
-  /** Endpoint, for instance https://s3.example.org */
-  readonly url: string;
-  readonly bucket: string;
-  readonly region: string;
-  readonly keyId: string;
-  readonly secret: string;
-  /** Puts the bucket into the path instead of the host name, as most servers other than AWS need. */
-  readonly pathStyle: boolean;
-}
 
 const connect_ms_max = 3_000;
 const idle_ms_max = 20_000;
@@ -34,15 +24,15 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Reads cannot tell a missing bucket from a missing file. `put` reports it. */
-export function createS3Store(options: S3Options): BlobStore & { close(): void } {
+/** A read cannot distinguish a missing bucket from a missing file. `put` reports a missing bucket. */
+export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): BlobStore & { close(): void } {
   const { bucket: Bucket } = options;
   const client = new S3Client({
     endpoint: options.url,
     region: options.region,
     forcePathStyle: options.pathStyle,
     credentials: { accessKeyId: options.keyId, secretAccessKey: options.secret },
-    // Many compatible servers do not know the newer checksums.
+    // Many compatible servers do not support the newer checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -73,8 +63,8 @@ export function createS3Store(options: S3Options): BlobStore & { close(): void }
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // A page may contain only foreign objects, so several may be needed. ListObjects version 1 works on every server
-      // and can start after any key.
+      // Reads further pages when a page contains only objects that are not ours. ListObjects version 1 works on every
+      // server and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(
           new ListObjectsCommand({

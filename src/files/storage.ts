@@ -3,23 +3,16 @@ import { type Config, s3Of } from '../config/config.js';
 import { type BlobStore, newKey } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 
-/** Error: ConfigError when the settings of S3 storage are incomplete. */
+/** Opens the storage. Error: ConfigError when the settings of S3 storage are incomplete. */
 export async function openBlobStore(config: Config): Promise<BlobStore & { close?(): void }> {
   const s3 = s3Of(config);
   if (s3 === undefined) return createFolderStore(config.FILES_DIR);
-  // The S3 client loads slowly, and most installations do not need it.
+  // Imports the S3 client only here, because it loads slowly and most installations do not need it.
   const { createS3Store } = await import('./s3.js');
-  return createS3Store({
-    url: s3.FILES_S3_URL,
-    bucket: s3.FILES_S3_BUCKET,
-    region: s3.FILES_S3_REGION,
-    keyId: s3.FILES_S3_KEY_ID,
-    secret: s3.FILES_S3_SECRET,
-    pathStyle: s3.FILES_S3_PATH_STYLE,
-  });
+  return createS3Store(s3);
 }
 
-/** Writes and removes a small file. Returns the reason if that fails, else null. */
+/** Writes and removes a small file. Returns null, or the reason for a failure. */
 export async function filesProblem(
   blobs: Pick<BlobStore, 'put' | 'remove'>,
   config: Config,

@@ -1,10 +1,11 @@
-/** Collects a request body as it arrives, within its own limit and a limit for all bodies together. */
+/** Collects a request body as it arrives. Limits the size of the body, and the total size of all bodies. */
 import { totalmem } from 'node:os';
-import { limits } from '../limits.js';
+import { callLimits } from '../server/limits.js';
+import { httpLimits as limits } from './limits.js';
 
 const noBody = Buffer.alloc(0);
 
-/** A quarter of the memory available to this process, within the bounds of `limits`. */
+/** The default budget: a quarter of the memory available to this process, within the bounds of `limits`. */
 export function bodyRoomBytes(): number {
   const allowed = process.constrainedMemory?.() ?? 0;
   const machine = totalmem();
@@ -14,13 +15,13 @@ export function bodyRoomBytes(): number {
 
 /** The memory budget of all request bodies of one server, with shares per client address. */
 export class BodyRoom {
-  /** Budget of all bodies. Uploads, which are bodies above `limits.body_bytes_max`, may use half of it. */
+  /** The budget for all bodies together. Uploads (bodies above `callLimits.body_bytes_max`) may use half of it. */
   readonly bytesMax: number;
-  /** Budget per client address. Fits at least one upload. */
+  /** The budget per client address. It is enough for at least one upload. */
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
-  /** Idle memory for large bodies, and how many bodies have such memory. */
+  /** The unused buffers for large bodies. `lent` counts the buffers in use. */
   private readonly idle: Buffer[] = [];
   private lent = 0;
   private readonly addresses = new Map<string, number>();
@@ -28,14 +29,14 @@ export class BodyRoom {
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax;
-    const upload = limits.upload_bytes_max + limits.body_bytes_max;
+    const upload = limits.upload_bytes_max + callLimits.body_bytes_max;
     this.addressBytesMax = Math.max(bytesMax / 4, Math.min(bytesMax / 2, upload));
   }
 
   /**
-   * Reserves bytes of a body; false when the budget is used up. `share` is the budget for bodies of this kind. Without
-   * `address` only the total is counted: for a small body in one piece from a known caller, counting per address would
-   * cost more than the body.
+   * Reserves bytes for a body. Returns false when the budget is used up. `share` is the budget for bodies of this kind.
+   * Without `address`, only the total is counted. A small body that arrives in one piece from an authenticated caller
+   * is not counted per address, because counting would cost more than the body.
    */
   take(bytes: number, share: number, address: string | undefined, isStranger: boolean): boolean {
     if (address === undefined) {
@@ -65,23 +66,24 @@ export class BodyRoom {
     lower(this.addresses, address, bytes);
   }
 
-  /** Moves bytes out of the strangers' budget, because the caller turned out to have a valid token. */
+  /** Moves bytes out of the budget of callers without a valid token, once this caller has proved to have one. */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
     lower(this.strangers, address, bytes);
   }
 
   /**
-   * Returns `limits.body_bytes_max` bytes that were used before. Undefined while `limits.reused_bodies_max` bodies have such memory.
-   * New memory for each large body would make V8 collect all garbage every 64 MiB, which blocks the loop for 10 to 20 ms.
+   * Returns a reused buffer of `callLimits.body_bytes_max` bytes, or undefined while `limits.reused_bodies_max` buffers
+   * are in use. New memory for each large body would make V8 run a full garbage collection every 64 MiB, which blocks
+   * the event loop for 10 to 20 ms.
    */
   borrow(): Buffer | undefined {
     if (this.lent >= limits.reused_bodies_max) return undefined;
     this.lent++;
-    return this.idle.pop() ?? Buffer.allocUnsafeSlow(limits.body_bytes_max);
+    return this.idle.pop() ?? Buffer.allocUnsafeSlow(callLimits.body_bytes_max);
   }
 
-  /** Takes borrowed memory back. With `isReusable` false it is left to the garbage collector. */
+  /** Takes a buffer back. If `isReusable` is false, the buffer is left to the garbage collector. */
   takeBack(memory: Buffer, isReusable: boolean): void {
     this.lent--;
     if (isReusable) this.idle.push(memory);
@@ -99,16 +101,16 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** True until the caller is known to have a valid token. */
+  /** Whether the caller has not yet proved to have a valid token. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
-  /** Borrowed memory that holds the body instead of `parts`. */
+  /** The reused buffer that holds the body instead of `parts`. */
   private whole: Buffer | undefined;
   /** Bytes received so far, including those beyond the limit. */
   receivedBytes = 0;
 
-  /** With `reuses`, a body of at most `limits.body_bytes_max` is read into memory that later bodies use too. */
+  /** If `reuses` is true, bodies of up to `callLimits.body_bytes_max` are read into reusable buffers. */
   constructor(bytesMax: number, room: BodyRoom, addressOf: () => string, reuses = false) {
     this.bytesMax = bytesMax;
     this.room = room;
@@ -116,16 +118,19 @@ export class BodyBuffer {
     if (reuses) this.whole = room.borrow();
   }
 
-  /** Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room' nothing is kept. */
+  /**
+   * Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room', no part of the body is
+   * stored.
+   */
   add(chunk: ArrayBuffer, isLast: boolean): 'kept' | 'too_large' | 'no_room' {
     const { room, isStranger } = this;
     const bytes = chunk.byteLength;
     const inOnePiece = isLast && this.receivedBytes === 0;
     if (isStranger || !inOnePiece) this.address ??= this.addressOf();
     this.receivedBytes += bytes;
-    const share = this.receivedBytes > limits.body_bytes_max ? room.bytesMax / 2 : room.bytesMax;
+    const share = this.receivedBytes > callLimits.body_bytes_max ? room.bytesMax / 2 : room.bytesMax;
     const tooLarge = this.receivedBytes > this.bytesMax;
-    // A chunked body ends with an empty chunk.
+    // Accepts an empty chunk, because a chunked body ends with one.
     const isTaken = bytes === 0 || (!tooLarge && room.take(bytes, share, this.address, isStranger));
     if (tooLarge || !isTaken) {
       this.release();
@@ -137,7 +142,7 @@ export class BodyBuffer {
     return 'kept';
   }
 
-  /** The caller has a valid token. */
+  /** Records that the caller has a valid token. */
   recognise(): void {
     if (!this.isStranger) return;
     this.isStranger = false;
@@ -145,7 +150,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Releases the reserved bytes. Must be called when the request ends, however it ends. `isRead`: nothing reads the body from now on.
+   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that nothing reads
+   * the body after this call.
    */
   release(isRead = true): void {
     this.parts = [];

@@ -1,22 +1,22 @@
 /**
- * Loads the uWebSockets.js package that runs on this machine, and types the parts we use.
+ * Loads the uWebSockets.js package that runs on this machine, and declares types for the parts that we use.
  *
- * Both packages end a request head at a header line with an empty name: they ignore later headers and run the body as a
- * second request. We cannot detect this here, so a proxy shared with other clients must refuse such lines.
+ * Both packages end a request head at a header line with an empty name. They ignore the headers after it and run the
+ * body as another request. Petrel cannot detect such a line, so a proxy shared with other clients must refuse it.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { limits } from '../limits.js';
+import { httpLimits as limits } from './limits.js';
 
-/** Text for the engine: strings are written as UTF-8, bytes unchanged. */
+/** Text for the engine. Strings are written as UTF-8, and bytes are written unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** One reply of the engine. Its members throw once the reply has ended or `onAborted` has run. */
+/** One reply of the engine. The methods throw once the reply has ended or `onAborted` has run. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
-  /** False when the kernel did not take everything. The engine keeps the rest. */
+  /** Returns false when the kernel did not accept everything. The engine buffers the rest. */
   write(chunk: EngineText): boolean;
   end(body?: EngineText, closeConnection?: boolean): EngineResponse;
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): EngineResponse;
@@ -28,24 +28,24 @@ export interface EngineResponse {
   onAborted(listener: () => void): EngineResponse;
   /** The engine empties the chunk when the listener returns. */
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): EngineResponse;
-  /** Stops reading the body from the socket until `resume`. A chunk that was read already still arrives. */
+  /** Stops reading the body from the socket until `resume`. A chunk that was already read still arrives. */
   pause(): void;
   resume(): void;
-  /** 4 or 16 bytes. */
+  /** The address of the peer in 4 or 16 bytes. */
   getRemoteAddress(): ArrayBuffer;
   getRemoteAddressAsText(): ArrayBuffer;
   cork(write: () => void): EngineResponse;
   close(): EngineResponse;
 }
 
-/** One request head of the engine. Readable only until the route handler returns. */
+/** One request head of the engine. It is readable only until the route handler returns. */
 export interface EngineRequest {
-  /** In lower case. */
+  /** The HTTP verb in lower case. */
   getMethod(): string;
   getUrl(): string;
-  /** Without a query: '' or undefined, depending on the version. */
+  /** A request without a query returns '' or undefined, depending on the engine version. */
   getQuery(): string | undefined;
-  /** '' when absent. */
+  /** The value of a header; '' when absent. */
   getHeader(lowerCaseName: string): string;
   forEach(visit: (lowerCaseName: string, value: string) => void): void;
 }
@@ -86,22 +86,22 @@ interface Binding {
 }
 
 export interface Engine {
-  /** Name of the installed package, or its alias if its package.json cannot be read. */
+  /** The name of the installed package. This is the alias if the package's package.json cannot be read. */
   readonly name: string;
-  /** 'unknown' when package.json cannot be read. */
+  /** The version of the package; 'unknown' if its package.json cannot be read. */
   readonly version: string;
-  /** Why the current engine does not run here; absent when it does. */
+  /** The reason why the current engine does not run here. Absent when it runs. */
   readonly note?: string;
   /**
-   * The largest request head that always arrives. The older engine keeps at most 4 KiB of a head that arrives in
-   * several reads, and drops the connection beyond that. The current engine reads `UWS_HTTP_MAX_HEADERS_SIZE` from the
-   * environment, which the launcher sets to `limits.head_bytes_max`.
+   * The largest request head that is always accepted. The older engine buffers at most 4 KiB of a head that arrives in
+   * several reads, and drops the connection if the head is larger. The current engine reads `UWS_HTTP_MAX_HEADERS_SIZE`
+   * from the environment, which the launcher sets to `limits.head_bytes_max`.
    */
   readonly headBytesMax: number;
   app(): TemplatedApp;
   closeListenSocket(socket: ListenSocket): void;
   localPort(socket: ListenSocket): number;
-  /** Option for `listen`: fail if another process listens on the port. */
+  /** The option for `listen` that makes it fail if another process listens on the port. */
   readonly exclusivePort: number;
 }
 
@@ -114,7 +114,7 @@ const packages = [
 
 const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
 
-/** A short reason without the file paths of the loader's message. */
+/** Shortens the loader's message to a reason without file paths. */
 function whyNot(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const glibc = /GLIBC_([\d.]+)/.exec(message);
@@ -143,7 +143,7 @@ function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' |
       if (name !== undefined && version !== undefined) return { name, version };
     }
   } catch {
-    // Only the name and version are missing. The server can still start.
+    // Ignores the error, because the server can start without the name and version.
   }
   return { name: alias, version: 'unknown' };
 }

@@ -1,12 +1,12 @@
-/** A server-sent event stream over one engine reply, with a bound on data waiting for a slow reader. */
+/** A server-sent event stream over one engine reply. Bounds the data that waits for a slow reader. */
 
-import { limits } from '../limits.js';
 import type { EventStream, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
+import { httpLimits as limits } from './limits.js';
 
 /**
- * Text goes straight to the kernel while it accepts everything. Otherwise the engine buffers the rest of that one
- * write, and later text queues here until the engine's buffer is empty. The engine disconnects a reader that accepts
+ * Writes text directly to the kernel while the kernel accepts everything. Otherwise the engine buffers the rest of that
+ * write, and later text is queued here until the engine's buffer is empty. The engine disconnects a reader that accepts
  * nothing for 10 s. Each text must consist of whole events or lines, because a filler may be sent between two texts.
  */
 export class ReplyStream implements EventStream {
@@ -16,7 +16,7 @@ export class ReplyStream implements EventStream {
   private waiting: Array<() => void> = [];
   private queue: string[] = [];
   private queuedBytes = 0;
-  /** Upper bound of the bytes buffered in the engine; 0 when the kernel accepted everything. */
+  /** An upper bound for the bytes buffered in the engine; 0 when the kernel accepted everything. */
   private heldBytes = 0;
   private open = true;
   private abandoned = false;
@@ -59,8 +59,8 @@ export class ReplyStream implements EventStream {
   }
 
   /**
-   * Ends on the next turn of the event loop, never inside the parser, like every reply that ends its connection. Does
-   * not ask the engine to close the connection: the engine would write that header into the body, and a balancer would
+   * Ends the stream on the next turn of the event loop, never inside the parser. Does not use the engine's option to
+   * close the connection, because the engine would write a `Connection` header into the body, and a load balancer would
    * treat the stream as broken.
    */
   close(): void {
@@ -78,7 +78,7 @@ export class ReplyStream implements EventStream {
     });
   }
 
-  /** The client has disconnected. The reply must not be used any more. */
+  /** The client has disconnected. The reply must no longer be used. */
   abandon(): void {
     this.open = false;
     this.abandoned = true;
@@ -92,7 +92,7 @@ export class ReplyStream implements EventStream {
     return taken;
   }
 
-  /** While we have a listener, the engine flushes its buffer only as part of a write. The filler is that write. */
+  /** While a listener is set, the engine flushes its buffer only during a write. The filler provides that write. */
   private resume(): boolean {
     if (!this.open || this.heldBytes === 0) return true;
     if (this.send(this.form.filler, this.form.filler.length) && this.queue.length > 0) {

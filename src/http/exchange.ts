@@ -1,18 +1,19 @@
 /**
  * One HTTP request and its single reply. No exception leaves this class.
  *
- * Some replies end their connection: those to an ambiguous head, to a chunked body, or to `Connection: close`. They are
- * never sent inside the engine's parser. Even after `end` with `closeConnection`, the engine would parse the next
- * request of the same read, so the body of one request could run as another request. Such replies wait for the next
- * turn of the event loop. If a second request arrives while a reply is pending, the engine drops the connection and
- * answers neither. Pipelined requests are therefore answered in order only while the handler replies at once.
+ * A reply to an ambiguous head, to a chunked body or to `Connection: close` ends the connection. It waits for the next
+ * turn of the event loop, because it must not be sent inside the engine's parser. Even after `end` with
+ * `closeConnection`, the engine would parse the next request of the same read, and could run the body of one request as
+ * another request. If a second request arrives while a reply is pending, the engine drops the connection and answers
+ * neither. Pipelined requests are therefore answered in order only while the handler replies at once.
  *
- * Timeouts: the engines close an idle connection, also inside a head or body, after 10 s (older engine, which also
- * requires 160 KiB of a body in that time) or 30 s (current engine). Both are within `limits.body_idle_ms_max`.
+ * The older engine closes a connection that is idle for 10 s, and the current engine after 30 s, also inside a head or
+ * body. The older engine also requires 160 KiB of a body within the 10 s. Both times are within
+ * `limits.body_idle_ms_max`.
  */
 
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
-import { limits } from '../limits.js';
+import { callLimits } from '../server/limits.js';
 import type {
   ApiRequest,
   EventStream,
@@ -25,6 +26,7 @@ import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
 import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
 import { asksToClose, Head, isAmbiguous, isUpload, readHead } from './head.js';
+import { httpLimits as limits } from './limits.js';
 import {
   beginStream,
   endBodiless,
@@ -41,13 +43,14 @@ import { type StreamOwner, StreamReply } from './stream_reply.js';
 const json = 'application/json';
 const noBody = Buffer.alloc(0);
 
-/** State of the reply: pending, decided, sent, or dropped because the client disconnected. */
+/** The state of the reply: pending, decided, sent, or dropped because the client disconnected. */
 type Stage = 'owed' | 'given' | 'out' | 'aborted';
 
 export class Exchange extends Head implements ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
+  acceptedTypes = '';
   acceptEncoding = '';
   keyId = '';
   signature = '';
@@ -60,22 +63,22 @@ export class Exchange extends Head implements ApiRequest {
   private readonly response: EngineResponse;
   private stage: Stage = 'owed';
   private status = 0;
-  /** Request id and monotonic start time; set only while the access log or the metrics need them. */
+  /** The request id and the monotonic start time. They are set only if the access log or the metrics need them. */
   private readonly named: string;
   private readonly beganAt: number;
   private readonly weight: number;
-  /** True when the reply ends the connection. */
+  /** Whether the reply ends the connection. */
   closes = false;
-  /** True inside the engine's callback, where the socket is already corked. */
+  /** Whether the engine's callback is running, in which the socket is already corked. */
   private corked = true;
   private address: string | undefined;
   private abortListener: (() => void) | undefined;
   private stream: ReplyStream | undefined;
   private download: StreamReply | undefined;
   private incoming: BodyBuffer | undefined;
-  /** True while `admit` is still deciding whether to accept the body. */
+  /** Whether `admit` is still deciding whether to accept the body. */
   private admitting = false;
-  /** The body arrived completely while `admit` was deciding. */
+  /** Whether the body arrived completely while `admit` was deciding. */
   private complete = false;
 
   constructor(
@@ -108,7 +111,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** Address of the peer; '' when first read after the reply. */
+  /** The address of the peer; '' when first read after the reply. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';
@@ -131,7 +134,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * A request body without a declared length must end its connection. The engine cannot do that at the end of a stream.
+   * Replies with a stream of known length. Not possible when the request body has no declared length: such a request
+   * must end its connection, and the engine cannot end a connection after a stream.
    */
   replyStream(reply: StreamedReply): void {
     const body = this.method === 'HEAD' ? null : reply.body;
@@ -144,7 +148,7 @@ export class Exchange extends Head implements ApiRequest {
     else this.download = new StreamReply(this.response, body, reply.length, this.ownerOf(reply));
   }
 
-  /** For HEAD, the reply has only headers and the stream is closed from the start. */
+  /** Opens a stream as the reply. The reply to HEAD has only headers, and its stream is closed from the start. */
   openStream(form: StreamForm = eventForm): EventStream {
     if (this.method === 'HEAD') {
       this.give(200, form.contentType, '', undefined);
@@ -201,8 +205,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Decides by the head whether to accept the body; false when refused. Bytes that arrive meanwhile count as a
-   * stranger's.
+   * Decides from the request head whether to accept the body. Returns false when the body is refused. Until the
+   * decision, the caller counts as having no valid token.
    */
   private admit(incoming: BodyBuffer): boolean {
     try {
@@ -212,13 +216,14 @@ export class Exchange extends Head implements ApiRequest {
         return true;
       }
       this.admitting = true;
-      // A fast client would fill a stranger's share before the token is looked up.
+      // Pauses reading until the token lookup ends. Otherwise a fast client could use up the body budget of callers
+      // without a valid token.
       this.response.pause();
       known.then(
         (found) => this.admitted(incoming, found),
         (error: unknown) => {
           if (this.stage === 'owed') this.response.resume();
-          // A body that found no room was refused meanwhile.
+          // Does not refuse the request again if its body exceeded the budget before the lookup ended.
           if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
         },
       );
@@ -229,9 +234,12 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
-  /** Whether the handler keeps no reference to the body: large parameters, neither an upload nor a picture. */
+  /**
+   * Whether the body's memory can be reused after the call. The handlers of uploads and pictures may still refer to the
+   * body, so this is false for them. It is true for large parameters.
+   */
   private isCopied(bytes: number): boolean {
-    const { body_bytes_max: usual, large_body_bytes_min: large } = limits;
+    const { body_bytes_max: usual, large_body_bytes_min: large } = callLimits;
     if (!(bytes >= large && bytes <= usual) || isUpload(this.contentType)) return false;
     return (
       this.context.signed?.path !== this.path &&
@@ -254,7 +262,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Only chunked bodies reach this. A body that ends soon is skipped to its end, as with a declared length.
+      // Only chunked bodies reach this line. The rest of a body that ends soon is skipped, as with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -313,7 +321,7 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
-  /** Claims the right to reply. False when the reply was already sent or the client has disconnected. */
+  /** Claims the right to reply. Returns false when the reply was already sent or the client has disconnected. */
   private claim(): boolean {
     if (this.stage === 'owed') {
       this.stage = 'given';
@@ -390,7 +398,7 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // The engine failed in the middle of writing. It is unknown how much was sent, so only closing is safe.
+      // The engine failed during a write. Closing is the only safe action, because nobody knows how much was sent.
       this.report(error);
       response.close();
       this.abort();
@@ -414,7 +422,7 @@ export class Exchange extends Head implements ApiRequest {
 
   private leave(): void {
     const { context } = this;
-    // After an abort the handler may still read the body.
+    // The handler may still read the body after an abort.
     this.incoming?.release(this.stage === 'out');
     const { access, meter } = context;
     const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;

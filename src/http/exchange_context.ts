@@ -1,9 +1,10 @@
-/** State shared by all exchanges of one server. */
+/** The state that all exchanges of one server share. */
 
-import { limits } from '../limits.js';
+import { callLimits } from '../server/limits.js';
 import type { ApiRequest } from '../server/request.js';
 import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
+import { httpLimits as limits } from './limits.js';
 
 /** Receives every finished request, for the access log. */
 export interface AccessListener {
@@ -15,27 +16,27 @@ export interface AccessListener {
 
 /** Counts every finished request. `call` is a method name, endpoint path or page. */
 export interface RequestListener {
-  /** How many requests the next measured time stands for; 0 to skip measuring. */
+  /** Returns the number of requests that the next measured time represents, or 0 to skip measuring. */
   weight(): number;
   /** `ms` is only valid when `weight` is above 0. */
   over(call: string, status: number, ms: number, weight: number): void;
 }
 
 /**
- * Decides by the head whether to accept a body. True for a caller with a valid token, false for a call that needs none.
- * Throws or rejects with the error answer otherwise.
+ * Decides from the request head whether to accept a body. Returns true for a caller with a valid token, and false for a
+ * call that needs no token. Throws or rejects with the error answer otherwise.
  */
 export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
-  /** See `ListenOptions.admit`. */
+  /** Decides whether to accept a body. See `ListenOptions.admit`. */
   readonly admit: Admit | undefined;
-  /** The client address that the body budget is counted by. */
+  /** The client address for which the body budget is counted. */
   readonly clientAddress: (request: ApiRequest) => string;
-  /** Limit in bytes for a body larger than `usual`, or of unknown length. */
+  /** The limit in bytes for a body larger than `usual`, or of unknown length. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
-  /** Called with unexpected errors of handlers. Gets nothing of the request except its id in the access log. */
+  /** Called with unexpected errors of handlers. Receives only the id of the request in the access log. */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access: AccessListener | undefined;
   readonly meter: RequestListener | undefined;
@@ -44,13 +45,13 @@ export interface ExchangeContext {
   open: number;
   /** Requests started so far. */
   begun: number;
-  /** Set during shutdown: replies then end their connection. */
+  /** True during shutdown. Each reply then ends its connection. */
   closing: boolean;
   /** Called when `open` reaches 0 while closing. */
   idle: () => void;
 }
 
-/** Limit in bytes for the body of this request. */
+/** The limit in bytes for the body of this request. */
 export function bytesMaxOf(
   {
     method,
@@ -61,6 +62,6 @@ export function bytesMaxOf(
   { bodyBound, signed }: ExchangeContext,
 ): number {
   if (signed?.path === path) return signed.bytesMax;
-  const usual = isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+  const usual = isUpload(contentType) ? limits.upload_bytes_max : callLimits.body_bytes_max;
   return declaredBytes > usual ? bodyBound(method, path, usual) : usual;
 }

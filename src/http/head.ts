@@ -1,7 +1,7 @@
 /** Collects the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** The relevant headers. Text fields are '' when absent. The last of repeated headers counts. */
+/** The relevant headers. Text fields are '' when absent. Of repeated headers, the last one counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -23,53 +23,58 @@ export class Head {
 }
 
 /**
- * Target of `visit`. Engines call it before `forEach` returns, so one variable serves all requests without a closure.
+ * The head that `visit` fills. The engine calls `visit` before `forEach` returns. All requests can therefore share this
+ * variable, and no request needs a closure.
  */
 let head: Head;
 
-/** Compares lengths first, because most headers are irrelevant and each name is a new string. */
+/** The headers that most requests have come first. */
 function visit(name: string, value: string): void {
-  switch (name.length) {
-    case 4:
-      if (name === 'host') {
-        head.host = value;
-        head.hosts++;
-      }
+  switch (name) {
+    case 'host':
+      head.host = value;
+      head.hosts++;
       break;
-    case 5:
-      if (name === 'range') head.range = value;
+    case 'content-length':
+      head.contentLength = value;
+      head.contentLengths++;
       break;
-    case 8:
-      if (name === 'if-range') head.ifRange = value;
+    case 'content-type':
+      head.contentType = value;
       break;
-    case 10:
-      if (name === 'connection') head.connection = head.connection ? `${head.connection},${value}` : value;
+    case 'connection':
+      head.connection = head.connection ? `${head.connection},${value}` : value;
       break;
-    case 12:
-      if (name === 'content-type') head.contentType = value;
-      else if (name === 'x-request-id') head.requestId = value;
+    case 'authorization':
+      head.authorization = value;
       break;
-    case 13:
-      if (name === 'authorization') head.authorization = value;
-      else if (name === 'last-event-id') head.lastEventId = value;
-      else if (name === 'if-none-match') head.ifNoneMatch = value;
+    case 'x-forwarded-for':
+      head.forwardedFor = head.forwardedFor ? `${head.forwardedFor},${value}` : value;
       break;
-    case 14:
-      if (name === 'content-length') {
-        head.contentLength = value;
-        head.contentLengths++;
-      }
+    case 'x-request-id':
+      head.requestId = value;
       break;
-    case 15:
-      if (name === 'idempotency-key') head.idempotencyKey = value;
-      else if (name === 'x-forwarded-for')
-        head.forwardedFor = head.forwardedFor ? `${head.forwardedFor},${value}` : value;
+    case 'idempotency-key':
+      head.idempotencyKey = value;
       break;
-    case 17:
-      if (name === 'transfer-encoding') {
-        head.transferEncoding = value;
-        head.transferEncodings++;
-      } else if (name === 'x-petrel-handover') head.handover = true;
+    case 'transfer-encoding':
+      head.transferEncoding = value;
+      head.transferEncodings++;
+      break;
+    case 'range':
+      head.range = value;
+      break;
+    case 'if-range':
+      head.ifRange = value;
+      break;
+    case 'if-none-match':
+      head.ifNoneMatch = value;
+      break;
+    case 'last-event-id':
+      head.lastEventId = value;
+      break;
+    case 'x-petrel-handover':
+      head.handover = true;
       break;
   }
 }
@@ -81,9 +86,8 @@ export function readHead(request: EngineRequest, into: Head): void {
 }
 
 /**
- * True for a head that must be refused, because an intermediary may read its length or host differently than the engine
- * (RFC 9112 §3.2, §6.3). The engines do not report the protocol version, so a missing `Host` is refused in HTTP/1.0
- * too.
+ * Whether a head must be refused, because a proxy may read its length or host differently than the engine (RFC 9112
+ * §3.2, §6.3). A missing `Host` is refused even in HTTP/1.0, because the engines do not report the protocol version.
  */
 export function isAmbiguous(head: Head): boolean {
   if (head.hosts !== 1 || head.host === '') return true;

@@ -5,7 +5,7 @@ import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();
 
-/** `404 Not Found` for 404. A code without a standard text stands alone. */
+/** The status line of a code, for example `404 Not Found`. A code without a standard text gives only the code. */
 export function statusLine(status: number): string {
   let line = statusLines.get(status);
   if (line === undefined) {
@@ -15,7 +15,7 @@ export function statusLine(status: number): string {
   return line;
 }
 
-/** `127.0.0.1` or full IPv6 text. An IPv4-mapped IPv6 address is shown as IPv4. */
+/** The address as text: `127.0.0.1`, or an IPv6 address in full. An IPv4-mapped IPv6 address is shown as IPv4. */
 export function peerAddress(response: EngineResponse): string {
   const bytes = new Uint8Array(response.getRemoteAddress());
   if (bytes.length === 4) return bytes.join('.');
@@ -24,19 +24,22 @@ export function peerAddress(response: EngineResponse): string {
   return Buffer.from(response.getRemoteAddressAsText()).toString('latin1');
 }
 
-/** Larger replies are handed to the kernel piece by piece, so that the engine does not copy them. */
+/** The size above which a reply goes to the kernel piece by piece, so that the engine does not copy it. */
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * Ends a reply without a body. Given a length other than 0, the older engine waits forever for a body; given
- * `undefined`, it reports 2^63. So the header is written here, and a reply that closes reports no length.
+ * Ends a reply without a body. This function writes Content-Length itself, because the older engine waits forever for a
+ * body if the length is not 0, and reports 2^63 if it is `undefined`. A reply that closes the connection reports no
+ * length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
   if (closes) response.endWithoutBody(0, true);
   else response.writeHeader('Content-Length', String(bytes)).endWithoutBody();
 }
 
-/** Ends a large reply. Calls `done` when the kernel has the last byte, so that a shutdown does not truncate it. */
+/**
+ * Ends a large reply. Calls `done` when the kernel has the last byte, so that a shutdown does not truncate the reply.
+ */
 export function endInPieces(response: EngineResponse, body: Buffer, done: () => void): void {
   const [, complete] = response.tryEnd(body, body.length);
   if (complete) {
@@ -62,8 +65,8 @@ export function writeHead(
 }
 
 /**
- * Ends a reply to HEAD, or a 304. Its length is that of the omitted body, so `endHead` does not fit. Both engines close
- * the connection by themselves when the request asked for it.
+ * Ends a reply to HEAD, or a 304. Its Content-Length is the length of the omitted body, which `endHead` cannot
+ * write. Both engines close the connection by themselves when the request asked for it.
  */
 export function endBodiless(response: EngineResponse, reply: StreamedReply, closes: boolean): void {
   writeHead(response, reply, closes);
@@ -71,14 +74,14 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
   response.endWithoutBody();
 }
 
-/** Server-sent events. The filler is an SSE comment line. */
+/** The form of a stream of server-sent events. The filler is an SSE comment line. */
 export const eventForm: StreamForm = {
   contentType: 'text/event-stream',
   headers: [['X-Accel-Buffering', 'no']],
   filler: ':\n\n',
 };
 
-/** Writes the head of a stream, and a filler so that it is sent immediately. */
+/** Writes the head of a stream, then a filler, because only a write makes the engine send the head at once. */
 export function beginStream(response: EngineResponse, { contentType, headers, filler }: StreamForm): void {
   response.writeHeader('Content-Type', contentType);
   for (const [name, value] of headers) response.writeHeader(name, value);

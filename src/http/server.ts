@@ -1,51 +1,52 @@
 /** Listens on a port, wraps each request in an exchange, and shuts down gracefully. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, errorEnvelope } from '../errors.js';
-import { limits } from '../limits.js';
+import { ruleLimits } from '../rules/limits.js';
 import type { ApiRequest, RequestHandler } from '../server/request.js';
 import { BodyRoom, bodyRoomBytes } from './body.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';
 import type { AccessListener, Admit, ExchangeContext, RequestListener } from './exchange_context.js';
 import type { SignedBodies } from './head.js';
+import { httpLimits as limits } from './limits.js';
 
 export interface ListenOptions {
   readonly engine: Engine;
-  /** Address to listen on, for instance '127.0.0.1'. */
+  /** The address to listen on, for instance '127.0.0.1'. */
   readonly host: string;
-  /** Port to listen on; 0 for a free port. */
+  /** The port to listen on; 0 for a free port. */
   readonly port: number;
-  /** Other processes of this machine may listen on the same port if they set this too. */
+  /** If true, other processes of this machine may listen on the same port when they set this too. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
-  /** Decides by the head whether to accept a body. If absent, every body is accepted. */
+  /** Decides from the request head whether to accept a body. If absent, every body is accepted. */
   readonly admit?: Admit;
-  /** The address that body budgets are counted by; the peer address if absent. */
+  /** Returns the address for which body budgets are counted. If absent, this is the peer address. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
-  /** Memory budget of all request bodies; see `bodyRoomBytes`. */
+  /** The memory budget of all request bodies; see `bodyRoomBytes`. */
   readonly bodiesBytesMax?: number;
-  /** Limit for a body larger than usual, or of unknown length; the usual limit if absent. */
+  /** The limit for a body larger than usual or of unknown length. If absent, the usual limit applies. */
   readonly bodyBound?: ExchangeContext['bodyBound'];
   readonly signed?: SignedBodies | undefined;
   /**
-   * Called with unexpected errors of handlers, and when a handler replies twice or never. Gets the id from the access
-   * log and nothing else of the request, because its path may hold a token.
+   * Called with unexpected errors of handlers, and when a handler replies twice or never. Receives only the id of the
+   * request in the access log, because the path of a request may contain a token.
    */
   readonly onFault: (error: unknown, request?: string) => void;
-  /** If absent, requests are not logged. */
+  /** The access log. If absent, requests are not logged. */
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
-  /** Quiet time without requests before `close` closes idle connections; `limits.connection_quiet_ms` if absent. */
+  /** The quiet time without requests before `close` closes idle connections; `limits.connection_quiet_ms` if absent. */
   readonly quietMs?: number;
 }
 
 export interface HttpServer {
   readonly port: number;
-  /** Requests and event streams that are not yet answered completely. */
+  /** The number of requests and event streams that are not yet answered completely. */
   openRequests(): number;
   /**
-   * From now on each reply ends its connection, so that a balancer keeps none to this server. New connections are still
-   * accepted.
+   * Makes each later reply end its connection, so that a load balancer keeps no connection to this server. The server
+   * still accepts new connections.
    */
   leave(): void;
   /**
@@ -54,8 +55,8 @@ export interface HttpServer {
    */
   drain(msMax: number): Promise<number>;
   /**
-   * Drains for up to `limits.shutdown_ms_max`. Then answers on kept connections until no request came for a moment, and
-   * closes every connection.
+   * Drains for up to `ruleLimits.shutdown_ms_max`. Then keeps answering on open connections until no request arrives for
+   * a moment, and closes all connections.
    */
   close(): Promise<void>;
 }
@@ -66,24 +67,24 @@ function refuseVerb(request: ApiRequest): void {
 }
 
 /**
- * Both engines end the connection after an unknown verb: the older one by itself, here by the reply. Otherwise what
- * follows could be taken for a request.
+ * Adds the routes. The connection must end after an unknown verb, because the bytes that follow could be parsed as a
+ * request. The older engine closes the connection itself. With the current engine, our reply closes it.
  */
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // Pages of the application exist in several encodings. A separate route reads Accept-Encoding, so that other calls
-  // need not.
+  // Only this route reads Accept and Accept-Encoding, because only pages depend on them.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
       const exchange = new Exchange(context, handler, method, response, request);
+      exchange.acceptedTypes = request.getHeader('accept');
       exchange.acceptEncoding = request.getHeader('accept-encoding');
       exchange.begin();
     };
-  for (const path of ['/app', '/app/*', '/ops', '/ops/*']) {
+  for (const path of ['/', '/app', '/app/*', '/ops', '/ops/*', '/docs', '/docs/*', '/openapi.json']) {
     app.get(path, page('GET'));
     app.head(path, page('HEAD'));
   }
@@ -154,8 +155,8 @@ class Server implements HttpServer {
   async drain(msMax: number): Promise<number> {
     this.context.closing = true;
     if (this.socket) {
-      // Closes right after the event loop accepted waiting connections, because the kernel resets those not yet
-      // accepted.
+      // Closes right after the event loop has accepted waiting connections, because the kernel resets those that were
+      // not accepted.
       await new Promise((resolve) => setImmediate(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;
@@ -175,7 +176,7 @@ class Server implements HttpServer {
   }
 
   close(): Promise<void> {
-    this.closed ??= this.drain(limits.shutdown_ms_max)
+    this.closed ??= this.drain(ruleLimits.shutdown_ms_max)
       .then(() => this.linger())
       .then(() => {
         this.app.close();
@@ -184,8 +185,8 @@ class Server implements HttpServer {
   }
 
   /**
-   * A request that arrives on a just closed connection is reset. So connections in use get one more answer that ends
-   * them.
+   * Gives connections in use one more answer, which tells the client that the connection ends. The kernel would reset a
+   * request that arrives on a connection that was just closed.
    */
   private async linger(): Promise<void> {
     const end = performance.now() + limits.connection_linger_ms_max;

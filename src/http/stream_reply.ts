@@ -1,21 +1,21 @@
-/** Sends a stream as a reply of known length, no faster than the client reads. */
+/** Sends a stream as a reply of known length. Sends no faster than the client reads. */
 import type { Readable } from 'node:stream';
 import type { EngineResponse } from './engine.js';
 
 export interface StreamOwner {
-  /** Writes status and headers. Called once, corked, right before the first byte. */
+  /** Writes status and headers. Called once, inside `cork`, right before the first byte. */
   readonly head: () => void;
-  /** The kernel has the last byte. */
+  /** Called when the kernel has the last byte. */
   readonly done: () => void;
-  /** The stream failed before its first byte, so an error can still be sent. */
+  /** Called when the stream failed before its first byte. An error can still be sent. */
   readonly failed: (error: unknown) => void;
-  /** The stream failed or ended early after the first byte. The connection was closed. */
+  /** Called when the stream failed or ended early after its first byte. The connection was closed. */
   readonly broken: (error: unknown) => void;
 }
 
 /**
- * Hands at most one chunk to the engine. The part the kernel did not accept waits here, and the source is paused
- * meanwhile. A slow reader costs one chunk plus the read-ahead of the source.
+ * Hands at most one chunk to the engine. The part that the kernel did not accept waits here, and the source is paused
+ * meanwhile. A slow reader therefore costs the memory of one chunk and of the source's read-ahead.
  */
 export class StreamReply {
   private readonly response: EngineResponse;
@@ -24,7 +24,7 @@ export class StreamReply {
   private readonly owner: StreamOwner;
   private begun = false;
   private over = false;
-  /** Bytes the kernel has not accepted yet, and their offset in the reply. */
+  /** The bytes that the kernel has not accepted yet, and their offset in the reply. */
   private pending: Buffer | undefined;
   private pendingAt = 0;
 
@@ -39,7 +39,7 @@ export class StreamReply {
     source.on('error', (error) => this.fail(error));
   }
 
-  /** The client has disconnected. The reply must not be used any more. */
+  /** The client has disconnected. The reply must no longer be used. */
   abandon(): void {
     if (this.over) return;
     this.over = true;
@@ -79,7 +79,7 @@ export class StreamReply {
     if (complete) this.finish();
     else if (taken) {
       this.pending = undefined;
-      // Runs outside the engine's callback, so that the next chunk is corked like every other.
+      // Runs outside the engine's callback, so that the next chunk is corked like all others.
       setImmediate(() => this.pump());
     }
     return taken;

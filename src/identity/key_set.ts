@@ -1,18 +1,20 @@
 /**
- * The public keys of an identity provider, read from a URL or file and cached. Providers rotate their keys, so a token
- * with an unknown key id triggers another read. The cooldown bounds these reads, because anyone can make such a token.
+ * Reads and caches the public keys of an identity provider, from a URL or a file. A token with an unknown key id
+ * triggers another read, because providers rotate their keys. A cooldown limits these reads, because anyone can make
+ * such a token.
  */
 import { readFile } from 'node:fs/promises';
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose';
+import { shared } from '../clock.js';
 import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
+import { identityLimits as limits } from './limits.js';
 
 export interface KeySetOptions {
-  /** An https URL, or the path of a file. */
+  /** An HTTPS URL or the path of a file. */
   readonly source: { readonly url: string } | { readonly file: string };
-  /** Receives errors of reading the keys. The keys already read stay in use. */
+  /** Called with errors from reading the keys. The keys from the previous read stay in use. */
   readonly onError: (error: unknown) => void;
-  /** Milliseconds of a monotonic clock. */
+  /** Returns the milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
@@ -41,7 +43,10 @@ async function readSource(source: KeySetOptions['source']): Promise<string> {
 
 type LocalKeys = ReturnType<typeof createLocalJWKSet>;
 
-/** Finds the key that verifies a token. Errors: those of jose; `unavailable` until the keys were read once. */
+/**
+ * Creates the function that finds the key for a token. Errors: those of jose, and `unavailable` until the first
+ * successful read of the keys.
+ */
 export function createKeySet({
   source,
   onError,
@@ -51,9 +56,8 @@ export function createKeySet({
   let readAt = Number.NEGATIVE_INFINITY;
   let failedAt = Number.NEGATIVE_INFINITY;
   let missedAt = Number.NEGATIVE_INFINITY;
-  let reading: Promise<void> | undefined;
 
-  async function readNow(): Promise<void> {
+  const read = shared(async () => {
     try {
       const jwks = JSON.parse(await readSource(source));
       keys = createLocalJWKSet(jwks);
@@ -62,21 +66,14 @@ export function createKeySet({
       failedAt = now();
       onError(error);
     }
-  }
-
-  function read(): Promise<void> {
-    reading ??= readNow().finally(() => {
-      reading = undefined;
-    });
-    return reading;
-  }
+  });
 
   const coolingDown = (since: number) => now() - since < limits.jwks_cooldown_ms;
 
   async function present(): Promise<LocalKeys> {
     const age = now() - readAt;
     if (keys === undefined || age > limits.jwks_age_ms_max) {
-      if (!coolingDown(failedAt) || reading) await read();
+      if (!coolingDown(failedAt) || read.running()) await read();
       if (keys === undefined || now() - readAt > limits.jwks_age_ms_max)
         throw new ApiError('unavailable', { retry_after: Math.ceil(limits.jwks_cooldown_ms / 1_000) });
     } else if (age > limits.jwks_refresh_ms && !coolingDown(failedAt)) void read();
@@ -88,8 +85,9 @@ export function createKeySet({
     try {
       return await known(header, token);
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || (coolingDown(missedAt) && !reading)) throw error;
-      if (!reading) missedAt = now();
+      if (!(error instanceof errors.JWKSNoMatchingKey) || (coolingDown(missedAt) && !read.running()))
+        throw error;
+      if (!read.running()) missedAt = now();
       await read();
       return (await present())(header, token);
     }

@@ -1,11 +1,12 @@
-/** Signs people in by the tokens of an external identity provider (behaviour §11). */
+/** Signs people in with tokens of an external identity provider (behaviour §11). */
 import { decodeJwt, type JWTPayload } from 'jose';
-import { limits } from '../limits.js';
+import { ruleLimits } from '../rules/limits.js';
 import { validUsername } from '../rules/usernames.js';
 import type { TokenProvider } from '../server/callers.js';
 import type { NewUser } from '../store/accounts/users.js';
 import type { Store } from '../store/store.js';
 import { createKeySet, type KeySetOptions } from './key_set.js';
+import { identityLimits as limits } from './limits.js';
 import { createVerifier } from './verify.js';
 
 export interface ProviderOptions {
@@ -13,19 +14,19 @@ export interface ProviderOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly subjectClaim: string;
-  /** Setting JWT_CREATE_USERS. */
+  /** Whether to create unknown people: setting JWT_CREATE_USERS. */
   readonly createUsers: boolean;
   readonly onError: (error: unknown) => void;
 }
 
-/** A claim, cut to the length of a name. */
+/** Returns the text of a claim, shortened to the maximum length of a name. */
 function nameOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const points = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ').trim()];
-  return points.slice(0, limits.person_name_length_max).join('').trim() || undefined;
+  return points.slice(0, ruleLimits.person_name_length_max).join('').trim() || undefined;
 }
 
-/** The profile of a person from the standard claims of OpenID Connect. */
+/** Builds a person's profile from the standard claims of OpenID Connect. */
 function personOf(claims: JWTPayload, subject: string): NewUser {
   const { preferred_username: username, locale } = claims;
   const language = typeof locale === 'string' ? /^[a-z]{2}(?=$|[-_])/.exec(locale)?.[0] : undefined;
@@ -38,7 +39,10 @@ function personOf(claims: JWTPayload, subject: string): NewUser {
   };
 }
 
-/** A provider token is verified once and then cached like our own tokens, but never beyond its expiry. */
+/**
+ * Creates the provider. A token of the provider is verified once and then cached like our own tokens, but never beyond
+ * its expiry.
+ */
 export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
   const keys = createKeySet({ source: options.source, onError: options.onError });
   const verify = createVerifier({ ...options, keys });
@@ -54,7 +58,7 @@ export function createProvider(store: Store, options: ProviderOptions): TokenPro
   }
 
   return {
-    // Our own tokens contain no dot.
+    // A dot identifies a token of the provider, because our own tokens contain no dot.
     takes: (token) => token.includes('.'),
     person: (token, known = false) => store.auth.external(token, () => resolve(token, known)),
     endOf: (token) => (decodeJwt(token).exp ?? 0) * 1_000 + limits.jwt_leeway_ms,

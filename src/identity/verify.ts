@@ -1,14 +1,15 @@
-/** Verifies a JWT: signed by the identity provider, for this service, and valid now. */
+/** Verifies a JWT. The identity provider must have signed it for this service, and it must be valid now. */
 
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { nowMs } from '../clock.js';
-import { limits } from '../limits.js';
+import { ruleLimits } from '../rules/limits.js';
 import { isBlank, isLongerThan, isWellFormed } from '../rules/text.js';
+import { identityLimits as limits } from './limits.js';
 
 export interface Verified {
   /** The person's id at the provider. */
   readonly subject: string;
-  /** When the token expires, with leeway: Unix time in milliseconds. */
+  /** The expiry of the token, including the leeway, as Unix time in milliseconds. */
   readonly expiresAt: number;
   readonly claims: JWTPayload;
 }
@@ -21,16 +22,18 @@ export interface VerifyOptions {
   readonly subjectClaim: string;
 }
 
-/** Asymmetric algorithms only: a holder of the public keys cannot sign. */
+/** Only asymmetric algorithms are allowed, because knowing the public keys must not be enough to sign a token. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
 function subjectOf(value: unknown): string | null {
   const subject = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
   if (typeof subject !== 'string' || isBlank(subject) || !isWellFormed(subject)) return null;
-  return isLongerThan(subject, limits.external_subject_length_max) ? null : subject;
+  return isLongerThan(subject, ruleLimits.external_subject_length_max) ? null : subject;
 }
 
-/** Null for a token that is not valid now. Error: `unavailable`. */
+/**
+ * Creates a function that verifies a token. It returns null for a token that is not valid now. Error: `unavailable`.
+ */
 export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyOptions) {
   return async (token: string): Promise<Verified | null> => {
     if (token.length > limits.jwt_length_max) return null;
@@ -47,7 +50,7 @@ export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyO
       if (subject === null) return null;
       return { subject, expiresAt: (payload.exp as number) * 1_000 + limits.jwt_leeway_ms, claims: payload };
     } catch (error) {
-      // jose throws a TypeError when a key does not fit the algorithm.
+      // Also catches a TypeError, which jose throws when a key does not match the algorithm.
       if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
       throw error;
     }

@@ -1,57 +1,60 @@
-/** Turns journal entries into rows to write: the newest version of each entity, grouped by table and sorted by key. */
-import { limits } from '../limits.js';
+/**
+ * Turns journal entries into rows to write. Keeps the newest version of each entity, groups rows by table and sorts
+ * them by key.
+ */
+import { journalLimits as limits } from './limits.js';
 import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
 
-/** One entry of a journal, as read from Redis. */
+/** A journal entry as read from Redis. */
 export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
   readonly entity: string;
-  /** The whole new record. Empty for a deleted entity, or a record that marks the deletion. */
+  /** The complete new record. Empty if the entity was deleted, or if the record marks the deletion. */
   readonly image: Buffer;
   /**
-   * Key of the HASH that may leave Redis once its field `v`, which this entry's step set, is in Postgres; '' for
-   * none.
+   * The key of the HASH whose field `v` was set together with this entry. The HASH may leave Redis once the version in
+   * `v` is in Postgres. '' if there is no such HASH.
    */
   readonly state: string;
 }
 
-/** A contiguous run of a partition's journal, from its start. */
+/** A prefix: a contiguous run of entries from the start of a partition's journal. */
 export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
-  /** Version of the last entry of the prefix. */
+  /** The version of the last entry of the prefix. */
   readonly last: number;
-  /** Whether the prefix reached the end of the journal when it was read. */
+  /** Whether this prefix was the whole journal when it was read. */
   readonly whole: boolean;
 }
 
 /** The newest version of an entity within a batch. */
 export interface Change extends Entity {
   readonly entry: JournalEntry;
-  /** Version of the oldest entry of the entity within the batch. */
+  /** The version of the entity's oldest entry within the batch. */
   readonly first: number;
   /** The record to store; null for a tombstone. */
   readonly record: Buffer | null;
-  /** The newest image within the batch that is not empty; empty if there is none. */
+  /** The newest image in the batch that is not empty. Empty if the batch has no such image. */
   readonly image: Buffer;
 }
 
-/** The greatest value that a batch brings for one sequence. */
+/** The greatest value that a batch contains for one sequence. */
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The greatest key of the sequence. Its last column is the greatest value of the sequence. */
+  /** The greatest key of the sequence. The last column of the key is the greatest value of the sequence. */
   readonly key: readonly number[];
-  /** The greatest version of the sequence in the batch. The entry with the greatest key may have a lower one. */
+  /** The greatest version of the sequence in the batch. The entry with the greatest key may have a lower version. */
   readonly version: number;
-  /** Incarnation under which the greatest key was given out, if this batch is the first that contains the key. */
+  /** The incarnation that assigned the greatest key, if this batch is the first that contains this key. */
   readonly incarnation: number;
 }
 
-/** Entries split into changes of known entities and entries whose entity cannot be read. */
+/** The entries, split into changes of readable entities and entries whose entity is unreadable. */
 export interface Gathered {
-  /** Sorted by table and key: every writer takes row locks in one order. */
+  /** The changes, sorted by table and key, so that all writers lock rows in the same order. */
   readonly changes: readonly Change[];
   readonly unreadable: readonly JournalEntry[];
 }
@@ -72,8 +75,8 @@ const compareChanges = (a: Change, b: Change): number =>
     : (tableOrder.get(a.table) as number) - (tableOrder.get(b.table) as number);
 
 /**
- * Keeps the newest version of each entity. An entity lies in one partition only, so its text is enough as the map
- * key.
+ * Keeps the newest version of each entity. The entity's name is a sufficient map key, because an entity belongs to only
+ * one partition.
  */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
   const newest = new Map<string, { entry: JournalEntry; first: number; image: Buffer }>();
@@ -98,7 +101,7 @@ export function gather(entries: Iterable<JournalEntry>): Gathered {
   return { changes: changes.sort(compareChanges), unreadable };
 }
 
-/** Splits changes that are sorted by table into one run per table. */
+/** Splits changes, which must be sorted by table, into one group per table. */
 export function byTable(changes: readonly Change[]): Array<readonly [JournalTable, readonly Change[]]> {
   const runs: Array<readonly [JournalTable, readonly Change[]]> = [];
   for (let from = 0; from < changes.length; ) {
@@ -117,7 +120,7 @@ function sameSequence(a: readonly number[], b: readonly number[]): boolean {
   return true;
 }
 
-/** The greatest value of each sequence among changes of one table, which must be sorted by key. */
+/** Returns the greatest value of each sequence among the changes of one table. The changes must be sorted by key. */
 export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
   const found: SequenceChange[] = [];
   let version = 0;

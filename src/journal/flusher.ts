@@ -1,96 +1,84 @@
 /**
- * Writes journals to Postgres in the background. A flusher takes leases on partitions and runs one loop per shard, so
- * that a shard that is unavailable or slow delays only its own partitions.
+ * Writes journals to Postgres in the background. A flusher takes leases on partitions and runs one loop per shard. An
+ * unavailable or slow shard therefore delays only its own partitions.
  */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../limits.js';
+import { repeat, within } from '../clock.js';
 import type { Shard, Shards } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
+import { ruleLimits } from '../rules/limits.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
 import { createHotBudget } from './hot_budget.js';
 import { createLeases } from './leases.js';
-import { createPipeline, type FlushStep } from './pipeline.js';
+import { journalLimits as limits } from './limits.js';
+import { createMaintenance } from './maintenance.js';
+import { type FlushStep, Pipeline, type PipelineStats } from './pipeline.js';
 import { rewritePartitions } from './rewrite.js';
-import { createUpkeep } from './upkeep.js';
 import type { OnQuarantine } from './write.js';
 
 export interface FlusherOptions {
-  /** Days for which audit entries are kept: setting AUDIT_DAYS. */
+  /** How many days audit entries are kept: setting AUDIT_DAYS. */
   readonly auditDays?: number;
-  /** Days for which messages are kept: setting MESSAGE_DAYS. */
+  /** How many days messages are kept: setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly shards: Shards;
   readonly keys: Keys;
-  /** Time in ms for which flushed entities stay in Redis: setting HOT_TTL_MS. */
+  /** How long flushed entities stay in Redis, in ms: setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
-  /** Setting HOT_BYTES_PER_BOT; without it messages in Redis are not bounded by bytes. */
+  /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
   readonly hotBytesPerBot?: number;
   /**
-   * Setting FLUSH_INTERVAL_MS: the least time between two reads that find no entries, and a quarter of the least time
-   * between a batch that was not full and the next one.
+   * The setting FLUSH_INTERVAL_MS: the minimum time between two reads that find no entries. After a batch that was not
+   * full, the flusher waits at least four times this long before the next batch.
    */
   readonly intervalMs: number;
-  /** Id of this flusher, unique among flushers; generated when absent. */
+  /** The id of this flusher, which is unique among flushers. Generated when absent. */
   readonly id?: string;
-  /** Called with every failure; the flusher continues without help. */
+  /** Called with the error of each failed flush. The flusher retries by itself. */
   readonly onError?: (error: Error) => void;
   readonly onQuarantine?: OnQuarantine;
   /**
-   * Called with the changes that a batch wrote to Postgres, possibly more than once for one change. Must neither
-   * throw nor take long.
+   * Called with the changes that a batch wrote to Postgres. May get the same change more than once. Must not throw and
+   * must return quickly.
    */
   readonly onWritten?: (changes: readonly Change[]) => void;
-  /** Awaited at each step of each batch, so that a test can stop the flusher there. */
+  /** Awaited at each step of each batch. A test can stop the flusher here. */
   readonly onStep?: (step: FlushStep) => Promise<void> | void;
 }
 
-export interface FlusherStats {
-  /** Journal entries that are written to Postgres and removed from the journal. */
-  readonly entries: number;
-  readonly batches: number;
-  /** Rows sent to Postgres: the newest version of each entity of each batch. */
-  readonly rows: number;
+export interface FlusherStats extends PipelineStats {
   readonly quarantined: number;
-  /** Times the loop gave up the batches in flight, or could not settle a partition. */
-  readonly failures: number;
-  /** Entities that were written again after Postgres was restored to an earlier state. */
+  /** The number of entities that were rewritten after Postgres was restored to an earlier state. */
   readonly rewritten: number;
-  /** Tombstones that were deleted because of their age. */
+  /** The tombstones that were deleted because of their age. */
   readonly purged: number;
-  /** Every entry older than this, in the partitions under lease, is in Postgres. */
-  readonly lagMs: number;
-  /** Number of partitions under lease. */
+  /** The number of partitions on which this flusher holds a lease. */
   readonly partitions: number;
-  /** Entries left in the journal of each partition under lease when it was last settled. */
-  readonly lengths: ReadonlyMap<number, number>;
   /**
-   * Future days for which the tables of delivery failures and of messages have a partition; NaN before the first
-   * check.
+   * The number of future days for which the tables of delivery failures and of messages have a partition. NaN before
+   * the first check.
    */
   readonly daysAhead: number;
   readonly messageDaysAhead: number;
 }
 
-export interface Flusher {
-  start(): void;
-  /**
-   * Ends the loop after the batch in flight, or with `drain` once the journals under lease are empty; then returns
-   * the leases. Resolves after `msMax` (default limits.shutdown_ms_max) at the latest. Entries that are left stay in
-   * the journal.
-   */
-  stop(options?: { readonly drain?: boolean; readonly msMax?: number }): Promise<void>;
-  stats(): FlusherStats;
+export type Flusher = ReturnType<typeof createFlusher>;
+
+const total = <N extends string>(stats: readonly Readonly<Record<N, number>>[], name: N): number =>
+  stats.reduce((sum, each) => sum + each[name], 0);
+
+/** Returns the smallest known number of all `stats`; NaN if none is known. */
+function least<N extends string>(stats: readonly Readonly<Record<N, number>>[], name: N): number {
+  const known = stats.map((each) => each[name]).filter((days) => !Number.isNaN(days));
+  return known.length > 0 ? Math.min(...known) : Number.NaN;
 }
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
-
-/** Creates a flusher; it is idle until `start`. */
-export function createFlusher(options: FlusherOptions): Flusher {
+/** Creates a flusher, which is idle until `start`. */
+export function createFlusher(options: FlusherOptions) {
   const { connection, runner, shards, keys } = options;
   const onError = options.onError ?? (() => {});
   const leases = createLeases({ runner, keys, id: options.id ?? randomUUID(), onError });
@@ -99,70 +87,66 @@ export function createFlusher(options: FlusherOptions): Flusher {
     counts.quarantined++;
     options.onQuarantine?.(entry, reason);
   };
-  const heldOf = (shard: Shard) => () => {
+  const heldOf = (shard: Shard) => {
     const held = leases.held();
     if (shards.all.length === 1) return held;
     const own = new Set(shards.owned(shard));
     return held.filter((partition) => own.has(partition) && !shards.isPaused(partition));
   };
   const budget = createHotBudget(options.hotBytesPerBot ?? 0, options.hotTtlMs);
-  const pipelines = shards.all.map((shard) =>
-    createPipeline({ ...options, budget, shard, held: heldOf(shard), onError, onQuarantine }),
+  const pipelines = shards.all.map(
+    (shard) => new Pipeline({ ...options, budget, shard, held: () => heldOf(shard), onError, onQuarantine }),
   );
-  const upkeeps = shards.all.map((shard) => {
+  const maintenance = shards.all.map((shard) => {
     const { pool, id } = shard;
     const holds = () => ({ control: id === 0, sharded: id !== 0 || shards.owned(shard).length > 0 });
-    return createUpkeep({ ...options, pool, holds, onError });
+    return createMaintenance({ ...options, pool, holds, onError });
   });
   let done: Promise<unknown> = Promise.resolve();
 
   const rewriting = new Set<Shard>();
-  const rewriteTimer = setInterval(() => {
-    for (const shard of shards.all) {
-      if (rewriting.has(shard) || !shard.history?.rewriting() || leases.held().length === 0) continue;
-      rewriting.add(shard);
-      rewritePartitions({ pool: shard.pool, shards, connection, keys, onQuarantine }, leases.held())
-        .then((written) => {
-          counts.rewritten += written;
-        })
-        .catch(onError)
-        .finally(() => rewriting.delete(shard));
-    }
-    // Another check, which runs equally often, sets the flag.
-  }, limits.postgres_check_ms);
-  rewriteTimer.unref();
+  async function rewrite(shard: Shard): Promise<void> {
+    const held = leases.held();
+    if (rewriting.has(shard) || !shard.history?.rewriting() || held.length === 0) return;
+    rewriting.add(shard);
+    const found = { pool: shard.pool, shards, connection, keys, onQuarantine };
+    const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
+    counts.rewritten += written;
+  }
+  // Uses the interval at which open Postgres connections are checked, because this check finds out that rows must be
+  // rewritten.
+  const stopRewriting = repeat(limits.postgres_check_ms, () => {
+    for (const shard of shards.all) rewrite(shard).catch(onError);
+  });
 
   return {
     start() {
       done = leases.start().then(() => Promise.all(pipelines.map((pipeline) => pipeline.run())));
-      for (const upkeep of upkeeps) upkeep.start();
+      for (const each of maintenance) each.start();
     },
-    async stop({ drain = false, msMax = limits.shutdown_ms_max } = {}) {
-      for (const upkeep of upkeeps) upkeep.stop();
-      clearInterval(rewriteTimer);
+    /**
+     * Ends the loop after the current batch, or, with `drain`, once the leased journals are empty. Then returns the
+     * leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
+     */
+    async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {
+      for (const each of maintenance) each.stop();
+      stopRewriting();
       for (const pipeline of pipelines) pipeline.stop(drain ? 'drain' : 'now');
-      const bound = new AbortController();
-      const finished = done.then(() => leases.leave()).catch(onError);
-      await Promise.race([finished, sleep(msMax, null, { signal: bound.signal }).catch(() => {})]);
-      bound.abort();
+      await within(msMax, done.then(() => leases.leave()).catch(onError));
       for (const pipeline of pipelines) pipeline.stop('now');
     },
-    stats() {
+    stats(): FlusherStats {
       const each = pipelines.map((pipeline) => pipeline.stats());
-      const kept = upkeeps.map((upkeep) => upkeep.stats());
-      const least = (ahead: readonly number[]) => {
-        const known = ahead.filter((days) => !Number.isNaN(days));
-        return known.length > 0 ? Math.min(...known) : Number.NaN;
-      };
+      const kept = maintenance.map((shard) => shard.stats());
       return {
         ...counts,
-        entries: sum(each.map(({ entries }) => entries)),
-        batches: sum(each.map(({ batches }) => batches)),
-        rows: sum(each.map(({ rows }) => rows)),
-        failures: sum(each.map(({ failures }) => failures)),
-        purged: sum(kept.map(({ purged }) => purged)),
-        daysAhead: least(kept.map(({ daysAhead }) => daysAhead)),
-        messageDaysAhead: least(kept.map(({ messageDaysAhead }) => messageDaysAhead)),
+        entries: total(each, 'entries'),
+        batches: total(each, 'batches'),
+        rows: total(each, 'rows'),
+        failures: total(each, 'failures'),
+        purged: total(kept, 'purged'),
+        daysAhead: least(kept, 'daysAhead'),
+        messageDaysAhead: least(kept, 'messageDaysAhead'),
         lagMs: Math.max(...each.map(({ lagMs }) => lagMs)),
         partitions: leases.held().length,
         lengths: new Map(each.flatMap(({ lengths }) => [...lengths])),

@@ -1,36 +1,34 @@
 /**
- * Bounds the bytes of flushed messages that Redis keeps for one bot, group or channel, so that none of them fills
- * Redis.
+ * Bounds the bytes of flushed messages that stay in Redis for each bot, group or channel, so that no single bot or chat
+ * fills Redis.
  */
-import { limits } from '../limits.js';
+import { journalLimits as limits } from './limits.js';
 
-export interface HotBudget {
-  /**
-   * Counts a flushed message. Returns false when its bot (all direct chats together), group or channel has used its
-   * bytes: the message then leaves Redis soon, and is read from Postgres when needed.
-   */
-  admits(chatId: number, bytes: number): boolean;
-}
+export type HotBudget = ReturnType<typeof createHotBudget>;
 
 interface Level {
   bytes: number;
-  /** Time of the last change of the bucket, by the monotonic clock, in ms. */
+  /** The time of the bucket's last change, in ms of the monotonic clock. */
   at: number;
 }
 
 /**
- * A leaky bucket of `bytesMax` that empties within `hotMs`: the admitted messages that are still in Redis have at
- * most twice `bytesMax`. `bytesMax` 0 means no bound. A flusher that takes over a partition starts with an empty
- * bucket.
+ * A leaky bucket that holds `bytesMax` and empties within `hotMs`. The admitted messages that are still in Redis
+ * therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no bound. A flusher that takes over a partition
+ * starts with an empty bucket.
  */
 export function createHotBudget(
   bytesMax: number,
   hotMs: number,
   now: () => number = () => performance.now(),
-): HotBudget {
+) {
   const levels = new Map<number, Level>();
   return {
-    admits(chatId, bytes) {
+    /**
+     * Counts a flushed message. All direct chats of a bot count together. Returns false when the budget of the bot,
+     * group or channel is used up. The message then leaves Redis soon, and is read from Postgres on demand.
+     */
+    admits(chatId: number, bytes: number): boolean {
       if (bytesMax === 0) return true;
       const at = now();
       const level = levels.get(chatId);

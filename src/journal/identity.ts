@@ -1,11 +1,11 @@
 /**
- * Prevents a node from using a Redis and a Postgres that do not belong together. Both store the id of the
- * installation and a generation: how often the installation began to use an empty Redis. A node compares them at its
- * start, at each new connection and every four seconds, and uses no Redis that does not match. An empty Redis becomes
- * the next generation unless other nodes use the current one.
+ * Prevents a node from using a Redis and a Postgres that do not belong together. Both store the id of the installation
+ * and a generation, which counts how often the installation has started with an empty Redis. A node compares the two
+ * stores at its start, at each new connection and every four seconds. It does not use a Redis that does not match. An
+ * empty Redis becomes the next generation unless other nodes use the current one.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../limits.js';
+import { repeat, shared } from '../clock.js';
 import {
   forgetNode,
   loadIdentity,
@@ -19,10 +19,14 @@ import {
 import { createPool, type Pool } from '../postgres/pool.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
+import { journalLimits as limits } from './limits.js';
 
-/** Redis and Postgres do not belong together. The message says why, and what the operator should do. */
+/**
+ * The error for a Redis and a Postgres that do not belong together. The message gives the reason and the next step for
+ * the operator.
+ */
 export class IdentityError extends Error {
-  /** Whether the problem may go away without an operator. */
+  /** Whether the problem may disappear without an operator. */
   readonly passing: boolean;
 
   constructor(message: string, passing = false) {
@@ -33,26 +37,26 @@ export class IdentityError extends Error {
 
 /** The identity that a Redis stores. */
 export interface RedisIdentity {
-  /** Id of the installation; null in a Redis that no node of this version has used. */
+  /** The id of the installation. Null in a Redis that no node of this version has used. */
   readonly id: string | null;
   readonly generation: number;
   /** Whether partitions were opened in this Redis. */
   readonly used: boolean;
-  /** Run id under which partition 0 was opened, and its seal if the partition is closed. */
+  /** The run id under which partition 0 was opened, and its seal if the partition is closed. */
   readonly run: string | null;
   readonly seal: string | null;
 }
 
 /**
- * What to do with an empty Redis. A role uses it unless other nodes use the current one (`unless_used`); a command
- * never does (`never`). `petrel redis rebuild` (`rebuild`) also uses it while the Redis of the other nodes is
- * unavailable, and can return to a former Redis.
+ * Whether a node may switch to an empty Redis. `unless_used`, for roles: yes, unless other nodes still use the former
+ * Redis. `never`, for commands: no. `rebuild`, for `petrel redis rebuild`: yes, even if other nodes report that their
+ * Redis is unavailable. With `rebuild` a node may also return to a Redis that the installation used earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
 /**
- * The generation under which a Redis may be used and whether it already carries it, or the reason why it may not be
- * used.
+ * The decision about a Redis. If the Redis may be used, it has the generation to use, and whether the Redis already
+ * stores this generation. Otherwise it has the reason for the refusal.
  */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
@@ -66,7 +70,7 @@ function holdersOf(others: readonly OtherNode[], generation: number, adoption: A
   return (adoption === 'rebuild' ? holding.filter(({ away }) => !away) : holding).length;
 }
 
-/** Whether partition 0 was last opened by a node on this Postgres. */
+/** Whether the last node that opened partition 0 used this Postgres. */
 const openedHere = ({ run, seal }: RedisIdentity, opened: OpenedAs | null): boolean =>
   opened !== null &&
   run !== null &&
@@ -77,8 +81,8 @@ function refuse(message: string, passing = false): Decision {
 }
 
 /**
- * Compares the identities in Redis and Postgres; a pure function. `isSameServer`: this server had the current
- * generation a moment ago and has lost its data.
+ * Compares the identities in Redis and Postgres. Has no side effects. `isSameServer` means that this server had the
+ * current generation a moment ago and has lost its data since.
  */
 export function decide(
   redis: RedisIdentity,
@@ -92,7 +96,7 @@ export function decide(
     return refuse(
       `this Redis belongs to the installation ${redis.id}, and DATABASE_URL to ${postgres.id}: one of them is the wrong server`,
     );
-  // A greater generation in Redis shows that Postgres was restored to an earlier state.
+  // A greater generation in Redis means that Postgres was restored to an earlier state.
   if (redis.id !== null && redis.generation >= postgres.generation)
     return { generation: redis.generation, marked: true };
   const next: Decision = { generation: postgres.generation + 1, marked: false };
@@ -121,39 +125,19 @@ export function decide(
 }
 
 export interface IdentityOptions {
-  /** URL of Postgres: decisions use their own connection, because calls on the pool wait for Redis. */
+  /** The URL of Postgres. Decisions use their own connection, because calls on the pool wait for Redis. */
   readonly url: string;
   readonly keys: Keys;
-  /** Name of this node. */
+  /** The name of this node. */
   readonly node: string;
   readonly adoption: Adoption;
-  /**
-   * Called when this node stops using Redis or Postgres, and when an empty Redis becomes the Redis of the
-   * installation.
-   */
+  /** Called when this node stops using Redis or Postgres, and when the installation starts to use an empty Redis. */
   readonly onRefused: (reason: string) => void;
   readonly onAdopted: (generation: number) => void;
   readonly onError: (error: Error) => void;
 }
 
-export interface Identity {
-  /** Reads the id of the installation after `check` has passed. Must be called first. */
-  open(check: (pool: Pool) => Promise<void>): Promise<void>;
-  /** Id of the installation. */
-  id(): string;
-  /** Checks each new connection to Redis before it is used. Returns false if it must not be used. */
-  admit(connection: RedisConnection, partition: number | null): Promise<boolean>;
-  /** Throws if a connection leads to the Postgres of another installation. */
-  checkPostgres(id: string | null): void;
-  /** Whether the last check found that no request may be sent to receivers outside. */
-  held(): boolean;
-  /** Why Redis is not used at the moment; null while it is used. */
-  refusal(): IdentityError | null;
-  /** Compares Redis and Postgres every limits.identity_check_ms. Returns a function that ends this. */
-  watch(pool: Pool, connection: RedisServers): () => Promise<void>;
-}
-
-/** Marks a Redis, unless another node marked it later. */
+/** Stores the identity in a Redis, unless another node has already stored a later generation in it. */
 const mark = `local known = redis.call('HMGET', KEYS[1], 'ID', 'GENERATION')
 if known[1] == ARGV[1] and tonumber(known[2] or 0) > tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], 'ID', ARGV[1], 'GENERATION', ARGV[2])
@@ -163,8 +147,8 @@ const refusedRest_ms = 500;
 const failedRest_ms = 100;
 
 /**
- * Whether the partition has moved from this server or is about to. The server that gets it is checked when a
- * connection to it opens.
+ * Whether the partition has left this server or is about to leave it. The new server is checked when a connection to it
+ * opens.
  */
 async function isElsewhere(error: Error): Promise<boolean> {
   if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;
@@ -172,164 +156,176 @@ async function isElsewhere(error: Error): Promise<boolean> {
   throw error;
 }
 
-export function createIdentity(options: IdentityOptions): Identity {
-  const { url, keys, node, adoption, onRefused, onAdopted, onError } = options;
-  let own: PostgresIdentity = { id: '', generation: 0, held: true };
-  let refusal: IdentityError | null = null;
-  let told = '';
-  /** The last report about a master. The master of partition 0 may be accepted in between. */
-  let toldOfMaster = '';
-  let deciding: Promise<Decision> | undefined;
+/** Compares the two stores for one node. Only `admit` and the regular comparison change its state. */
+export class Identity {
+  readonly #options: IdentityOptions;
+  #own: PostgresIdentity = { id: '', generation: 0, held: true };
+  #refusal: IdentityError | null = null;
+  /** The last reported refusal. '' if a Redis has been accepted since. */
+  #reported = '';
+  /** The last report about a master. Accepting the master of partition 0 does not clear it. */
+  #reportedOfMaster = '';
 
-  function tellRefused(error: IdentityError): void {
-    if (told !== error.message) onRefused(error.message);
-    told = error.message;
+  constructor(options: IdentityOptions) {
+    this.#options = options;
   }
 
-  function accept(): void {
-    refusal = null;
-    told = '';
+  /** Returns the id of the installation. */
+  readonly id = (): string => this.#own.id;
+  /** Whether requests to external receivers were forbidden at the last check. */
+  readonly held = (): boolean => this.#own.held;
+  /** The reason why Redis is not used at the moment. Null while Redis is used. */
+  readonly refusal = (): IdentityError | null => this.#refusal;
+
+  /** Reads the id of the installation after `check` has passed. Must be called first. */
+  async open(check: (pool: Pool) => Promise<void>): Promise<void> {
+    this.#own = await this.#withPool(async (pool) => {
+      await check(pool);
+      return loadIdentity(pool);
+    });
   }
 
-  const withPool = async <T>(work: (pool: Pool) => Promise<T>): Promise<T> => {
+  /** Checks a new connection to Redis. Returns false if the connection must not be used. */
+  async admit(connection: RedisConnection, partition: number | null): Promise<boolean> {
+    if (partition === null) return true;
+    const admitted =
+      partition === 0
+        ? await this.#mayUse(connection).catch(isElsewhere)
+        : await this.#isOfOurs(connection, partition).catch(isElsewhere);
+    if (!admitted) await sleep(refusedRest_ms * (0.75 + Math.random() / 2));
+    return admitted;
+  }
+
+  /** Checks a connection to Postgres. Throws if it belongs to another installation. */
+  checkPostgres(id: string | null): void {
+    if (id === this.#own.id) return;
+    const error = new IdentityError(
+      `DATABASE_URL leads to the installation ${id ?? 'without an id'}, and this node works for ${this.#own.id}`,
+    );
+    this.#reportRefused(error);
+    throw error;
+  }
+
+  /**
+   * Starts to compare Redis and Postgres every limits.identity_check_ms. Returns a function that stops the
+   * comparison.
+   */
+  watch(pool: Pool, connection: RedisServers): () => Promise<void> {
+    const { node, onError } = this.#options;
+    const lookOnce = shared(() => this.#look(pool, connection).catch(onError));
+    lookOnce();
+    const stop = repeat(limits.identity_check_ms, lookOnce);
+    return async () => {
+      stop();
+      await lookOnce.running();
+      await forgetNode(pool, node).catch(onError);
+    };
+  }
+
+  #reportRefused(error: IdentityError): void {
+    if (this.#reported !== error.message) this.#options.onRefused(error.message);
+    this.#reported = error.message;
+  }
+
+  #accept(): true {
+    this.#refusal = null;
+    this.#reported = '';
+    return true;
+  }
+
+  #withPool<T>(work: (pool: Pool) => Promise<T>): Promise<T> {
+    const { url, onError } = this.#options;
     const pool = createPool({ url, max: 1, name: 'identity', onError });
     return work(pool).finally(() => pool.close());
-  };
+  }
 
-  async function read({ client }: RedisConnection): Promise<RedisIdentity> {
+  async #read({ client }: RedisConnection): Promise<RedisIdentity> {
     const [[id, generation, partitions], [run, seal]] = await Promise.all([
-      client.hmget(keys.installation(), 'ID', 'GENERATION', 'PARTITIONS'),
-      client.hmget(keys.meta(0), 'run', 'seal'),
+      client.hmget(this.#options.keys.installation(), 'ID', 'GENERATION', 'PARTITIONS'),
+      client.hmget(this.#options.keys.meta(0), 'run', 'seal'),
     ]);
     return {
       id: id ?? null,
       generation: Number(generation ?? 0),
       used: (partitions ?? run ?? null) !== null,
-      ...{ run: run ?? null, seal: seal ?? null },
+      run: run ?? null,
+      seal: seal ?? null,
     };
   }
 
-  const matches = ({ id, generation }: RedisIdentity) => id === own.id && generation === own.generation;
+  #matches({ id, generation }: RedisIdentity): boolean {
+    return id === this.#own.id && generation === this.#own.generation;
+  }
 
-  /** Decides under a lock in Postgres and records the generation this node uses. */
-  async function settle(connection: RedisConnection, isSameServer: boolean): Promise<Decision> {
-    const found = await read(connection);
-    const decision = await withPool((pool) =>
+  /**
+   * Makes a decision under a lock in Postgres and records the generation that this node uses. All connections that
+   * reach the same Redis share one decision.
+   */
+  readonly #settle = shared(async (connection: RedisConnection, isSameServer: boolean): Promise<Decision> => {
+    const { node, adoption, keys, onAdopted } = this.#options;
+    const decision = await this.#withPool((pool) =>
       pool.transaction(async (tx) => {
         const { others, opened, ...postgres } = await lockIdentity(tx, node);
+        // Another node may have marked this Redis while this node waited for the lock.
+        const found = await this.#read(connection);
         const decided = decide(found, postgres, others, opened, adoption, isSameServer);
         const generation = 'refusal' in decided ? null : decided.generation;
         if (generation !== null && generation !== postgres.generation) await saveGeneration(tx, generation);
         if (adoption === 'unless_used') await noteNode(tx, node, { generation, away: false });
-        if (generation !== null) own = { ...postgres, generation };
+        if (generation !== null) this.#own = { ...postgres, generation };
+        // If the commit fails, the next decision finds the greater generation in Redis and saves it.
+        if (!('refusal' in decided) && !decided.marked)
+          await connection.client.eval(mark, 1, keys.installation(), postgres.id, decided.generation);
         return decided;
       }),
     );
-    if (!('refusal' in decision) && !decision.marked) {
-      const { generation } = decision;
-      await connection.client.eval(mark, 1, keys.installation(), own.id, generation);
-      if (generation > 1) onAdopted(generation);
-    }
+    if (!('refusal' in decision) && !decision.marked && decision.generation > 1)
+      onAdopted(decision.generation);
     return decision;
-  }
+  });
 
-  /** Shares one decision among connections that reach the same Redis. */
-  function settleOnce(connection: RedisConnection, isSameServer: boolean): Promise<Decision> {
-    deciding ??= settle(connection, isSameServer).finally(() => {
-      deciding = undefined;
-    });
-    return deciding;
-  }
-
-  function judge(decision: Decision): boolean {
-    if ('refusal' in decision) {
-      refusal = decision.refusal;
-      // Other nodes may be about to find the same, so only a lasting refusal is reported.
-      if (!refusal.passing) tellRefused(refusal);
-    } else accept();
-    return !('refusal' in decision);
-  }
-
-  async function mayUse(connection: RedisConnection): Promise<boolean> {
-    if (!matches(await read(connection))) return judge(await settleOnce(connection, false));
-    accept();
-    return true;
-  }
-
-  /**
-   * Whether a Redis server holds a partition of this installation. A master of another cluster holds partitions of
-   * another one.
-   */
-  async function isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
-    const of = await client.hget(keys.meta(partition), 'of');
-    if (of === null || of === own.id) return true;
-    refusal = new IdentityError(
-      `a master of this Redis Cluster belongs to the installation ${of}, and DATABASE_URL to ${own.id}`,
-    );
-    if (toldOfMaster !== refusal.message) onRefused(refusal.message);
-    toldOfMaster = refusal.message;
+  #judge(decision: Decision): boolean {
+    if (!('refusal' in decision)) return this.#accept();
+    this.#refusal = decision.refusal;
+    // Reports only a lasting refusal. A temporary refusal may end as soon as the other nodes notice the same problem.
+    if (!this.#refusal.passing) this.#reportRefused(this.#refusal);
     return false;
   }
 
-  async function look(pool: Pool, connection: RedisServers): Promise<void> {
-    const server = connection.at(0);
-    const usable = server?.runId() ? server : null;
-    const found = usable && (await read(usable));
-    // An unreachable Redis still counts as in use: it may hold data that exists nowhere else.
-    const holds = refusal === null && (found === null || matches(found));
-    const state = { generation: holds ? own.generation : null, away: found === null };
-    const { id, generation, held } = await noteNode(pool, node, state);
-    if (id === own.id) own = { ...own, held };
-    if (usable === null || (found !== null && matches(found) && generation === own.generation)) return;
-    if (id !== own.id || judge(await settleOnce(usable, generation === own.generation))) return;
-    // New connections are refused until one reaches a Redis that matches.
-    for (const { client } of connection.nodes()) client.disconnect(true);
+  async #mayUse(connection: RedisConnection): Promise<boolean> {
+    const matches = this.#matches(await this.#read(connection));
+    return matches ? this.#accept() : this.#judge(await this.#settle(connection, false));
   }
 
-  return {
-    async open(check) {
-      own = await withPool(async (pool) => {
-        await check(pool);
-        return loadIdentity(pool);
-      });
-    },
-    id: () => own.id,
-    async admit(connection, partition) {
-      if (partition === null) return true;
-      const admitted =
-        partition === 0
-          ? await mayUse(connection).catch(isElsewhere)
-          : await isOfOurs(connection, partition).catch(isElsewhere);
-      if (!admitted) await sleep(refusedRest_ms * (0.75 + Math.random() / 2));
-      return admitted;
-    },
-    checkPostgres(id) {
-      if (id === own.id) return;
-      const error = new IdentityError(
-        `DATABASE_URL leads to the installation ${id ?? 'without an id'}, and this node works for ${own.id}`,
-      );
-      tellRefused(error);
-      throw error;
-    },
-    held: () => own.held,
-    refusal: () => refusal,
-    watch(pool, connection) {
-      let looking: Promise<void> | undefined;
-      const lookOnce = () => {
-        looking ??= look(pool, connection)
-          .catch(onError)
-          .finally(() => {
-            looking = undefined;
-          });
-      };
-      lookOnce();
-      const timer = setInterval(lookOnce, limits.identity_check_ms);
-      timer.unref();
-      return async () => {
-        clearInterval(timer);
-        await looking;
-        await forgetNode(pool, node).catch(onError);
-      };
-    },
-  };
+  /**
+   * Whether a Redis server has a partition of this installation. The masters of another cluster have partitions of
+   * another installation.
+   */
+  async #isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
+    const of = await client.hget(this.#options.keys.meta(partition), 'of');
+    if (of === null || of === this.#own.id) return true;
+    this.#refusal = new IdentityError(
+      `a master of this Redis Cluster belongs to the installation ${of}, and DATABASE_URL to ${this.#own.id}`,
+    );
+    if (this.#reportedOfMaster !== this.#refusal.message) this.#options.onRefused(this.#refusal.message);
+    this.#reportedOfMaster = this.#refusal.message;
+    return false;
+  }
+
+  async #look(pool: Pool, connection: RedisServers): Promise<void> {
+    const server = connection.at(0);
+    const usable = server?.runId() ? server : null;
+    const found = usable && (await this.#read(usable));
+    // An unreachable Redis still counts as in use, because it may have the only copy of some data.
+    const holds = this.#refusal === null && (found === null || this.#matches(found));
+    const state = { generation: holds ? this.#own.generation : null, away: found === null };
+    const { id, generation, held } = await noteNode(pool, this.#options.node, state);
+    if (id === this.#own.id) this.#own = { ...this.#own, held };
+    if (usable === null || (found !== null && this.#matches(found) && generation === this.#own.generation))
+      return;
+    if (id !== this.#own.id || this.#judge(await this.#settle(usable, generation === this.#own.generation)))
+      return;
+    // Refuses new connections until one reaches a matching Redis.
+    for (const { client } of connection.nodes()) client.disconnect(true);
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * Waits for work on a dedicated connection: Redis answers as soon as a journal gets an entry. On a cluster one
- * command can name keys of one slot only, so the wait always ends by timeout there.
+ * Waits for work on a dedicated connection. Redis answers as soon as a journal gets an entry. On a cluster the wait
+ * always ends by timeout, because a command can name keys of only one slot.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -8,20 +8,10 @@ import type { Keys } from '../store/core/keys.js';
 
 type Client = RedisConnection['client'];
 
-export interface IdleWait {
-  /**
-   * Resolves when one of these empty journals has an entry, after `msMax`, or when Redis does not answer. Returns
-   * true if Redis says that they are still empty. Never rejects.
-   */
-  forEntry(partitions: readonly number[], msMax: number): Promise<boolean>;
-  /** Ends the current wait. Later waits return immediately. */
-  close(): void;
-}
-
-/** How many ms after its deadline an answer may arrive before the connection is closed. */
+/** How many ms after its deadline an answer may still arrive before the connection is closed. */
 const late_ms = 1_000;
 
-export function createIdleWait(servers: RedisServers, keys: Keys): IdleWait {
+export function createIdleWait(servers: RedisServers, keys: Keys) {
   const closing = new AbortController();
   let client: Client | undefined;
 
@@ -41,19 +31,25 @@ export function createIdleWait(servers: RedisServers, keys: Keys): IdleWait {
     const late = sleep(msMax + late_ms, 'late', { signal: bound.signal }).catch(() => 'answered');
     const outcome = await Promise.race([answered.catch(() => 'failed'), late]);
     bound.abort();
-    // A client that is asking Sentinels for the master would never connect again.
+    // Does not disconnect a client that is still asking Sentinels for the master. That client would never connect
+    // again.
     if (outcome === 'late' && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
   }
 
   return {
-    async forEntry(partitions, msMax) {
+    /**
+     * Waits on journals that are empty. Resolves when one of them gets an entry, after `msMax`, or when Redis does not
+     * answer. Returns true if Redis reports that the journals are still empty. Never rejects.
+     */
+    async forEntry(partitions: readonly number[], msMax: number): Promise<boolean> {
       if (closing.signal.aborted) return false;
       const waiting = servers.clustered || partitions.length === 0 ? undefined : connect();
       if (waiting) return blocked(waiting, partitions, msMax);
       await sleep(msMax, undefined, { signal: closing.signal }).catch(() => undefined);
       return false;
     },
+    /** Ends the current wait. All later waits return immediately. */
     close() {
       closing.abort();
       client?.disconnect();

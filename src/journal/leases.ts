@@ -1,29 +1,21 @@
 /**
- * Divides partitions among the running flushers. Each registers with a heartbeat, and each computes the same share by
- * rendezvous hashing, so that a flusher that starts or dies moves only its own partitions. A short lease on a
- * partition keeps two flushers that disagree for a moment from doing the same work; the result is correct even if
- * both do it. A flusher that is alone takes no leases.
+ * Divides partitions among the running flushers. Each flusher registers with a heartbeat. All flushers compute the same
+ * division by rendezvous hashing. When a flusher starts or dies, only its partitions move. Two flushers may briefly
+ * disagree about the division. A short lease on each partition then keeps them from doing the same work. The result
+ * would be correct even if both did the work. A single flusher takes no leases.
  */
 import { createHash } from 'node:crypto';
-import { limits } from '../limits.js';
+import { untilNext } from '../clock.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
+import { journalLimits as limits } from './limits.js';
 
 export interface LeaseOptions {
   readonly runner: ScriptRunner;
   readonly keys: Keys;
-  /** Id of this flusher, unique among flushers. */
+  /** The id of this flusher, unique among flushers. */
   readonly id: string;
   readonly onError: (error: Error) => void;
-}
-
-export interface Leases {
-  /** Registers this flusher. Resolves after the first round, even one that failed and will be repeated. */
-  start(): Promise<void>;
-  /** Partitions that this flusher may read. */
-  held(): readonly number[];
-  /** Returns all leases, so that other flushers can take the partitions at once. */
-  leave(): Promise<void>;
 }
 
 const beatMs = limits.journal_lease_ms / 3;
@@ -32,7 +24,7 @@ function weight(flusher: string, partition: number): number {
   return createHash('sha1').update(`${partition} ${flusher}`).digest().readUInt32BE();
 }
 
-/** Whether rendezvous hashing gives the partition to `id` among the `live` flushers. */
+/** Whether rendezvous hashing assigns the partition to `id` among the `live` flushers. */
 export function isShareOf(id: string, live: readonly string[], partition: number): boolean {
   const own = weight(id, partition);
   return live.every((other) => {
@@ -42,8 +34,9 @@ export function isShareOf(id: string, live: readonly string[], partition: number
   });
 }
 
-export function createLeases({ runner, keys, id, onError }: LeaseOptions): Leases {
+export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
   const held = new Set<number>();
+  /** The last division: its flushers and the partitions of this one. */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -77,7 +70,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions): Lease
     try {
       const live = await beat(false);
       const wanted = shareAmong(live);
-      // A flusher that is alone needs no leases. It and a new flusher may both read a journal until the next
+      // A single flusher needs no leases. When another flusher starts, both may read the same journal until the next
       // heartbeat.
       if (live.length === 1) {
         for (const partition of wanted) held.add(partition);
@@ -90,21 +83,19 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions): Lease
     }
   }
 
-  function schedule(): void {
-    timer = setTimeout(() => {
-      round = tend().then(() => {
-        if (!left) schedule();
-      });
-    }, beatMs);
+  /** Starts the rounds. Resolves after the first one, even if it failed and will be retried. */
+  function start(): Promise<void> {
+    round = tend().then(() => {
+      if (!left) timer = setTimeout(start, untilNext(beatMs));
+    });
+    return round;
   }
 
   return {
-    async start() {
-      round = tend();
-      await round;
-      if (!left) schedule();
-    },
-    held: () => [...held],
+    start,
+    /** The partitions that this flusher may read. */
+    held: (): readonly number[] => [...held],
+    /** Returns all leases, so that other flushers can take over the partitions at once. */
     async leave() {
       left = true;
       clearTimeout(timer);
@@ -113,7 +104,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions): Lease
         await beat(true);
         await Promise.all([...held].map(release));
       } catch (error) {
-        // A lease that could not be returned expires.
+        // Only reports the error, because a lease that could not be returned expires.
         onError(error as Error);
       }
       held.clear();

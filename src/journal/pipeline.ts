@@ -1,37 +1,39 @@
 /**
- * The write-behind loop of one shard: read the starts of its journals, write one batch, commit, and only then settle.
- * While one batch is written, the previous one is settled and the next one is read, so that Postgres never waits for
- * Redis. Batches are written one at a time, so that commits, watermarks and trims follow the order of the journal. A
- * partition that cannot be settled is set aside and read again from its start. After any other failure all batches in
- * flight are given up and read again from the start: a batch may be written any number of times.
+ * The write-behind loop of one shard. It reads the starts of the shard's journals, writes one batch, commits, and only
+ * then settles the batch. While one batch is written, the previous batch is settled and the next one is read, so that
+ * Postgres never waits for Redis. Batches are written one at a time, so that commits, watermarks and trims follow the
+ * order of the journal.
+ *
+ * A partition that cannot be settled is set aside and read again from its start. After any other failure all batches in
+ * flight are dropped and read again from the start. This is safe because a batch may be written any number of times.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../limits.js';
 import type { Shard } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
-import type { createHotBudget } from './hot_budget.js';
+import type { HotBudget } from './hot_budget.js';
 import { createIdleWait } from './idle.js';
+import { journalLimits as limits } from './limits.js';
 import { settlePrefixes } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
-import { createUnsettled } from './unsettled.js';
-import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from './write.js';
+import { createUnsettled, retryMs } from './unsettled.js';
+import { type OnQuarantine, type PreparedBatch, prepareBatch, type Written, writeBatch } from './write.js';
 
-/** Step of a batch: read but not written, committed but still in the journal, or settled. */
+/** The progress of a batch: read but not written, committed but still in the journal, or settled. */
 export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface PipelineOptions {
   readonly shard: Pick<Shard, 'pool' | 'history'>;
-  /** Partitions of the shard that this flusher holds a lease on and that are not paused. */
+  /** The partitions of the shard on which this flusher holds a lease and that are not paused. */
   readonly held: () => readonly number[];
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
   readonly hotTtlMs: number;
   /** The byte budget that all shards of a flusher share. */
-  readonly budget: ReturnType<typeof createHotBudget>;
+  readonly budget: HotBudget;
   readonly intervalMs: number;
   readonly onError: (error: Error) => void;
   readonly onQuarantine: OnQuarantine;
@@ -40,26 +42,21 @@ export interface PipelineOptions {
 }
 
 export interface PipelineStats {
+  /** The number of journal entries that were written to Postgres and removed from the journal. */
   readonly entries: number;
   readonly batches: number;
+  /** The number of rows sent to Postgres. Each batch sends only the newest version of an entity. */
   readonly rows: number;
+  /** How often the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
-  /** Every entry of the shard that is older than this is in Postgres. */
+  /** The time before which all entries of the shard are in Postgres. */
   readonly lagMs: number;
-  /** Entries left in each journal when it was last settled. */
+  /** The number of entries left in each journal when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
 }
 
-export interface Pipeline {
-  /** Runs the loop until `stop`. */
-  run(): Promise<void>;
-  /** Ends the loop after the batch in flight, or, for `drain`, once the journals are empty. `now` also ends a drain. */
-  stop(how: 'drain' | 'now'): void;
-  stats(): PipelineStats;
-}
-
 interface ReadAt extends ReadResult {
-  /** Time of the reading, by the monotonic clock, in ms. */
+  /** The time at which the journal was read, by the monotonic clock, in ms. */
   readonly at: number;
 }
 
@@ -70,171 +67,189 @@ interface InFlight {
 }
 
 /**
- * Number of intervals a flusher waits after a batch that was not full. At a steady rate more rows then share the
- * fixed cost of a batch, which is most of its cost: one script per partition, one transaction, and one disk flush of
- * each server.
+ * How many intervals a flusher waits after a batch that was not full. Waiting lets more rows share the fixed cost of a
+ * batch, which is the largest part of its cost. This fixed cost is one script per partition, one transaction, and one
+ * disk flush on each server.
  */
 const rests_after_batch = 4;
-/** Batches in flight: one is settled, one is written, and one is ready. */
+/** The number of batches in flight: one is being settled, one is being written, and one is ready. */
 const in_flight_max = 3;
 
-/** Creates the loop; it is idle until `run`. */
-export function createPipeline(options: PipelineOptions): Pipeline {
-  const { shard, held: partitionsHeld, connection, runner, keys, hotTtlMs, intervalMs, onError } = options;
-  const step = async (name: FlushStep) => options.onStep?.(name);
-  const counts = { entries: 0, batches: 0, rows: 0, failures: 0 };
-  /** When each held partition was last read to its end. */
-  const caughtUpAt = new Map<number, number>();
-  const lengths = new Map<number, number>();
-  const unsettled = createUnsettled();
-  /** Version of the last entry in flight, by partition. */
-  const cursors = new Map<number, number>();
-  let inFlight: InFlight[] = [];
-  let stopping: 'no' | 'drain' | 'now' = 'no';
-  const waking = new AbortController();
-  const idleWait = createIdleWait(connection, keys);
-  /** True while every journal is empty; Redis reports the next entry. */
-  let waiting = false;
+/**
+ * Idle until `run`. A turn reads a batch and puts it in flight. After a batch that is not full, or after a stop, the
+ * loop waits until no batch is in flight. Once the journals are empty, the loop waits for the next entry.
+ */
+export class Pipeline {
+  readonly #options: PipelineOptions;
+  readonly #counts = { entries: 0, batches: 0, rows: 0, failures: 0 };
+  /** The time at which each leased partition was last read to the end of its journal. */
+  readonly #caughtUpAt = new Map<number, number>();
+  readonly #lengths = new Map<number, number>();
+  readonly #unsettled = createUnsettled();
+  /** The version of the last entry in flight, by partition. */
+  readonly #cursors = new Map<number, number>();
+  #inFlight: InFlight[] = [];
+  /** The requested stop. It may change from `drain` to `now`. */
+  #stopping: 'no' | 'drain' | 'now' = 'no';
+  readonly #waking = new AbortController();
+  readonly #idleWait: ReturnType<typeof createIdleWait>;
+  /** Whether every journal is empty. Redis then reports the next entry. */
+  #waiting = false;
 
-  async function rest(ms: number): Promise<void> {
-    if (stopping !== 'now' && ms > 0) await sleep(ms, null, { signal: waking.signal }).catch(() => {});
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+    this.#idleWait = createIdleWait(options.connection, options.keys);
   }
 
-  const isInFlight = (partition: number) => inFlight.some(({ partitions }) => partitions.has(partition));
-
-  async function read(): Promise<ReadAt> {
-    const at = performance.now();
-    const held = partitionsHeld();
-    const known = new Set(held);
-    for (const partition of caughtUpAt.keys()) if (!known.has(partition)) caughtUpAt.delete(partition);
-    for (const partition of lengths.keys()) if (!known.has(partition)) lengths.delete(partition);
-    for (const partition of held) if (!caughtUpAt.has(partition)) caughtUpAt.set(partition, at);
-    for (const partition of unsettled.takeBack(isInFlight)) cursors.delete(partition);
-    const readable = held.filter((partition) => !unsettled.has(partition));
-    return { ...(await readPrefixes(connection, keys, readable, cursors)), at };
-  }
-
-  function caughtUp(partitions: readonly number[], at: number): void {
-    for (const partition of partitions) if (!unsettled.has(partition)) caughtUpAt.set(partition, at);
-  }
-
-  function begin(batch: ReadAt, prepared: PreparedBatch): InFlight {
-    const before = inFlight.at(-1);
-    for (const { partition, last } of batch.prefixes) cursors.set(partition, last);
-    const write = async () => {
-      await before?.committed;
-      await step('read');
-      const outcome = await writeBatch(shard.pool, prepared, options.onQuarantine, shard.history);
-      await step('committed');
-      options.onWritten?.(outcome.changes);
-      return outcome;
-    };
-    const outcome = write();
-    const settle = async () => {
-      const written = await outcome;
-      // Journals are trimmed in order, because a trim removes everything before it.
-      await before?.settled;
-      const due = batch.prefixes.filter(({ partition }) => !unsettled.has(partition));
-      const settled = await settlePrefixes(runner, keys, { hotTtlMs, budget: options.budget }, due, written);
-      for (const [partition, error] of settled.failures) {
-        unsettled.add(partition);
-        counts.failures++;
-        onError(error);
+  /** Runs the loop until `stop`. */
+  async run(): Promise<void> {
+    let failed = 0;
+    while (this.#stopping !== 'now') {
+      const start = performance.now();
+      try {
+        const { found, idle } = await this.#turn();
+        failed = 0;
+        if (this.#stopping === 'drain' && idle) break;
+        if (idle && this.#stopping === 'no') await this.#waitForEntry();
+        const intervals = found && this.#stopping === 'no' ? rests_after_batch : 1;
+        if (this.#inFlight.length === 0)
+          await this.#rest(intervals * this.#options.intervalMs - (performance.now() - start));
+      } catch (error) {
+        this.#counts.failures++;
+        this.#options.onError(error as Error);
+        await this.#settleAll().catch(() => {});
+        await this.#rest(retryMs(failed++));
       }
-      unsettled.settled(settled.lengths.keys());
-      for (const [partition, length] of settled.lengths) lengths.set(partition, length);
-      for (const { partition, entries } of due)
-        if (settled.lengths.has(partition)) counts.entries += entries.length;
-      counts.batches++;
-      counts.rows += written.changes.length;
-      caughtUp(batch.ends, batch.at);
-      await step('settled');
-    };
-    const settled = settle();
+    }
+    await this.#settleAll().catch(this.#options.onError);
+  }
+
+  /**
+   * Ends the loop after the current batch, or, for `drain`, once the journals are empty. `now` also ends a drain that
+   * has already started.
+   */
+  stop(how: 'drain' | 'now'): void {
+    this.#stopping = how;
+    this.#idleWait.close();
+    if (how === 'now') this.#waking.abort();
+  }
+
+  stats(): PipelineStats {
+    const now = performance.now();
+    const held = new Set(this.#options.held());
+    const waited = [...this.#caughtUpAt].flatMap(([partition, at]) =>
+      held.has(partition) ? [now - at] : [],
+    );
+    const lagMs = this.#waiting ? 0 : Math.max(0, ...waited);
+    return { ...this.#counts, lagMs, lengths: new Map(this.#lengths) };
+  }
+
+  async #rest(ms: number): Promise<void> {
+    if (this.#stopping !== 'now' && ms > 0)
+      await sleep(ms, null, { signal: this.#waking.signal }).catch(() => {});
+  }
+
+  /** Runs one turn of the loop. Returns whether it found entries, and whether no entries are left or in flight. */
+  async #turn(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
+    const batch = await this.#read();
+    if (batch.failure) this.#options.onError(batch.failure);
+    const prepared = prepareBatch(batch.prefixes);
+    while (this.#inFlight.length >= in_flight_max) await this.#inFlight.shift()?.settled;
+    const found = batch.prefixes.length > 0;
+    if (found) this.#inFlight.push(this.#begin(batch, prepared));
+    if (batch.full) return { found, idle: false };
+    await this.#settleAll();
+    if (found) return { found, idle: false };
+    this.#caughtUp(batch.ends, batch.at);
+    for (const partition of batch.ends) this.#lengths.set(partition, 0);
+    return { found, idle: batch.failure === null && this.#unsettled.isEmpty() };
+  }
+
+  async #read(): Promise<ReadAt> {
+    const at = performance.now();
+    const { connection, keys } = this.#options;
+    const held = new Set(this.#options.held());
+    for (const known of [this.#caughtUpAt, this.#lengths])
+      for (const partition of known.keys()) if (!held.has(partition)) known.delete(partition);
+    for (const partition of held) if (!this.#caughtUpAt.has(partition)) this.#caughtUpAt.set(partition, at);
+    const isInFlight = (partition: number) =>
+      this.#inFlight.some(({ partitions }) => partitions.has(partition));
+    for (const partition of this.#unsettled.takeBack(isInFlight)) this.#cursors.delete(partition);
+    const readable = [...held].filter((partition) => !this.#unsettled.has(partition));
+    return { ...(await readPrefixes(connection, keys, readable, this.#cursors)), at };
+  }
+
+  #caughtUp(partitions: readonly number[], at: number): void {
+    for (const partition of partitions)
+      if (!this.#unsettled.has(partition)) this.#caughtUpAt.set(partition, at);
+  }
+
+  #begin(batch: ReadAt, prepared: PreparedBatch): InFlight {
+    const before = this.#inFlight.at(-1);
+    for (const { partition, last } of batch.prefixes) this.#cursors.set(partition, last);
+    const written = this.#write(prepared, before);
+    const settled = this.#settle(batch, written, before);
     settled.catch(() => {});
-    const committed = outcome.then(() => {});
+    const committed = written.then(() => {});
     committed.catch(() => {});
     return { partitions: new Set(batch.prefixes.map(({ partition }) => partition)), committed, settled };
   }
 
-  async function settleAll(): Promise<void> {
-    const waited = inFlight;
-    inFlight = [];
+  async #write(prepared: PreparedBatch, before: InFlight | undefined): Promise<Written> {
+    const { shard, onQuarantine, onWritten, onStep } = this.#options;
+    await before?.committed;
+    await onStep?.('read');
+    const written = await writeBatch(shard.pool, prepared, onQuarantine, shard.history);
+    await onStep?.('committed');
+    onWritten?.(written.changes);
+    return written;
+  }
+
+  async #settle(batch: ReadAt, writing: Promise<Written>, before: InFlight | undefined): Promise<void> {
+    const { runner, keys, onError } = this.#options;
+    const written = await writing;
+    // Trims journals in order, because a trim removes all earlier entries.
+    await before?.settled;
+    const due = batch.prefixes.filter(({ partition }) => !this.#unsettled.has(partition));
+    const { failures, lengths } = await settlePrefixes(runner, keys, this.#options, due, written);
+    for (const [partition, error] of failures) {
+      this.#unsettled.add(partition);
+      this.#counts.failures++;
+      onError(error);
+    }
+    this.#unsettled.settled(lengths.keys());
+    for (const [partition, length] of lengths) this.#lengths.set(partition, length);
+    for (const { partition, entries } of due)
+      if (lengths.has(partition)) this.#counts.entries += entries.length;
+    this.#counts.batches++;
+    this.#counts.rows += written.changes.length;
+    this.#caughtUp(batch.ends, batch.at);
+    await this.#options.onStep?.('settled');
+  }
+
+  /**
+   * Waits until no batch is in flight. Error: the error of the first batch that failed. All batches are then read
+   * again.
+   */
+  async #settleAll(): Promise<void> {
+    const waited = this.#inFlight;
+    this.#inFlight = [];
     const ends = await Promise.allSettled(waited.map(({ settled }) => settled));
-    cursors.clear();
+    this.#cursors.clear();
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 
-  /** One turn of the loop. Returns whether it found entries, and whether none are left or in flight. */
-  async function turn(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
-    const batch = await read();
-    if (batch.failure) onError(batch.failure);
-    const prepared = prepareBatch(batch.prefixes);
-    while (inFlight.length >= in_flight_max) await inFlight.shift()?.settled;
-    if (batch.prefixes.length > 0) inFlight.push(begin(batch, prepared));
-    const found = batch.prefixes.length > 0;
-    if (batch.full) return { found, idle: false };
-    await settleAll();
-    if (found) return { found, idle: false };
-    caughtUp(batch.ends, batch.at);
-    for (const partition of batch.ends) lengths.set(partition, 0);
-    return { found, idle: batch.failure === null && unsettled.isEmpty() };
-  }
-
-  async function giveUp(error: Error): Promise<void> {
-    counts.failures++;
-    onError(error);
-    await Promise.allSettled(inFlight.map(({ settled }) => settled));
-    inFlight = [];
-    cursors.clear();
-  }
-
-  async function waitForEntry(): Promise<void> {
-    waiting = !connection.clustered;
+  async #waitForEntry(): Promise<void> {
+    const { connection, held } = this.#options;
+    this.#waiting = !connection.clustered;
     const msMax = connection.clustered ? limits.flush_idle_cluster_ms_max : limits.flush_idle_ms_max;
-    const partitions = partitionsHeld();
-    // Partitions that were taken over meanwhile may have entries.
-    const isSame = () => partitionsHeld().join() === partitions.join();
-    for (let empty = true; empty && stopping === 'no' && isSame(); ) {
-      empty = await idleWait.forEntry(partitions, msMax);
-      if (empty) caughtUp(partitions, performance.now());
+    const partitions = held();
+    // Looks again, because partitions that were taken over meanwhile may have entries.
+    const isSame = () => held().join() === partitions.join();
+    for (let empty = true; empty && this.#stopping === 'no' && isSame(); ) {
+      empty = await this.#idleWait.forEntry(partitions, msMax);
+      if (empty) this.#caughtUp(partitions, performance.now());
     }
-    waiting = false;
+    this.#waiting = false;
   }
-
-  async function loop(): Promise<void> {
-    let failed = 0;
-    while (stopping !== 'now') {
-      const start = performance.now();
-      try {
-        const { found, idle } = await turn();
-        failed = 0;
-        if (stopping === 'drain' && idle) break;
-        if (idle && stopping === 'no') await waitForEntry();
-        const intervals = found && stopping === 'no' ? rests_after_batch : 1;
-        if (inFlight.length === 0) await rest(intervals * intervalMs - (performance.now() - start));
-      } catch (error) {
-        await giveUp(error as Error);
-        const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
-        const backoff = Math.min(max, min * 2 ** Math.min(failed++, 10));
-        await rest(backoff * (0.5 + Math.random() / 2));
-      }
-    }
-    await settleAll().catch(onError);
-  }
-
-  return {
-    run: loop,
-    stop(how) {
-      stopping = how;
-      idleWait.close();
-      if (how === 'now') waking.abort();
-    },
-    stats() {
-      const now = performance.now();
-      const held = new Set(partitionsHeld());
-      const waited = [...caughtUpAt].flatMap(([partition, at]) => (held.has(partition) ? [now - at] : []));
-      return { ...counts, lagMs: waiting ? 0 : Math.max(0, ...waited), lengths: new Map(lengths) };
-    },
-  };
 }

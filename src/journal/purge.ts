@@ -1,17 +1,22 @@
 /**
- * Deletes tombstones that no batch can reach any more together with rows that were part of the deleted records,
- * results stored for expired idempotency keys, and dead letters, delivery attempts and audit entries past their
- * bounds.
+ * Deletes data that is past its maximum age or over its limit:
+ * - in every database: results stored for expired idempotency keys
+ * - in each shard: tombstones that no batch can reach any more, with the rows that were part of the deleted records;
+ *   dead letters, delivery attempts and quarantined entries
+ * - in the control database: former tokens, sent notices, audit entries, administrators' calls, past transfer offers,
+ *   and names of deleted bots and people
  */
-import { limits } from '../limits.js';
+
 import { type Pool, type Statement, statement } from '../postgres/pool.js';
+import { storeLimits } from '../store/limits.js';
+import { journalLimits as limits } from './limits.js';
 import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
-/** Chunks per table in one purge; the next purge deletes the remaining rows. */
+/** The number of chunks that one purge deletes per table. The next purge deletes the remaining rows. */
 const chunksMax = 50;
 
-/** Allows one purge a minute in the whole installation. Both times come from the database's clock. */
+/** Allows one purge per minute in the whole installation. Both times come from the database's clock. */
 const claimPurge = statement(
   'claim_purge',
   `insert into installation (name, value) values ('tombstones_purged_at', now()::text)
@@ -23,11 +28,19 @@ const claimPurge = statement(
 const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
 const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
-/** SQL condition: a part belongs to a row of the whole. */
+/** The SQL condition that a row of a part table belongs to a row of the table of the wholes. */
 const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
-/** Parts are deleted before their whole: the tombstone of the whole shows that the parts are deleted too. */
+/**
+ * The SQL condition that no partitions are being moved to this database. If this database deleted a row during such a
+ * move, an update of that row from the source would be lost.
+ */
+const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
+
+/**
+ * Deletes parts before their whole, because only the tombstone of the whole shows that its parts must be deleted too.
+ */
 const deletions = journalTables.flatMap((whole) => {
   const parts = partsOf(whole.table);
   const ofParts = parts.map(({ table }) =>
@@ -35,26 +48,26 @@ const deletions = journalTables.flatMap((whole) => {
       `purge_${table}_of_${whole.table}`,
       `delete from ${table} where ctid = any(array(
          select part.ctid from ${whole.table} whole join ${table} part on ${belongs(whole)}
-         where whole.${past}
+         where whole.${past} and ${receivesNone}
          limit ${chunkRowsMax} for update of part skip locked
        ))`,
     ),
   );
   const none = parts.map(({ table }) => `and not exists (select from ${table} part where ${belongs(whole)})`);
-  // Rows are named by key, because a ctid is unique only within one partition of a table.
+  // Selects rows by key, because a ctid is unique only within one partition of a table.
   const keys = [...whole.columns, ...(whole.dated ? ['day'] : [])].join(', ');
   const ofWhole = statement(
     `purge_${whole.table}`,
     `delete from ${whole.table} where (${keys}) in (
        select ${keys} from ${whole.table} whole
-       where ${past} ${none.join(' ')}
+       where ${past} and ${receivesNone} ${none.join(' ')}
        order by deleted_at limit ${chunkRowsMax} for update of whole skip locked
      )`,
   );
   return [...ofParts, ofWhole];
 });
 
-/** Deletes up to a chunk of rows whose time in `column` is more than $1 ms ago, the oldest first. */
+/** Deletes up to one chunk of rows whose time in `column` is more than $1 ms ago. The oldest rows go first. */
 const aged = (name: string, table: string, key: string, column: string) =>
   statement(
     name,
@@ -84,8 +97,8 @@ const surplusAttempts = statement(
 );
 
 /**
- * Failures are deleted with the partition of their day. These two statements handle failures of days without a
- * partition, and bots with very many failures.
+ * Most delivery failures disappear when the partition of their day is dropped. These two statements delete failures of
+ * days without a partition, and failures of bots with very many failures.
  */
 const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
 const surplusFailures = statement(
@@ -105,7 +118,7 @@ const surplusFailures = statement(
 const deleteOldDead = aged('purge_dead_updates_by_age', 'dead_updates', 'ctid', 'created_at');
 
 const agedAdminCalls = aged('purge_aged_admin_calls', 'admin_calls', 'id', 'at');
-/** Deletes all but the newest entries of the log of administrators' calls. */
+/** Deletes all but the newest entries in the log of administrators' calls. */
 const surplusAdminCalls = statement(
   'purge_surplus_admin_calls',
   `delete from admin_calls where id = any(array(
@@ -136,7 +149,7 @@ const pastOffers = statement(
    ))`,
 );
 
-/** Allows the count over the whole index once an hour. */
+/** Allows one count of the whole index per hour. */
 const claimBound = statement(
   'claim_dead_updates_bound',
   `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
@@ -158,28 +171,28 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
-/** Quarantined entries contain messages too, so they also expire. */
+/** Deletes quarantined entries at the age of messages, because they may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
-/** Releases names of deleted bots and people once anybody may take them. */
+/** Releases the names of deleted bots and people once their hold has ended. */
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
 
-const deleteTold = aged('purge_notices', 'notices', 'id', 'told_at');
+const deleteSentNotices = aged('purge_notices', 'notices', 'id', 'told_at');
 
 const messageAgeMs = (messageDays: number | undefined) =>
   (messageDays ?? Number.POSITIVE_INFINITY) * 86_400_000;
 
-/** How long delivery attempts are kept, in ms, if messages are kept for `messageDays` days. */
+/** How long delivery attempts are kept, in ms, when messages are kept for `messageDays` days. */
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
-/** Kinds of tables a database holds: control, written-behind, or both. */
+/** The kinds of tables in a database: control tables, written-behind tables, or both. */
 export interface Holds {
   readonly control: boolean;
   readonly sharded: boolean;
 }
 
-/** The purges that are due in a database, each with its bound. */
+/** The purges that are due in a database, each with its age or limit. */
 function dueIn(
   { control, sharded }: Holds,
   bounded: boolean,
@@ -198,26 +211,27 @@ function dueIn(
     ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
   ];
   const ofControl: ReadonlyArray<readonly [Statement, number]> = [
-    [deleteFormerTokens, limits.former_token_age_ms_max],
-    [deleteTold, limits.notice_kept_ms],
+    [deleteFormerTokens, storeLimits.former_token_age_ms_max],
+    [deleteSentNotices, limits.notice_kept_ms],
     [agedAudit, auditDays * 86_400_000],
     [agedAdminCalls, auditDays * 86_400_000],
     [surplusAdminCalls, limits.admin_calls_kept],
     [pastOffers, 0],
     [freeNames, 0],
-    ...(bounded ? [[surplusAudit, limits.audit_events_per_bot_max] as const] : []),
+    ...(bounded ? [[surplusAudit, storeLimits.audit_events_per_bot_max] as const] : []),
   ];
   return [
-    [deleteRequests, limits.idempotency_ttl_ms],
+    [deleteRequests, storeLimits.idempotency_ttl_ms],
     ...(sharded ? ofShards : []),
     ...(control ? ofControl : []),
   ];
 }
 
 /**
- * Deletes tombstones older than limits.tombstone_age_ms_max and the rows that were part of them from a database,
- * unless one of its purges ran within the last minute. `auditDays` is the setting AUDIT_DAYS. `messageDays` is
- * MESSAGE_DAYS, which also bounds the age of copies of messages. Returns the number of rows deleted.
+ * Deletes tombstones older than limits.tombstone_age_ms_max from a database, with the rows that were part of the
+ * deleted records. Does nothing if the database was purged within the last minute. `auditDays` is the setting
+ * AUDIT_DAYS. `messageDays` is MESSAGE_DAYS, which also limits the age of copies of messages. Returns the number of
+ * deleted rows.
  */
 export async function purgeTombstones(
   pool: Pool,

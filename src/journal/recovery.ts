@@ -1,61 +1,47 @@
-/** Raises a partition's incarnation when Redis may have lost its last changes, so that no version is given out twice. */
+/** Raises a partition's incarnation when Redis may have lost its last changes, so that no version is assigned twice. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
 import { byShard, type Shards } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
+import { unavailable } from '../redis/waiting.js';
 import type { Keys } from '../store/core/keys.js';
-import { createForgetter } from './forget.js';
+import { Forgetter } from './forget.js';
+import { journalLimits as limits } from './limits.js';
 
 export interface RecoveryOptions {
-  /** Called with each recovery, because the shard map is loaded later than this object is created. */
+  /** Returns the shards. Called at each recovery, because the shard map is loaded after this object is created. */
   readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** Setting JOURNAL_HIGH_WATER, in entries. */
+  /** The setting JOURNAL_HIGH_WATER, in entries. */
   readonly highWater: number;
-  /** Journal bytes above which changes are refused: setting JOURNAL_BYTES_MAX. */
+  /** The size of a journal in bytes above which changes are refused: setting JOURNAL_BYTES_MAX. */
   readonly bytesMax: number;
-  /** Called with each recovery: the runner is created together with `recover`. */
+  /** Returns the script runner. Called at each recovery, because the runner is created together with `recover`. */
   readonly runner: () => ScriptRunner;
   /**
-   * Whether the seal of a role proves that Redis lost nothing. Set it only where the data of Redis cannot be an older
-   * copy.
+   * Whether to trust the seal of a role as proof that Redis lost nothing. Set this only where the data of Redis cannot
+   * be an older copy.
    */
   readonly trustSeals?: boolean;
-  /** Id of the installation, stored in each partition. */
+  /** The id of the installation, which each partition stores. */
   readonly installation?: () => string;
-  /** Called for each partition that continues under a raised incarnation, except when it is opened for the first time. */
+  /**
+   * Called for each partition that continues under a raised incarnation. Not called when a partition is opened for the
+   * first time.
+   */
   readonly onRaised?: (raised: RaisedPartition) => void;
 }
 
 export interface RaisedPartition {
   readonly partition: number;
   /**
-   * True if Postgres has changes that Redis lost; the changes that Postgres has are safe. False if nobody knows
-   * whether Redis lost any.
+   * Whether Redis has certainly lost changes, because Postgres has changes that Redis lacks. Those changes are safe in
+   * Postgres. False if it is unknown whether Redis lost changes.
    */
   readonly proven: boolean;
-}
-
-export interface Recovery {
-  /**
-   * Opens a partition for the Redis of this run id. Does nothing if it is open, or if the connection reaches another
-   * Redis by now. Errors: `unavailable` while Postgres or Redis is unavailable.
-   */
-  recover(partition: number, runId: string): Promise<void>;
-  /** Opens many partitions like `recover`, with one statement for those that need it: used when a node starts. */
-  openAll(partitions: readonly number[], runId: string): Promise<void>;
-  /**
-   * Closes partitions to changes as the last step of a clean Redis shutdown, so that the next start knows that
-   * nothing was lost. The seal of an operator is trusted everywhere for limits.redis_seal_age_ms_max, as long as the
-   * Postgres server that records it keeps running. Errors: `unavailable`; the next start is then as cautious as after
-   * a crash.
-   */
-  seal(partitions: readonly number[], byOperator?: boolean): Promise<void>;
 }
 
 const raceTriesMax = 20;
@@ -65,7 +51,7 @@ const seenIncarnations = statement(
   'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
 );
 
-/** Records a loss of Redis. Nodes discover one loss partition by partition, so the counts are added up. */
+/** Records a loss of Redis. Nodes discover one loss partition by partition, so this adds to the counts. */
 const noteLoss = statement(
   'note_redis_loss',
   `insert into installation as i (name, value)
@@ -78,9 +64,10 @@ const noteLoss = statement(
 );
 
 /**
- * The incarnation a partition gets is registered before it is used and given to one caller only. A row that was raised
- * since it was seen is left alone: its raiser is at work, and a hundred nodes that meet one failover need one raise.
- * What the watermark proves counts as well, so that a row brought back from a backup cannot lag behind its own rows.
+ * Registers the incarnation of a partition before its first use, and gives it to only one caller. If the row was raised
+ * since it was read, another node is working on the partition, and the row stays unchanged. One raise is therefore
+ * enough if a hundred nodes detect one failover. The watermark is compared too, so that a row restored from a backup
+ * cannot get an incarnation below that of its entities.
  */
 const raiseIncarnations = statement(
   'raise_incarnations',
@@ -106,8 +93,8 @@ const noteSeal = statement(
 );
 
 /**
- * A seal opens one run of Redis: a copy of sealed data that is started later is not trusted. Restoring both servers
- * from backups restarts Postgres, so an operator's seal is not trusted then.
+ * A seal opens only one run of Redis. A copy of sealed data that is started later is therefore not trusted. An
+ * operator's seal is not trusted after both servers were restored from backups, because the restore restarts Postgres.
  */
 const claimSeals = statement(
   'claim_seals',
@@ -118,148 +105,140 @@ const claimSeals = statement(
    returning partition, seal`,
 );
 
+/** A partition that is closed in Redis. */
 interface Behind {
   readonly partition: number;
-  /** The greatest version that Redis proves to have given out. */
+  /** The greatest known version that Redis has assigned. */
   readonly highest: number;
 }
 
 interface Seen {
   partition: number;
   incarnation: number;
-  /** Every version up to this one is in Postgres. */
+  /** The version up to which all versions are in Postgres. */
   flushed_version: number;
   flushed_at: Date | null;
+}
+
+/** A closed partition with its row in Postgres, if it was opened before. */
+interface Closed extends Behind {
+  readonly seen: Seen | undefined;
 }
 
 interface Raised {
   partition: number;
   incarnation: number;
-  /** Number of the partition's last post that Postgres has. */
+  /** The number of the partition's last post in Postgres. */
   post: number;
 }
 
-/** Creates the recovery that the script runner calls when a script refuses with `stale_run`. */
-export function createRecovery({
-  shards,
-  keys,
-  connection,
-  highWater,
-  bytesMax,
-  runner,
-  trustSeals = false,
-  installation = () => '',
-  onRaised,
-}: RecoveryOptions): Recovery {
-  const forgetter = createForgetter({ keys, connection, runner });
-  const underWay = new Map<string, Promise<void>>();
+/** Whether Postgres has a later version than Redis ever assigned. Redis has then lost changes that had been flushed. */
+const lacksChanges = ({ seen, highest }: Closed) => (seen?.flushed_version ?? 0) > highest;
+
+const self = (partition: number) => partition;
+
+/** Opens partitions in Redis. The script runner calls `recover` when a script refuses with `stale_run`. */
+export class Recovery {
+  readonly #options: RecoveryOptions;
+  readonly #forgetter: Forgetter;
+  /** The recoveries in progress, by partition and run id. */
+  readonly #underWay = new Map<string, Promise<void>>();
+
+  constructor(options: RecoveryOptions) {
+    this.#options = options;
+    this.#forgetter = new Forgetter(options);
+  }
 
   /**
-   * Applies an incarnation to a partition in Redis; 0 only reads its state. Returns null when nothing is left to do
-   * here.
+   * Opens a partition for the Redis with this run id. Does nothing if the partition is open, or if the connection now
+   * reaches another Redis. Errors: `unavailable` while Postgres or Redis is unavailable.
    */
-  async function apply({ partition, incarnation, post }: Raised, runId: string): Promise<Behind | null> {
-    const result = await runner().call(
-      'partition/recover',
-      partition,
-      { meta: keys.meta(partition), journal: keys.journal(partition) },
-      {
-        ...{ expected: runId, incarnation, post, high_water: highWater, bytes_max: bytesMax },
-        installation: installation(),
-      },
-    );
-    return result.status === 'behind' ? { partition, highest: result.highest } : null;
+  recover(partition: number, runId: string): Promise<void> {
+    const id = `${partition} ${runId}`;
+    let recovery = this.#underWay.get(id);
+    if (!recovery) {
+      recovery = this.openAll([partition], runId).finally(() => this.#underWay.delete(id));
+      this.#underWay.set(id, recovery);
+    }
+    return recovery;
   }
 
-  async function applyAll(wanted: readonly Raised[], runId: string): Promise<Behind[]> {
-    const found = await Promise.all(wanted.map((w) => apply(w, runId)));
-    return found.filter((behind) => behind !== null);
+  /**
+   * Opens many partitions like `recover`, but with one statement for all that need recovery. Used when a node starts.
+   */
+  async openAll(partitions: readonly number[], runId: string): Promise<void> {
+    try {
+      const behind = (await this.#read(partitions, runId)).map((b) => b.partition);
+      let closed = await this.#unseal(behind, runId);
+      for (let tries = 1; closed.length > 0; tries++) {
+        if (tries > raceTriesMax) throw unavailable();
+        closed = await this.#raiseAll(closed, runId);
+      }
+    } catch (error) {
+      throw isUnavailable(error) ? unavailable() : error;
+    }
   }
 
-  const ask = (partitions: readonly number[], runId: string) =>
-    applyAll(
-      partitions.map((partition) => ({ partition, incarnation: 0, post: 0 })),
-      runId,
+  /**
+   * Closes partitions to changes, as the last step of a clean Redis shutdown. The next start then knows that nothing
+   * was lost. Every node trusts an operator's seal for limits.redis_seal_age_ms_max, as long as the Postgres server
+   * that recorded it keeps running. Error: `unavailable`. The next start is then as careful as after a crash.
+   */
+  async seal(partitions: readonly number[], byOperator = false): Promise<void> {
+    const { keys, runner } = this.#options;
+    const seal = randomUUID();
+    await Promise.all(
+      partitions.map((partition) =>
+        runner().call('partition/seal', partition, { meta: keys.meta(partition) }, { seal }),
+      ),
     );
+    await this.#askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, seal, byOperator]));
+  }
 
-  /** Asks each shard about its own partitions of these, in parallel. Errors: those of any shard. */
-  async function askShards<T, R extends object>(
+  /** Asks each shard about the items in its own partitions, in parallel. Errors: those of any shard. */
+  async #askShards<T, R extends object>(
     items: readonly T[],
     partitionOf: (item: T) => number,
     ask: (pool: Pool, own: readonly T[]) => Promise<{ readonly rows: R[] }>,
   ): Promise<R[]> {
-    const asked = [...byShard(shards(), items, partitionOf)];
+    const asked = [...byShard(this.#options.shards(), items, partitionOf)];
     return (await Promise.all(asked.map(async ([{ pool }, own]) => (await ask(pool, own)).rows))).flat();
   }
-  const self = (partition: number) => partition;
 
-  async function raise(behind: readonly Behind[], seen: ReadonlyMap<number, Seen>, runId: string) {
-    const rows = await askShards(
-      behind,
-      (b) => b.partition,
-      (pool, own) =>
-        pool.transaction((tx) =>
-          tx.query<Raised>(raiseIncarnations, [
-            own.map((b) => b.partition),
-            own.map((b) => Math.floor(b.highest / limits.versions_per_incarnation)),
-            own.map((b) => seen.get(b.partition)?.incarnation ?? 0),
-            runId,
-          ]),
-        ),
+  /** Applies incarnations to partitions in Redis. Returns the partitions that are still closed. */
+  async #apply(wanted: readonly Raised[], runId: string): Promise<Behind[]> {
+    const { keys, runner, installation = () => '', highWater, bytesMax } = this.#options;
+    const found = await Promise.all(
+      wanted.map(async ({ partition, incarnation, post }) => {
+        const result = await runner().call(
+          'partition/recover',
+          partition,
+          { meta: keys.meta(partition), journal: keys.journal(partition) },
+          {
+            expected: runId,
+            incarnation,
+            post,
+            high_water: highWater,
+            bytes_max: bytesMax,
+            installation: installation(),
+          },
+        );
+        return result.status === 'behind' ? [{ partition, highest: result.highest }] : [];
+      }),
     );
-    for (const row of rows) {
-      if (row.incarnation >= limits.incarnations_max) {
-        throw new Error(`partition ${row.partition} has used up its ${limits.incarnations_max} incarnations`);
-      }
-    }
-    return rows;
+    return found.flat();
   }
 
-  /**
-   * If Postgres has a later version than Redis ever gave out, Redis lost changes that were flushed. Every journaled
-   * entity still in Redis is in Postgres, in the same version or a later one, so it is removed from Redis. Returns the
-   * partitions that may be opened; another node works on the others.
-   */
-  async function forgetOlder(
-    behind: readonly Behind[],
-    seen: ReadonlyMap<number, Seen>,
-    runId: string,
-  ): Promise<readonly Behind[]> {
-    const older = behind.filter((b) => (seen.get(b.partition)?.flushed_version ?? 0) > b.highest);
-    if (older.length === 0) return behind;
-    const forgotten = await forgetter.forget(
-      older.map((b) => b.partition),
-      runId,
-    );
-    return behind.filter((b) => !older.includes(b) || forgotten.has(b.partition));
+  /** Returns the partitions that are closed. The incarnation 0 changes nothing. */
+  #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
+    const wanted = partitions.map((partition) => ({ partition, incarnation: 0, post: 0 }));
+    return this.#apply(wanted, runId);
   }
 
-  async function tell(
-    raised: readonly Raised[],
-    behind: readonly Behind[],
-    seen: ReadonlyMap<number, Seen>,
-  ): Promise<void> {
-    const lost: Seen[] = [];
-    for (const { partition } of raised) {
-      const highest = behind.find((b) => b.partition === partition)?.highest ?? 0;
-      const before = seen.get(partition);
-      if (before === undefined) continue;
-      const proven = before.flushed_version > highest;
-      if (proven) lost.push(before);
-      onRaised?.({ partition, proven });
-    }
-    if (lost.length === 0) return;
-    const flushed = lost.flatMap(({ flushed_at: at }) => (at === null ? [] : [at.getTime()]));
-    await shards().control.pool.query(noteLoss, [
-      lost.length,
-      flushed.length > 0 ? new Date(Math.max(...flushed)) : null,
-    ]);
-  }
-
-  /** Opens partitions whose seal proves that nothing was lost; returns the other partitions. */
-  async function unseal(closed: readonly number[], runId: string): Promise<number[]> {
-    if (closed.length === 0) return [];
-    const rows = await askShards(closed, self, (pool, own) =>
+  /** Opens the partitions whose seal proves that nothing was lost. Returns the other partitions. */
+  async #unseal(closed: readonly number[], runId: string): Promise<number[]> {
+    const { keys, runner, trustSeals = false, highWater, bytesMax } = this.#options;
+    const rows = await this.#askShards(closed, self, (pool, own) =>
       pool.query<{ partition: number; seal: string }>(claimSeals, [own, runId, trustSeals]),
     );
     const opened = new Set<number>();
@@ -274,56 +253,68 @@ export function createRecovery({
     return closed.filter((partition) => !opened.has(partition));
   }
 
-  async function seal(partitions: readonly number[], byOperator = false): Promise<void> {
-    const text = randomUUID();
-    await Promise.all(
-      partitions.map((partition) =>
-        runner().call('partition/seal', partition, { meta: keys.meta(partition) }, { seal: text }),
-      ),
+  /** Opens partitions under raised incarnations. Returns the partitions that are still closed. */
+  async #raiseAll(partitions: readonly number[], runId: string): Promise<number[]> {
+    const rows = await this.#askShards(partitions, self, (pool, own) =>
+      pool.query<Seen>(seenIncarnations, [own]),
     );
-    await askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, text, byOperator]));
+    const seen = new Map(rows.map((row) => [row.partition, row]));
+    // Reads Redis only after the rows. An earlier raise is then either applied in Redis or visible to the statements
+    // below.
+    const behind = await this.#read(partitions, runId);
+    const closed = behind.map((b) => ({ ...b, seen: seen.get(b.partition) }));
+    const raised = await this.#raise(await this.#forgetOlder(closed, runId), runId);
+    const stillBehind = await this.#apply(raised, runId);
+    const mine = new Set(raised.map((r) => r.partition));
+    await this.#reportLoss(closed.filter((b) => mine.has(b.partition)));
+    const lost = closed.filter((b) => !mine.has(b.partition));
+    if (lost.length > 0) await sleep(20 + Math.random() * 40);
+    return [...stillBehind, ...lost].map((b) => b.partition);
   }
 
-  async function open(partitions: readonly number[], runId: string): Promise<void> {
-    const behind = (await ask(partitions, runId)).map((b) => b.partition);
-    let closed = await unseal(behind, runId);
-    for (let tries = 1; closed.length > 0; tries++) {
-      if (tries > raceTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
-      const rows = await askShards(closed, self, (pool, own) => pool.query<Seen>(seenIncarnations, [own]));
-      const seen = new Map(rows.map((row) => [row.partition, row]));
-      // Redis is asked after the rows were read: an earlier raise is applied by now, or shows in the statements below.
-      const behind = await ask(closed, runId);
-      const clean = await forgetOlder(behind, seen, runId);
-      const raised = clean.length === 0 ? [] : await raise(clean, seen, runId);
-      const stillBehind = await applyAll(raised, runId);
-      await tell(raised, behind, seen);
-      const mine = new Set(raised.map((r) => r.partition));
-      const lost = behind.filter((b) => !mine.has(b.partition));
-      closed = [...stillBehind, ...lost].map((b) => b.partition);
-      if (lost.length > 0) await sleep(20 + Math.random() * 40);
-    }
+  /**
+   * Removes journaled entities from Redis where it lost flushed changes. Postgres has each of these entities in the
+   * same version or a later version. Returns the partitions that may be opened. Another node works on the other
+   * partitions.
+   */
+  async #forgetOlder(closed: readonly Closed[], runId: string): Promise<readonly Closed[]> {
+    const older = closed.filter(lacksChanges).map((b) => b.partition);
+    if (older.length === 0) return closed;
+    const forgotten = await this.#forgetter.forget(older, runId);
+    return closed.filter((b) => !lacksChanges(b) || forgotten.has(b.partition));
   }
 
-  async function openOrRefuse(partitions: readonly number[], runId: string): Promise<void> {
-    try {
-      await open(partitions, runId);
-    } catch (error) {
-      if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 });
-      throw error;
-    }
+  /** Registers the next incarnation of each partition. Omits the partitions that another node has just raised. */
+  async #raise(closed: readonly Closed[], runId: string): Promise<Raised[]> {
+    const rows = await this.#askShards(
+      closed,
+      (b) => b.partition,
+      (pool, own) =>
+        pool.transaction((tx) =>
+          tx.query<Raised>(raiseIncarnations, [
+            own.map((b) => b.partition),
+            own.map((b) => Math.floor(b.highest / limits.versions_per_incarnation)),
+            own.map((b) => b.seen?.incarnation ?? 0),
+            runId,
+          ]),
+        ),
+    );
+    const last = rows.find(({ incarnation }) => incarnation >= limits.incarnations_max);
+    if (last === undefined) return rows;
+    throw new Error(`partition ${last.partition} has used up its ${limits.incarnations_max} incarnations`);
   }
 
-  return {
-    recover(partition, runId) {
-      const id = `${partition} ${runId}`;
-      let recovery = underWay.get(id);
-      if (!recovery) {
-        recovery = openOrRefuse([partition], runId).finally(() => underWay.delete(id));
-        underWay.set(id, recovery);
-      }
-      return recovery;
-    },
-    openAll: openOrRefuse,
-    seal,
-  };
+  async #reportLoss(raised: readonly Closed[]): Promise<void> {
+    for (const each of raised)
+      if (each.seen) this.#options.onRaised?.({ partition: each.partition, proven: lacksChanges(each) });
+    const lost = raised.filter(lacksChanges);
+    if (lost.length === 0) return;
+    const flushed = lost.flatMap(({ seen }) => seen?.flushed_at?.getTime() ?? []);
+    await this.#options
+      .shards()
+      .control.pool.query(noteLoss, [
+        lost.length,
+        flushed.length > 0 ? new Date(Math.max(...flushed)) : null,
+      ]);
+  }
 }

@@ -1,19 +1,21 @@
 /**
- * After Postgres was restored to an earlier state, writes to it again the journaled entities in Redis that are newer
- * than its version. Rows are written as a flush would write them: an older image never replaces a newer one. Any
- * number of flushers may therefore do it, any number of times, while journals are flushed.
+ * Rewrites journaled entities from Redis to Postgres after Postgres was restored to an earlier state. An entity is
+ * rewritten if Redis has a newer version. A rewrite writes rows in the same way as a flush, so that an older image
+ * never replaces a newer image. Several flushers may therefore rewrite rows repeatedly while journals are flushed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nowSeconds } from '../clock.js';
-import { limits } from '../limits.js';
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/messages/history.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import type { Shards } from '../postgres/shards.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import { emojiColumn, messageHeader, pack, unpack } from '../store/core/codec.js';
+import { groupBy, piecesOf } from '../store/core/groups.js';
 import { type Keys, parseChat, partitionOfPost, postNumber } from '../store/core/keys.js';
 import type { JournalEntry, SequenceChange } from './batch.js';
+import { rootOf, scanKeys } from './forget.js';
+import { journalLimits as limits } from './limits.js';
 import { journalTables } from './tables.js';
 import { type OnQuarantine, writeEntries, writeSequences } from './write.js';
 
@@ -26,25 +28,29 @@ export interface RewriteOptions {
   readonly onQuarantine: OnQuarantine;
 }
 
-/** Rows to write for one batch of keys. */
+/** The rows to write for one batch of Redis keys. */
 interface Found {
   readonly entries: JournalEntry[];
   readonly sequences: SequenceChange[];
-  /** Bots whose queue has a version of their webhook settings. */
+  /** The version of the webhook settings stored in a bot's queue, by bot. */
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
+}
+
+/** A Redis key of a partition whose entities are rewritten if their version is above `after`. */
+interface Wanted {
+  readonly key: string;
+  readonly partition: number;
+  readonly after: number;
 }
 
 type Fields = Readonly<Record<string, Buffer>>;
 
-const scanKeys = 1_000;
 const nothing = Buffer.alloc(0);
 const messages = journalTables.find(({ kind }) => kind === 'msg') as (typeof journalTables)[number];
 const posts = journalTables.find(({ kind }) => kind === 'post') as (typeof journalTables)[number];
 
-/** Name of an entity in the journal: `msg:12.5:7` of the key `{tag}:msg:12.5:7`. */
+/** The name of an entity in the journal, for example `msg:12.5:7` for the key `{tag}:msg:12.5:7`. */
 const entityOf = (key: string): string => key.slice(key.indexOf('}') + 2);
-/** Key prefix of an entity: `{tag}:msg:` of `{tag}:msg:12.5:7`. */
-const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 const numberIn = (fields: Fields, name: string): number => Number(String(fields[name] ?? '0'));
 
 const talliesOf = statement(
@@ -61,11 +67,7 @@ const externalIds = statement(
   "select id, decode(replace(external_id::text, '-', ''), 'hex') as external from users where id = any($1::bigint[])",
 );
 
-function messageEntry(partition: number, entity: string, record: Buffer): JournalEntry {
-  return { partition, version: messageHeader(record).version, entity, image: record, state: '' };
-}
-
-/** Adds the greatest message id of a chat, and its pin, at the version of the chat's last change. */
+/** Adds the greatest message id of a chat and the chat's pin, with the version of the chat's last change. */
 function addChat(found: Found, partition: number, name: string, fields: Fields): void {
   const chat = parseChat(name);
   const version = numberIn(fields, 'v');
@@ -76,7 +78,10 @@ function addChat(found: Found, partition: number, name: string, fields: Fields):
   found.entries.push({ partition, version, entity: `pin:${name}`, image, state: '' });
 }
 
-/** Adds the place of a post and its reaction counts. An emoji without reactions left counts 0. */
+/**
+ * Adds the channel and message id of a post, and its reaction counts. An emoji whose reactions were all removed counts
+ * 0.
+ */
 async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Promise<void> {
   const [partition, number] = [partitionOfPost(id), postNumber(id)];
   const version = numberIn(fields, 'v');
@@ -144,44 +149,41 @@ async function addReactions(
   for (const name of stored) add(name, nothing);
 }
 
-/** Reads keys of one server and gathers the entities that are newer than the partition's bound. */
-async function gatherKeys(
-  pool: Pool,
-  control: Pool,
+/** Reads a key of a server and collects its entity if the entity is newer than the bound of its partition. */
+async function gather(
+  found: Found,
+  { pool, shards }: RewriteOptions,
   { client }: RedisConnection,
-  wanted: ReadonlyArray<{ readonly key: string; readonly partition: number; readonly after: number }>,
-): Promise<Found> {
-  const found: Found = { entries: [], sequences: [], hooked: [] };
-  await Promise.all(
-    wanted.map(async ({ key, partition, after }) => {
-      const entity = entityOf(key);
-      const [kind = '', name = ''] = entity.split(/:(.*)/s);
-      if (kind === 'queue_state') {
-        const [hook, mask, asked] = await client.hmget(key, 'hook_version', 'mask', 'mv');
-        if (Number(hook) > 0) found.hooked.push({ bot: Number(name), version: Number(hook) });
-        const [version, image] = [Number(asked ?? 0), pack([Number(mask)])];
-        if (version > after)
-          found.entries.push({ partition, version, entity: `mask:${name}`, image, state: '' });
-        return;
-      }
-      if (kind === 'msg') {
-        const record = await client.getBuffer(key);
-        if (record === null || messageHeader(record).version <= after) return;
-        found.entries.push(messageEntry(partition, entity, record));
-        return;
-      }
-      const version = await client.hget(key, 'v');
-      if (version === null || Number(version) <= after) return;
-      const fields = await client.hgetallBuffer(key);
-      if (kind === 'chat') addChat(found, partition, name, fields);
-      else if (kind === 'post') await addPost(found, pool, Number(name), fields);
-      else await addReactions(found, pool, control, Number(name.slice(0, name.indexOf(':'))), fields);
-    }),
-  );
-  return found;
+  { key, partition, after }: Wanted,
+): Promise<void> {
+  const entity = entityOf(key);
+  const [kind = '', name = ''] = entity.split(/:(.*)/s);
+  if (kind === 'queue_state') {
+    const [hook, mask, asked] = await client.hmget(key, 'hook_version', 'mask', 'mv');
+    if (Number(hook) > 0) found.hooked.push({ bot: Number(name), version: Number(hook) });
+    const [version, image] = [Number(asked ?? 0), pack([Number(mask)])];
+    if (version > after) found.entries.push({ partition, version, entity: `mask:${name}`, image, state: '' });
+    return;
+  }
+  if (kind === 'msg') {
+    const image = await client.getBuffer(key);
+    const version = image === null ? 0 : messageHeader(image).version;
+    if (image !== null && version > after)
+      found.entries.push({ partition, version, entity, image, state: '' });
+    return;
+  }
+  const version = await client.hget(key, 'v');
+  if (version === null || Number(version) <= after) return;
+  const fields = await client.hgetallBuffer(key);
+  if (kind === 'chat') addChat(found, partition, name, fields);
+  else if (kind === 'post') await addPost(found, pool, Number(name), fields);
+  else {
+    const id = Number(name.slice(0, name.indexOf(':')));
+    await addReactions(found, pool, shards.control.pool, id, fields);
+  }
 }
 
-/** Writes the partition's sequence of posts, which belongs to no entity. */
+/** Writes the partition's sequence of post ids, which belongs to no entity. */
 async function writePostNumber({ pool, connection, keys }: RewriteOptions, partition: number): Promise<void> {
   const [number, incarnation, version] =
     (await connection.at(partition)?.client.hmget(keys.meta(partition), 'post', 'post_inc', 'ver')) ?? [];
@@ -197,8 +199,7 @@ async function sweep(
   node: RedisConnection,
   own: readonly Rewrite[],
 ): Promise<number> {
-  const { pool, keys, onQuarantine } = options;
-  const control = options.shards.control.pool;
+  const { pool, shards, keys, onQuarantine } = options;
   const places = new Map(
     own.flatMap(({ partition, rewrite_after }) =>
       [...keys.journaledRoots(partition), keys.queueStateRoot(partition)].map(
@@ -214,16 +215,12 @@ async function sweep(
       const place = places.get(rootOf(key));
       return place === undefined || key.endsWith(':ticket') ? [] : [{ key, ...place }];
     });
-    for (let at = 0; at < wanted.length; at += limits.rewrite_batch_keys_max) {
-      const found = await gatherKeys(
-        pool,
-        control,
-        node,
-        wanted.slice(at, at + limits.rewrite_batch_keys_max),
-      );
+    for (const batch of piecesOf(wanted, limits.rewrite_batch_keys_max)) {
+      const found: Found = { entries: [], sequences: [], hooked: [] };
+      await Promise.all(batch.map((each) => gather(found, options, node, each)));
       await writeEntries(pool, found.entries, onQuarantine);
       await writeSequences(pool, messages, found.sequences);
-      if (pool === control) await renewWebhooks(pool, found.hooked);
+      if (pool === shards.control.pool) await renewWebhooks(pool, found.hooked);
       written += found.entries.length;
     }
     cursor = next;
@@ -234,19 +231,15 @@ async function sweep(
 }
 
 /**
- * Writes the entities that are due again, for partitions that this process flushes. Returns how many were written.
- * Errors: those of Redis or Postgres; then all of it is repeated.
+ * Rewrites the entities that Postgres has lost, for the partitions that this process flushes. Returns how many entities
+ * were written. Errors: those of Redis or Postgres; the whole rewrite is then repeated.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
   const { pool, shards, connection } = options;
   const due = (await loadRewrites(pool)).filter(({ partition }) => held.includes(partition));
-  const byNode = new Map<RedisConnection, Rewrite[]>();
-  for (const rewrite of due) {
-    const node = connection.at(rewrite.partition);
-    if (node !== null) byNode.set(node, [...(byNode.get(node) ?? []), rewrite]);
-  }
   let written = 0;
-  for (const [node, own] of byNode) {
+  for (const [node, own] of groupBy(due, ({ partition }) => connection.at(partition))) {
+    if (node === null) continue;
     written += await sweep(options, node, own);
     for (const rewrite of own) {
       if (shards.of(rewrite.partition).pool === pool) await writePostNumber(options, rewrite.partition);

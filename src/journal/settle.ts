@@ -1,9 +1,10 @@
 /**
- * The step after a commit: entries that are in Postgres are removed from the journal, and their entities may leave
- * Redis when unused.
+ * The step after a commit. Entries that are in Postgres are removed from the journal. Their entities may then leave
+ * Redis when they are unused.
  */
-import { limits } from '../limits.js';
+
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import type { Keys } from '../store/core/keys.js';
 import type { JournalPrefix } from './batch.js';
 import type { HotBudget } from './hot_budget.js';
@@ -12,7 +13,7 @@ import type { Written } from './write.js';
 interface Settled {
   readonly entities: string[];
   readonly versions: number[];
-  /** How many of the entities, from the first, leave Redis soon. */
+  /** The number of entities at the start of the list. These entities leave Redis soon. */
   brief: number;
 }
 
@@ -37,8 +38,8 @@ function add(
 }
 
 /**
- * Collects the state keys that entries name. Superseded entries count as well: each may have been the last of its
- * state.
+ * Collects the state keys that entries name. Superseded entries are included, because any of them may be the last entry
+ * that names its state.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));
@@ -48,16 +49,16 @@ function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
 }
 
 export interface SettleResult {
-  /** Entries left in each journal that was settled. */
+  /** The number of entries left in each settled journal. */
   readonly lengths: ReadonlyMap<number, number>;
-  /** Errors of the partitions that were not settled. */
+  /** The errors of the partitions that were not settled. */
   readonly failures: ReadonlyMap<number, Error>;
 }
 
 /**
- * Settles the prefixes of a batch that is committed: one script a partition. A partition that fails, for instance
- * because its slot is being moved, does not keep the others from being settled.
- * What went to quarantine is not among `written`: its entity must stay in Redis, Postgres lacks it.
+ * Settles the prefixes of a committed batch with one script per partition. If a partition fails, for instance because
+ * its slot is being moved, the other partitions are still settled. `written` excludes quarantined entries. Their
+ * entities must stay in Redis, because Postgres lacks them.
  */
 export async function settlePrefixes(
   runner: ScriptRunner,
@@ -70,12 +71,13 @@ export async function settlePrefixes(
   const states = new Map<number, Settled>();
   for (const { table, key, entry, record } of written.changes) {
     if (!table.record) continue;
-    // A tombstone stays in Redis, because Postgres may be restored to a state before it.
+    // Keeps a tombstone in Redis, because Postgres may be restored to a state before the deletion.
     const brief = record !== null && !budget.admits(key[0] as number, record.length);
     add(records, entry.partition, table.record(keys, key), entry.version, brief);
   }
   for (const { table, partition, key, version } of written.sequences) {
-    // A batch that was written in parts has a sequence in several of them: only the greatest version can match.
+    // If a batch was written in parts, several parts may contain the same sequence. Only its greatest version can
+    // match.
     if (table.sequence?.state) add(states, partition, table.sequence.state(keys, key), version);
   }
   for (const { partition, state, version } of namedStates(prefixes, written)) {

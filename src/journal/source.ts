@@ -1,9 +1,13 @@
-/** Reads the starts of journals, an equal share of each, up to one batch that is bounded in entries and in bytes. */
-import { limits } from '../limits.js';
+/**
+ * Reads the starts of journals into one batch, with an equal share of each journal. The batch is bounded in entries and
+ * in bytes.
+ */
+
 import type { RedisServers } from '../redis/connection.js';
 import { unavailable } from '../redis/waiting.js';
 import type { Keys } from '../store/core/keys.js';
 import type { JournalEntry, JournalPrefix } from './batch.js';
+import { journalLimits as limits } from './limits.js';
 
 type RawEntry = readonly [id: Buffer, fields: readonly Buffer[]];
 
@@ -12,19 +16,19 @@ const empty = Buffer.alloc(0);
 const zero = 48;
 const minus = 45;
 
-/** The version in the id of an entry, `version-bytes`. */
+/** Extracts the version from the id of an entry, which has the form `version-bytes`. */
 function versionOf(id: Buffer): number {
   let version = 0;
   for (let i = 0; i < id.length && id[i] !== minus; i++) version = version * 10 + ((id[i] as number) - zero);
   return version;
 }
 
-/** Whether a field name is this one letter. */
+/** Whether a field name consists of this letter only. */
 const isNamed = (field: Buffer | undefined, letter: number): boolean =>
   field !== undefined && field.length === 1 && field[0] === letter;
 const [letterK, letterI, letterS] = [...Buffer.from('kis')] as [number, number, number];
 
-/** Decodes an entry. A malformed one keeps its version and gets an empty entity, so that it goes to quarantine. */
+/** Decodes an entry. A malformed entry keeps its version and gets an empty entity, so that it goes to quarantine. */
 function decode(partition: number, [id, fields]: RawEntry): JournalEntry {
   const [k, name, i, image, s, state] = fields;
   const shaped =
@@ -52,41 +56,44 @@ async function readFrom(
   try {
     return await node.client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
   } catch (error) {
-    // The next read follows the slot to its new server. While the slot migrates, its journal waits.
+    // The slot's journal is not read while the slot migrates. The next read goes to the new server of the slot.
     servers.redirect(node, (error as Error).message);
     throw error;
   }
 }
 
 export interface ReadResult {
-  /** The prefixes read, one for each partition that had entries. */
+  /** The prefixes that were read, one for each partition with entries. */
   readonly prefixes: readonly JournalPrefix[];
   /**
-   * Error of the partitions that could not be read, for instance because their server is unavailable; the others were
-   * read.
+   * The error of the partitions that could not be read, for instance because their server is unavailable. The other
+   * partitions were read.
    */
   readonly failure: Error | null;
-  /** Partitions whose journal was read to its end. */
+  /** The partitions whose journal was read to its end. */
   readonly ends: readonly number[];
   /** Whether the batch is full, so that more entries may be ready to read. */
   readonly full: boolean;
 }
 
 /**
- * Entries that the first round of a batch asks for, over all partitions; at least one per partition. The size of
- * entries is unknown in that round, so this number bounds how far a batch may exceed its bytes.
+ * The number of entries that the first round of a batch requests over all partitions. Each partition gets at least one.
+ * The size of entries is unknown in the first round, so this number limits how far a batch may exceed its byte limit.
  */
 const first_round_entries = 128;
 
-/** Bytes of an entry that stay in memory until it is settled. */
+/** The number of bytes that an entry occupies in memory until it is settled. */
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**
- * Reads each journal from its start, or after the version in `after`: the caller is already writing the entries
- * before it. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. It is read in rounds: each partition
- * gives an equal share, and partitions with more entries fill the next round. A round asks for as many entries as fit
- * if they have twice the mean size of those before, so that a batch of large records stays near `bytesMax`. Errors:
- * those of Redis, if no partition can be read.
+ * Reads each journal from its start, or from after the version in `after`, if the caller is already writing the entries
+ * before it. A batch ends at `entriesMax` or `bytesMax`, whichever comes first.
+ *
+ * The batch is read in rounds. Each partition contributes an equal share, and partitions with more entries fill the
+ * next round. A round estimates the size of an entry as twice the mean size so far, and requests only as many entries
+ * as fit. This keeps a batch of large records near `bytesMax`.
+ *
+ * Errors: those of Redis, if no partition can be read.
  */
 export async function readPrefixes(
   servers: RedisServers,

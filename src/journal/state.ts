@@ -1,45 +1,41 @@
-/** How far the write-behind of each partition has come, as printed by `petrel doctor`. */
-import { type Pool, statement } from '../postgres/pool.js';
+/** The progress of write-behind in each partition, as printed by `petrel doctor`. */
+import type { Pool } from '../postgres/pool.js';
 import { holding, type Shards } from '../postgres/shards.js';
+import { plainSql } from '../postgres/sql.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 
 export interface PartitionState {
   readonly partition: number;
-  /** Number of entries in the journal. */
+  /** The number of entries in the journal. */
   readonly length: number;
-  /** Version of the oldest entry; null for an empty journal. */
+  /** The version of the oldest entry, or null if the journal is empty. */
   readonly first: number | null;
-  /** Last version that Redis gave out. */
+  /** The last version that Redis assigned. */
   readonly version: number;
-  /** Journal entries above which changes are refused; 0 while the partition was never opened. */
+  /** The number of journal entries above which changes are refused; 0 if the partition was never opened. */
   readonly highWater: number;
-  /** Bytes of the entries in the journal. */
+  /** The bytes of the entries in the journal. */
   readonly bytes: number;
-  /** Journal bytes above which changes are refused. */
+  /** The number of journal bytes above which changes are refused. */
   readonly bytesMax: number;
-  /** Run id of the Redis that gives out versions of this partition. */
+  /** The run id of the Redis server that assigns versions in this partition. */
   readonly run: string | null;
-  /** Incarnation that Postgres registered last; 0 for none. */
+  /** The incarnation that was last registered in Postgres; 0 for none. */
   readonly incarnation: number;
-  /** Watermark: the greatest version that was read and is in Postgres or in quarantine. */
+  /** The watermark: the greatest version that was read from the journal and is in Postgres or in quarantine. */
   readonly flushedVersion: number;
   readonly flushedAt: Date | null;
 }
 
 interface Row {
-  partition: number;
-  incarnation: number;
-  flushed_version: number;
-  flushed_at: Date | null;
+  readonly partition: number;
+  readonly incarnation: number;
+  readonly flushed_version: number;
+  readonly flushed_at: Date | null;
 }
 
-const partitionRows = statement(
-  'partition_rows',
-  'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
-);
-
-/** Reads the state of every partition from Redis and Postgres. Errors: `unavailable`, from either. */
+/** Reads the state of every partition from Redis and Postgres. Error: `unavailable` if either store is unavailable. */
 export async function journalState(options: {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
@@ -48,7 +44,9 @@ export async function journalState(options: {
   const { runner, shards, keys } = options;
   const found = await Promise.all(
     holding(shards).map(
-      async (shard) => (await shard.pool.query<Row>(partitionRows, [shards.owned(shard)])).rows,
+      (shard) => plainSql(shard.pool).rows<Row>`
+        select partition, incarnation, flushed_version, flushed_at from partitions
+        where partition = any(${shards.owned(shard)}::int[])`,
     ),
   );
   const byPartition = new Map(found.flat().map((row) => [row.partition, row]));
@@ -74,19 +72,13 @@ export async function journalState(options: {
   );
 }
 
-const quarantined = statement(
-  'quarantined',
-  'select count(*) as count from quarantine where partition = any($1::int[])',
-);
-
-/** Counts the entries of these partitions that are in quarantine. */
-export async function quarantinedIn(pool: Pool, partitions: readonly number[]): Promise<number> {
-  return (await pool.query<{ count: number }>(quarantined, [partitions])).rows[0]?.count ?? 0;
-}
+/** Counts the quarantined entries of the given partitions. */
+export const quarantinedIn = (pool: Pool, partitions: readonly number[]) => plainSql(pool).value<number>`
+  select count(*) from quarantine where partition = any(${partitions}::int[])`;
 
 /**
- * The last time that Redis was found to have lost changes, the number of partitions concerned, and the last flush
- * before it.
+ * The last detected loss of changes in Redis: its time, the number of affected partitions, and the last flush before
+ * the loss.
  */
 export interface RedisLoss {
   readonly at: string;
@@ -94,10 +86,9 @@ export interface RedisLoss {
   readonly flushed_at: string | null;
 }
 
-const redisLoss = statement('redis_loss', "select value from installation where name = 'redis_lost'");
-
-/** Returns the last loss of Redis; null if there was none. */
+/** Returns the last loss of Redis, or null if there was none. */
 export async function lastLoss(pool: Pool): Promise<RedisLoss | null> {
-  const [row] = (await pool.query<{ value: string }>(redisLoss)).rows;
-  return row === undefined ? null : (JSON.parse(row.value) as RedisLoss);
+  const value = await plainSql(pool).firstValue<string>`
+    select value from installation where name = 'redis_lost'`;
+  return value === undefined ? null : JSON.parse(value);
 }

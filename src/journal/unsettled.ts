@@ -1,49 +1,43 @@
 /**
- * Partitions whose journal could not be settled, for instance because their slot is migrating. Each is set aside
- * separately and read again from its start after a backoff; the others continue.
+ * The partitions whose journal could not be settled, for instance because their slot is migrating. Each of them is set
+ * aside and read again from its start after a backoff. Other partitions are not affected.
  *
- * While a partition is set aside, its later prefixes that are in flight are not settled either: settling one trims
- * everything before it, and the entities of the prefix that failed would stay in Redis without a deadline.
+ * While a partition is set aside, its later prefixes in flight are not settled either. Settling a later prefix would
+ * trim all entries before it, and the entities of the failed prefix would then stay in Redis without an expiry.
  */
-import { limits } from '../limits.js';
+import { journalLimits as limits } from './limits.js';
 
-export interface Unsettled {
-  /** Sets a partition aside. */
-  add(partition: number): void;
-  has(partition: number): boolean;
-  /** Forgets the failures of partitions that were settled. */
-  settled(partitions: Iterable<number>): void;
-  /**
-   * Returns the partitions whose backoff is over and that have no prefix in flight, and no longer counts them as set
-   * aside.
-   */
-  takeBack(isInFlight: (partition: number) => boolean): number[];
-  /** Whether no partition is set aside. */
-  isEmpty(): boolean;
+/** The milliseconds before the next try after `failed` earlier failures: exponential with jitter. */
+export function retryMs(failed: number): number {
+  const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
+  return Math.min(max, min * 2 ** Math.min(failed, 10)) * (0.5 + Math.random() / 2);
 }
 
-export function createUnsettled(now = () => performance.now()): Unsettled {
+export function createUnsettled(now = () => performance.now()) {
   const retryAt = new Map<number, number>();
   const failures = new Map<number, number>();
   return {
-    add(partition) {
+    /** Sets a partition aside. */
+    add(partition: number) {
       const failed = failures.get(partition) ?? 0;
       failures.set(partition, failed + 1);
-      const backoff = Math.min(
-        limits.journal_retry_ms_max,
-        limits.journal_retry_ms_min * 2 ** Math.min(failed, 10),
-      );
-      retryAt.set(partition, now() + backoff * (0.5 + Math.random() / 2));
+      retryAt.set(partition, now() + retryMs(failed));
     },
-    has: (partition) => retryAt.has(partition),
-    settled(partitions) {
+    has: (partition: number) => retryAt.has(partition),
+    /** Clears the failures of partitions that were settled. */
+    settled(partitions: Iterable<number>) {
       if (failures.size > 0) for (const partition of partitions) failures.delete(partition);
     },
-    takeBack(isInFlight) {
+    /**
+     * Returns the partitions that have no prefix in flight and whose backoff has ended. After the call, they are no
+     * longer set aside.
+     */
+    takeBack(isInFlight: (partition: number) => boolean): number[] {
       const back = [...retryAt].filter(([partition, at]) => at <= now() && !isInFlight(partition));
       for (const [partition] of back) retryAt.delete(partition);
       return back.map(([partition]) => partition);
     },
+    /** Whether no partition is set aside. */
     isEmpty: () => retryAt.size === 0,
   };
 }

@@ -1,9 +1,9 @@
 /**
  * Writes a batch to Postgres in one transaction. Entries that Postgres refuses because of their data are isolated and
- * put into quarantine.
+ * quarantined.
  */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
-import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/messages/history.js';
+import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/marks.js';
 import { type Call, isDataError, type Pool, type Statement, statement } from '../postgres/pool.js';
 import {
   byTable,
@@ -16,13 +16,13 @@ import {
 } from './batch.js';
 import { type JournalTable, journalTables } from './tables.js';
 
-/** Changes that Postgres has after the commit of a batch, in these versions or later ones. */
+/** The changes that Postgres has after the commit, in these versions or later versions. */
 export interface Written {
   readonly changes: readonly Change[];
   readonly sequences: readonly SequenceChange[];
 }
 
-/** Changes with their statements, which are prepared while the previous batch is being written. */
+/** The changes and the SQL statements for them. They are prepared while the previous batch is being written. */
 interface Encoded extends Written {
   readonly calls: readonly Call[];
 }
@@ -32,12 +32,12 @@ export interface PreparedBatch extends Encoded {
   readonly unreadable: readonly JournalEntry[];
 }
 
-/** Called for each entry that goes to quarantine: for a counter, a log line at level error, an alert. */
+/** Called for each quarantined entry. The caller may count it, log it at level error, or raise an alert. */
 export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-/** SQL that inserts newer versions. A day is sent as its number since 1970. */
+/** The SQL that inserts newer versions. A day is sent as the number of days since 1970. */
 function upsert({ table, columns, dated }: JournalTable): Statement {
   const all = [...columns, ...(dated ? ['day'] : [])];
   const keys = all.join(', ');
@@ -71,8 +71,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * SQL for tombstones without a day, which releases before partitions by day journaled. It looks for the row in every
- * partition.
+ * The SQL for tombstones without a day. Earlier releases, which did not partition messages by day, wrote these
+ * tombstones to the journal. The statement looks for the row in every partition.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
@@ -118,7 +118,7 @@ function sequenceCall(table: JournalTable, found: readonly SequenceChange[]): Ca
   if (!statement) return null;
   const columns = table.sequence?.columns.length ?? 0;
   const values = [
-    // The last key column of a sequence is its greatest value.
+    // The last key column of a sequence is the sequence's greatest value.
     ...Array.from({ length: columns + 1 }, (_, i) => keyColumn(found, i)),
     bigintArray(found.map(({ version }) => version)),
     bigintArray(found.map(({ incarnation }) => incarnation)),
@@ -182,7 +182,7 @@ type Quarantine = (entry: JournalEntry, reason: string) => Promise<void>;
 const quarantineIn =
   (pool: Pool, onQuarantine: OnQuarantine): Quarantine =>
   async (entry, reason) => {
-    // Postgres stores no U+0000 in text.
+    // Replaces U+0000, because Postgres cannot store it in text.
     const entity = entry.entity.replaceAll('\0', '\ufffd');
     const { count } = await pool.query(quarantineEntry, [
       entry.partition,
@@ -191,11 +191,11 @@ const quarantineIn =
       entry.image,
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
-    // If a batch is written again, its refused entries are in quarantine already.
+    // If a batch is written again, its refused entries are already in quarantine and are not reported again.
     if (count > 0) onQuarantine(entry, reason);
   };
 
-/** Halves a refused batch until each refused entry is alone, and puts those into quarantine. */
+/** Halves a refused batch until each refused entry is isolated, and quarantines those entries. */
 async function bisect(pool: Pool, part: Encoded, quarantine: Quarantine): Promise<Written[]> {
   try {
     await pool.batch(part.calls);
@@ -212,7 +212,7 @@ async function bisect(pool: Pool, part: Encoded, quarantine: Quarantine): Promis
   }
 }
 
-/** Writes the newest image of each entity, outside of a batch of the journal. */
+/** Writes the newest image of each entity, independently of a journal batch. */
 export async function writeEntries(
   pool: Pool,
   entries: readonly JournalEntry[],
@@ -222,7 +222,7 @@ export async function writeEntries(
   if (changes.length > 0) await bisect(pool, encode(changes), quarantineIn(pool, onQuarantine));
 }
 
-/** Writes the greatest values of sequences of a table. */
+/** Writes the greatest values of a table's sequences. */
 export async function writeSequences(
   pool: Pool,
   table: JournalTable,
@@ -233,9 +233,10 @@ export async function writeSequences(
 }
 
 /**
- * Writes a batch to the shard of this pool, which must hold all its partitions. When it returns, every entry is in
- * its table (in its version or a later one) or in quarantine, and may leave the journal. Errors: any problem of the
- * database rather than of an entry; then the journals must stay as they are, and the same batch can be written again.
+ * Writes a batch to the shard of this pool. All partitions of the batch must belong to this shard. When this function
+ * returns, every entry is in quarantine or in its table, in its version or a later version. The entries may then leave
+ * the journal. Errors: any problem of the database rather than of an entry. The journals must then stay as they are,
+ * and the same batch can be written again.
  */
 export async function writeBatch(
   pool: Pool,
@@ -243,7 +244,7 @@ export async function writeBatch(
   onQuarantine: OnQuarantine,
   marks?: ControlMarks,
 ): Promise<Written> {
-  /** Commits, and reports the commit to Redis before entries leave the journal. */
+  /** Commits. Reports the commit to Redis before entries leave the journal. */
   const commit = async (calls: readonly Call[]) => {
     if (marks === undefined) await pool.batch(calls);
     else await marks.note(await pool.batch<RaisedMark>(calls, raiseMark));

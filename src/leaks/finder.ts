@@ -1,4 +1,7 @@
-/** Finds tokens by form and checksum in bytes that arrive in pieces: text, binary data and UTF-16. */
+/**
+ * Finds tokens in bytes that arrive in pieces. The bytes may be text, binary data or UTF-16. The format and the
+ * checksum identify a token.
+ */
 import { escapedTokenLengthMax, type FoundToken, findTokens } from '../rules/token.js';
 
 export interface Found {
@@ -7,19 +10,15 @@ export interface Found {
   readonly id: number;
 }
 
-export interface Finder {
-  /** The tokens that end in these bytes. Each token is reported once. */
-  take(bytes: Buffer): Found[];
-}
-
 /** A token in UTF-16 takes twice as many bytes. */
 const carriedMax = 2 * escapedTokenLengthMax;
 
-export function createFinder(): Finder {
+export function createFinder() {
   const known = new Set<string>();
   let carried = '';
   return {
-    take(bytes) {
+    /** Returns the tokens that end in these bytes. Returns each token only once. */
+    take(bytes: Buffer): Found[] {
       const text = carried + bytes.toString('latin1');
       carried = text.slice(-carriedMax);
       const found = findTokens(text);

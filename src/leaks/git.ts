@@ -1,4 +1,4 @@
-/** Streams every object of a git repository through git. */
+/** Reads every object of a git repository as a stream, with the program git. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -8,27 +8,27 @@ export interface GitObject {
   readonly id: string;
   /** `blob`, `tree`, `commit` or `tag` */
   readonly type: string;
-  /** The path where the history first names it, or the name of a tag; '' for commits. */
+  /** The path under which the object first appears in the history, or the name of a tag; '' for commits. */
   readonly path: string;
 }
 
 export interface Piece {
   readonly object: GitObject;
-  /** True for the first piece of an object. */
+  /** Whether this is the first piece of an object. */
   readonly first: boolean;
   readonly bytes: Buffer;
 }
 
-/** Maximum number of objects requested but not yet read. */
+/** The maximum number of objects that were requested but not read yet. */
 const askedMax = 1_000;
 const errorLengthMax = 500;
 
-/** Options that keep git from running programs that the repository configures. */
+/** The options that prevent git from running programs that the repository configures. */
 const safely = ['-c', 'core.fsmonitor=false', '--no-pager', '--no-replace-objects'];
 
 interface Git {
   readonly process: ChildProcess;
-  /** Throws git's error output unless it succeeded. */
+  /** Waits until git has ended. Throws git's error output unless git succeeded. */
   ended(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ function git(root: string, args: readonly string[]): Git {
   };
 }
 
-/** All objects of branches, tags, the stash, the reflog and the index, each once. */
+/** Yields all objects of branches, tags, the stash, the reflog and the index. Yields each object once. */
 export async function* readObjects(root: string): AsyncGenerator<Piece> {
   const list = git(root, ['rev-list', '--objects', '--all', '--reflog', '--indexed-objects']);
   const cat = git(root, ['cat-file', '--batch']);
@@ -95,7 +95,10 @@ export async function* readObjects(root: string): AsyncGenerator<Piece> {
   }
 }
 
-/** Parses the output of `cat-file --batch`: a line `<id> <type> <size>`, the content, a line end. */
+/**
+ * Parses the output of `cat-file --batch`. For each object it contains a line `<id> <type> <size>`, the content, and a
+ * line end.
+ */
 async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): AsyncGenerator<Piece> {
   let head = '';
   let object: GitObject | null = null;
@@ -106,12 +109,12 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
       if (object === null) {
         const end = chunk.indexOf(10, at);
         head += chunk.toString('latin1', at, end < 0 ? chunk.length : end);
-        at = end < 0 ? chunk.length : end + 1;
-        if (end < 0) continue;
+        if (end < 0) break;
+        at = end + 1;
         const [id = '', type = '', size = ''] = head.split(' ');
         head = '';
         const path = nextPath();
-        // A missing object has no content.
+        // Skips a missing object, because it has no content.
         if (!/^\d+$/.test(size)) continue;
         object = { id, type, path };
         left = Number(size);
@@ -123,7 +126,7 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
         at += bytes.length;
         left -= bytes.length;
       } else {
-        // The line end after the content.
+        // Skips the line end after the content.
         at++;
         object = null;
       }
@@ -131,7 +134,10 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
   }
 }
 
-/** The oldest commit that contains a file with this content; the content's id when there is none. */
+/**
+ * Returns the oldest commit that contains a file with this content, or the id of the content if there is no such
+ * commit.
+ */
 export async function commitOf(root: string, blob: string): Promise<string> {
   const args = ['log', '--all', '--reflog', '--topo-order', '--no-textconv', '--no-ext-diff', '--format=%H'];
   const { stdout } = await promisify(execFile)(

@@ -1,13 +1,14 @@
-/** Verifies reports of leaked tokens: ECDSA P-256 over the raw body, with keys published by a partner. */
+/** Verifies reports of leaked tokens. A partner signs the raw body with ECDSA P-256 and publishes the public keys. */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
+import { shared } from '../clock.js';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
 import type { LeakKeys } from '../server/endpoint.js';
+import { leakLimits as limits } from './limits.js';
 
 export interface LeakKeysOptions {
-  /** `https:` URL, or path of a file: `{"public_keys": [{"key_identifier", "key"}]}` with keys in PEM. */
+  /** The `https:` URL or file path of `{"public_keys": [{"key_identifier", "key"}]}` with PEM keys. */
   readonly source: string;
   readonly onError: (error: unknown) => void;
 }
@@ -29,7 +30,7 @@ async function download(url: string): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Ignores keys of other types, which cannot verify a report. */
+/** Parses the keys. Ignores keys of other types, which cannot verify a report. */
 function keysIn(text: string): Map<string, KeyObject> {
   const { public_keys: listed } = JSON.parse(text) as { public_keys?: unknown };
   if (!Array.isArray(listed)) throw new Error('the list of keys has no public_keys');
@@ -42,32 +43,29 @@ function keysIn(text: string): Map<string, KeyObject> {
   return keys;
 }
 
-/** Reads the keys when they are first needed, when they are old, and when an unknown key id is requested. */
+/**
+ * Creates the verifier. It reads the keys at the first report, after they have expired, and when a report names an
+ * unknown key id.
+ */
 export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
   let keys = new Map<string, KeyObject>();
   let readAt = Number.NEGATIVE_INFINITY;
-  let reading: Promise<void> | undefined;
 
-  async function readOnce(): Promise<void> {
+  const read = shared(async () => {
     try {
       keys = keysIn(await (source.startsWith('https:') ? download(source) : readFile(source, 'utf8')));
     } catch (error) {
-      // The keys already read stay valid.
+      // Only reports the error, because the keys from the previous read stay valid.
       onError(error);
     }
     readAt = performance.now();
-  }
+  });
 
   async function find(id: string): Promise<KeyObject | undefined> {
     const age = performance.now() - readAt;
     const wanted = keys.has(id) ? limits.leak_keys_age_ms_max : limits.leak_keys_interval_ms_min;
-    if (age > wanted) {
-      reading ??= readOnce().finally(() => {
-        reading = undefined;
-      });
-      await reading;
-    }
-    // The reporter retries later, so nothing is lost.
+    if (age > wanted) await read();
+    // Nothing is lost, because the reporter retries later.
     if (keys.size === 0) fail('unavailable', { retry_after: limits.leak_keys_interval_ms_min / 1_000 });
     return keys.get(id);
   }
@@ -78,7 +76,7 @@ export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
       const key = await find(keyId);
       if (key === undefined) return false;
       const signed = Buffer.from(signature, 'base64');
-      // Only the canonical base64 is accepted, because the decoder is lenient.
+      // Accepts only canonical base64, because the decoder is lenient.
       if (signed.toString('base64') !== signature) return false;
       return verify('sha256', body, { key, dsaEncoding: 'der' }, signed);
     },

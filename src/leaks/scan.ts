@@ -1,4 +1,4 @@
-/** Searches a folder for tokens, and the whole history if it is a git repository. Files are streamed. */
+/** Searches a folder for tokens. If it is a git repository, searches its whole history. Files are read as streams. */
 import { createReadStream, existsSync } from 'node:fs';
 import { opendir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -6,12 +6,12 @@ import { createFinder, type Found } from './finder.js';
 import { commitOf, readObjects } from './git.js';
 
 export interface LeakFound extends Found {
-  /** `commit path`, or the path of a file */
+  /** `commit path`, or the path of a file outside the history */
   readonly place: string;
 }
 
 export interface ScanOptions {
-  /** Called for files that could not be read. */
+  /** Called for each file that could not be read. */
   readonly onUnread: (place: string, error: unknown) => void;
 }
 
@@ -21,7 +21,10 @@ const chunkBytes = 256 * 1024;
 const isRepository = (path: string) =>
   existsSync(join(path, '.git')) || ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
 
-/** All files below a folder. Does not follow links, and skips git's compressed objects, which git itself reads. */
+/**
+ * Yields all files below a folder. Does not follow links. Skips git's compressed objects, because they are read through
+ * git.
+ */
 async function* filesBelow(path: string, options: ScanOptions): AsyncGenerator<string> {
   let entries: Awaited<ReturnType<typeof opendir>>;
   try {
@@ -50,7 +53,7 @@ async function* scanFiles(root: string, options: ScanOptions): AsyncGenerator<Le
   }
 }
 
-/** Tokens in commits, tags, file contents and file names of the history. */
+/** Yields the tokens in the git history: in commits, tags, file contents and file names. */
 async function* scanHistory(root: string): AsyncGenerator<LeakFound> {
   let finder = createFinder();
   for await (const piece of readObjects(root)) {
@@ -63,7 +66,7 @@ async function* scanHistory(root: string): AsyncGenerator<LeakFound> {
   }
 }
 
-/** Every place that contains a token. Errors: for a missing path, and those of git. */
+/** Yields all places that contain a token. Errors: a missing path, and the errors of git. */
 export async function* scan(path: string, options: ScanOptions): AsyncGenerator<LeakFound> {
   if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
   yield* scanFiles(path, options);

@@ -1,13 +1,15 @@
-/** Writes the resources needed for a load as text: the output of `petrel capacity`. */
+/** Prints the resources that a load needs. This is the output of `petrel capacity`. */
 import type { Costs, Demand, Need } from './capacity_model.js';
 import { shares } from './shares.js';
-import { table } from './table.js';
+import { table, whole } from './table.js';
 
 const gb = 2 ** 30;
-/** The bench keeps some processes per core busy. More than this many times the cores means that other programs ran. */
+/**
+ * The bench itself keeps some processes per core busy. If the load average is higher than this multiple of the number
+ * of cores, other programs were running during the bench.
+ */
 const busy_load_times = 3;
 
-const whole = (value: number) => Math.round(value).toLocaleString('en');
 const size = (bytes: number) =>
   bytes >= gb ? `${(bytes / gb).toFixed(1)} GB` : `${(bytes / 2 ** 20).toFixed(0)} MB`;
 const speed = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MB/s`;
@@ -55,9 +57,9 @@ function assumptions(costs: Costs, demand: Demand): string {
     `Data stays in Redis for ${(demand.hot_s / 3_600).toFixed(1)} hours after its last use. A message text has ${costs.message_text_bytes} bytes. Bytes of media files are not included.`,
     `The mix is ${Object.entries(shares)
       .map(([kind, share]) => `${kind} ${share} %`)
-      .join(', ')}; --mix gives another one.`,
-    'Disks are counted in bytes that calls write. Rewriting an append-only file and vacuuming come on top, and so do deliveries; an append-only file takes up to three times the memory of its server.',
-    `Updates wait ${demand.waiting_s} s for their receivers on the average. Replicas, backups and the balancer are not counted.`,
+      .join(', ')}; --mix sets another one.`,
+    'The figures for disks count only the bytes that calls write, without deliveries, rewrites of append-only files and vacuuming. An append-only file takes up to three times the memory of its server.',
+    `Updates wait ${demand.waiting_s} s for their receivers on average. Replicas, backups and the balancer are not counted.`,
   ]
     .map((line) => `- ${line}`)
     .join('\n');

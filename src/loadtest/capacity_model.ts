@@ -1,23 +1,27 @@
-/** The capacity model: computes the processes and servers for a load from measured costs. No I/O. */
+/** The capacity model: computes from measured costs how many processes and servers a load needs. Performs no I/O. */
 import { z } from 'zod';
+import measured from './measured_costs.json' with { type: 'json' };
 
-/** CPU time per call, in µs. */
+/** The costs of one call. CPU times are in µs. */
 const callCost = z.object({
   server: z.number(),
   redis: z.number(),
   flush: z.number(),
   postgres: z.number(),
-  /** Rows written to Postgres per call, and messages and reactions made per call. */
+  /** The rows that a call writes to Postgres, and the messages and reactions that it makes. */
   rows: z.number(),
   messages: z.number(),
   reactions: z.number(),
-  /** Bytes of Redis' append-only file and of Postgres' write-ahead log. */
+  /** The bytes that a call adds to the append-only file of Redis and to the write-ahead log of Postgres. */
   aof: z.number(),
   wal: z.number(),
 });
 export type CallCost = z.infer<typeof callCost>;
 
-/** Costs measured by the bench, with the machine. `npm run bench -- --costs <file>` writes this file. */
+/**
+ * The costs that the bench measured, with a description of the machine. `npm run bench -- --costs <file>` writes this
+ * file.
+ */
 export const costsSchema = z.object({
   schema: z.literal('petrel-costs'),
   version: z.literal(2),
@@ -46,25 +50,31 @@ export const costsSchema = z.object({
 });
 export type Costs = z.infer<typeof costsSchema>;
 
+/**
+ * The default costs. Their bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
+ * PostgreSQL 18. That machine was too busy for measuring times.
+ */
+export const measuredCosts = measured as Costs;
+
 export interface Demand {
-  /** Calls per second by kind; the names are those of `Costs.calls`. */
+  /** The calls per second by kind of call. The kinds are those of `Costs.calls`. */
   readonly calls: Readonly<Record<string, number>>;
-  /** Bots active within the hot time. */
+  /** The number of bots active within the hot time. */
   readonly bots: number;
-  /** Chats active within the hot time. */
+  /** The number of chats active within the hot time. */
   readonly chats: number;
   readonly deliveries: number;
-  /** Seconds that a record stays in Redis after its last use. */
+  /** How many seconds a record stays in Redis after its last use. */
   readonly hot_s: number;
-  /** Average seconds that updates wait for receivers and polls. */
+  /** How many seconds updates wait for receivers and polls on average. */
   readonly waiting_s: number;
-  /** Share of a core, and of a Redis server's memory, to use. */
+  /** The share of each core, and of each Redis server's memory, that the plan may fill. */
   readonly use: number;
-  /** Memory of one Redis server in bytes. */
+  /** The memory of one Redis server in bytes. */
   readonly shard_bytes: number;
-  /** Cores of one Postgres server. */
+  /** The cores of one Postgres server. */
   readonly database_cores: number;
-  /** Fronts that may fail. */
+  /** The number of fronts that may fail. */
   readonly spare_fronts: number;
 }
 
@@ -83,24 +93,24 @@ export interface Need {
   readonly postgres_rows: number;
   readonly postgres_cores: number;
   /**
-   * Bytes per second of append-only files and write-ahead logs, and daily growth of tables and indexes, without
-   * replicas.
+   * The bytes per second that append-only files and write-ahead logs receive, and the daily growth of tables and
+   * indexes. Replicas are not included.
    */
   readonly aof_bytes: number;
   readonly wal_bytes: number;
   readonly day_bytes: number;
-  /** Number of databases for the tables that flushers write. */
+  /** The number of databases for the tables that flushers write to. */
   readonly databases: number;
   readonly workers: number;
   readonly worker_cores: number;
 }
 
-/** How long a request id is remembered, in seconds. */
+/** How many seconds a request id is remembered. */
 const request_s = 60;
 const day_s = 86_400;
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-/** The resources for a load. Throws when a kind of call was not measured. */
+/** Computes the resources for a load. Throws if a kind of call was not measured. */
 export function plan(costs: Costs, demand: Demand): Need {
   const { calls, use, hot_s } = demand;
   const kinds = Object.entries(calls).map(([kind, rate]) => {
@@ -134,7 +144,9 @@ export function plan(costs: Costs, demand: Demand): Need {
     front_cores: cores('server'),
     shards: Math.max(1, forCpu, forMemory),
     shards_for: forMemory > forCpu ? 'memory' : 'CPU time',
-    ...{ redis_cores, redis_bytes, parts },
+    redis_cores,
+    redis_bytes,
+    parts,
     flushers: Math.max(1, count(cores('flush'))),
     flush_cores: cores('flush'),
     postgres_rows: sum(kinds.map(({ rate, cost }) => rate * cost.rows)),
@@ -149,8 +161,8 @@ export function plan(costs: Costs, demand: Demand): Need {
 }
 
 /**
- * The highest rate of one kind of call on one machine, where all processes and the load share the cores. The limit is
- * the fronts, the single thread of Redis, or all cores together. Costs are in µs per call.
+ * The highest rate of one kind of call on one machine that runs all processes and the load generator. The rate is
+ * limited by the fronts, by the single thread of Redis, or by all cores together. Costs are in µs per call.
  */
 export function highestRate(
   cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,

@@ -1,4 +1,4 @@
-/** Calls the service as people and bots do, to set up a run and to verify answers. */
+/** An HTTP client for load tests. It calls the service as a person or a bot, sets up the tests and verifies answers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 
@@ -9,16 +9,16 @@ export interface BenchBot {
   readonly username: string;
 }
 
-/** A bot and a user who has opened its chat. */
+/** A bot, and a user who has opened a chat with it. */
 export interface Pair {
   readonly bot: BenchBot;
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** An answer was wrong, so the run is invalid and ends. */
+/** The error for a wrong answer, which makes the run invalid and ends it. */
 export class WrongAnswer extends Error {}
 
-/** Throws WrongAnswer unless `holds`. */
+/** Throws WrongAnswer unless `holds` is true. */
 export function expect(holds: boolean, what: string): asserts holds {
   if (!holds) throw new WrongAnswer(what);
 }
@@ -26,11 +26,11 @@ export function expect(holds: boolean, what: string): asserts holds {
 export interface CallOptions {
   readonly verb?: 'GET' | 'POST' | 'DELETE';
   readonly token?: string;
-  /** Sent as JSON; a string is sent unchanged. */
+  /** The body, sent as JSON. A string is sent unchanged. */
   readonly body?: unknown;
 }
 
-/** Errors: WrongAnswer with the reason why the service could not be reached. */
+/** Sends a request. Throws WrongAnswer with the reason if the service could not be reached. */
 async function reached(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
@@ -39,7 +39,7 @@ async function reached(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** The text of an answer. Throws WrongAnswer for a status other than 200, and for another content type than JSON. */
+/** The text of an answer. Throws WrongAnswer if the status is not 200 or the content type is not JSON. */
 export async function textOf(url: string, { verb, token, body }: CallOptions = {}): Promise<string> {
   const response = await reached(url, {
     method: verb ?? (body === undefined ? 'GET' : 'POST'),
@@ -57,7 +57,7 @@ export async function textOf(url: string, { verb, token, body }: CallOptions = {
   return text;
 }
 
-/** An answer whose fields stand beside `ok`. Throws WrongAnswer for a failure. */
+/** Returns an answer whose fields are next to `ok` instead of inside `result`. Throws WrongAnswer for a failure. */
 export async function answerOf<T>(url: string, options: CallOptions = {}): Promise<T> {
   const text = await textOf(url, options);
   const answer = JSON.parse(text) as { readonly ok: boolean } & T;
@@ -71,8 +71,8 @@ export async function answerOf<T>(url: string, options: CallOptions = {}): Promi
 const tries_max = 10;
 
 /**
- * The result of a call that sets up a run. Retries when the service answers that it is busy; loads and verifications
- * must not, and use other functions. Throws WrongAnswer for any other failure.
+ * Makes a call that sets up a run, and returns its result. Retries when the service answers that it is busy. Loads and
+ * verifications must not retry, so they use other functions. Throws WrongAnswer for any other failure.
  */
 export async function call<T>(url: string, options: CallOptions = {}): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -85,7 +85,7 @@ export async function call<T>(url: string, options: CallOptions = {}): Promise<T
   }
 }
 
-/** Does `count` pieces of work, at most `width` in parallel. */
+/** Runs `work` `count` times, up to `width` times in parallel. */
 export async function inParallel<T>(
   count: number,
   width: number,
@@ -100,7 +100,7 @@ export async function inParallel<T>(
   return done;
 }
 
-/** Creates a user and a bot of that user, and opens their chat. */
+/** Creates a user and a bot that belongs to the user, and opens their chat. */
 export async function makePair(baseUrl: string, adminToken: string, name: string): Promise<Pair> {
   const made = await call<{ user: { id: number }; token: string }>(`${baseUrl}/api/admin/users`, {
     token: adminToken,

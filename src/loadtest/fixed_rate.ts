@@ -1,43 +1,50 @@
 /**
- * Load at a fixed rate. Every request has a due time that does not depend on earlier answers, and its latency counts
- * from that time, even if it was sent later. A server that stalls for a second is charged for all requests due in that
- * second (no coordinated omission).
+ * Puts load on a server at a fixed rate. The due time of a request does not depend on earlier answers. The latency of a
+ * request counts from its due time, even if the request was sent later. If a server stalls for a second, the delay
+ * counts for all requests due in that second (no coordinated omission).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
+import { makeHistogram, note, percentilesOf } from './latency_percentiles.js';
+import type { LatencyPercentiles } from './results.js';
 import { fillIn, type Series, type Template, templatesOf } from './series.js';
-import { makeHistogram, note, type Spread, spreadOf } from './spread.js';
 
 export interface FixedRate {
   /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** Warm-up before the load, at the same rate, in seconds. Its latencies are not recorded. */
+  /**
+   * The length of the warm-up before the load, in seconds. The warm-up uses the same rate, and its latencies are not
+   * recorded.
+   */
   readonly warmup_s?: number;
   readonly connections: number;
-  /** A text that is unique to this load. */
+  /** A text that is unique to this load run. */
   readonly salt: string;
   readonly signal?: AbortSignal;
-  /** Ends the load early when a larger share of the calls failed, after at least a hundred. */
+  /** Ends the load early if the share of failed calls exceeds this value, but not before a hundred calls. */
   readonly failedShareMax?: number;
 }
 
 export interface FixedRateResult {
-  /** Requests sent. */
+  /** The number of requests sent. */
   readonly sent: number;
-  /** Requests answered with 200. */
+  /** The number of requests answered with 200. */
   readonly answered: number;
-  /** Other answers by status, or by the error code of the connection. */
+  /** The number of other outcomes, by HTTP status or by the error code of the connection. */
   readonly failed: Readonly<Record<string, number>>;
-  /** Answers per second from the first request to the last answer. */
+  /** Answers per second, from the first request to the last answer. */
   readonly rate: number;
-  /** How late the load itself sent a due request at most, in ms. Shows when the load shares its core. */
+  /**
+   * The longest delay, in ms, between the time a request was due and the time it was sent. A long delay shows that the
+   * load generator had to share its core.
+   */
   readonly late_ms: number;
-  readonly spread: Spread;
+  readonly latency: LatencyPercentiles;
 }
 
 const timeout_ms = 30_000;
-/** A load that cannot keep its rate is stopped after this multiple of its duration. */
+/** A load that falls behind its rate is stopped after this multiple of its planned duration. */
 const length_times_max = 3;
 
 export interface Sent {
@@ -47,17 +54,11 @@ export interface Sent {
   readonly body: string | null;
 }
 
-/** Connections with at most one request in flight each. */
-export interface Wire {
-  /** Number of idle connections. */
-  free(): number;
-  /** Sends a request on an idle connection. `over` gets the status, or 0 and the reason. */
-  send(request: Sent, over: (status: number, why: string) => void): void;
-  close(): Promise<void>;
-}
+/** A pool of connections. Each connection has at most one request in flight. */
+export type Wire = ReturnType<typeof poolWire>;
 
-/** Connections through undici, with TLS and proxies. `ca` is the certificate of a private authority. */
-export function poolWire(origin: string, connections: number, ca?: string): Wire {
+/** Opens connections through undici, with TLS and proxies. `ca` is the certificate of a private authority. */
+export function poolWire(origin: string, connections: number, ca?: string) {
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
@@ -67,8 +68,10 @@ export function poolWire(origin: string, connections: number, ca?: string): Wire
   });
   let open = 0;
   return {
+    /** The number of idle connections. */
     free: () => connections - open,
-    send(request, over) {
+    /** Sends a request on an idle connection. Then calls `over` with the HTTP status, or with 0 and the reason. */
+    send(request: Sent, over: (status: number, why: string) => void) {
       open++;
       let status = 0;
       const handler: Dispatcher.DispatchHandler = {
@@ -88,13 +91,13 @@ export function poolWire(origin: string, connections: number, ca?: string): Wire
       };
       pool.dispatch(request, handler);
     },
-    close: () => pool.destroy(),
+    close: (): Promise<void> => pool.destroy(),
   };
 }
 
 const asJson = { 'content-type': 'application/json' };
 
-/** The requests of a series, repeated without end. */
+/** Returns the requests of a series, repeated without end. */
 export function requestsOf(
   templates: readonly Template[],
   rows: Series['rows'],
@@ -123,7 +126,10 @@ export function requestsOf(
   };
 }
 
-/** Loads a server at a fixed rate, over `wire` or undici. The result shows when it cannot keep the rate. */
+/**
+ * Loads a server at a fixed rate, through `wire` or undici. The result shows whether the server could not keep up with
+ * the rate.
+ */
 export async function loadAtRate(
   series: Series,
   options: FixedRate,
@@ -138,7 +144,7 @@ export async function loadAtRate(
   let [due, sent, over, answered, failures, late, lastAt] = [0, 0, 0, 0, 0, 0, 0];
   const began = performance.now() + 5;
   const dueAt = (number: number) => began + (number * 1_000) / rate;
-  /** Sends due requests while connections are idle. */
+  /** Sends requests that are due while connections are idle. */
   const pump = () => {
     while (sent < due && wire.free() > 0) {
       const number = sent++;
@@ -162,7 +168,7 @@ export async function loadAtRate(
       signal?.throwIfAborted();
       const now = performance.now();
       if (now > end) break;
-      // How late this process is, by its own work or because it shares a core.
+      // Measures how late this process sent a request, because of its own work or because it shares a core.
       if (due >= unnoted) late = Math.max(late, now - dueAt(due));
       due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
       pump();
@@ -172,7 +178,11 @@ export async function loadAtRate(
     while (over < due && performance.now() < end) await sleep(1);
     const took = Math.max(lastAt - began, (Math.max(sent - 1, 1) * 1_000) / rate);
     return {
-      ...{ sent, answered, failed, late_ms: late, spread: spreadOf(histogram) },
+      sent,
+      answered,
+      failed,
+      late_ms: late,
+      latency: percentilesOf(histogram),
       rate: (answered * 1_000) / took,
     };
   } finally {

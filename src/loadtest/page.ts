@@ -1,8 +1,8 @@
-/** The report of a run as a self-contained page, for readers who did not run it. */
-import { whole } from './goals.js';
+/** Renders the report of a run as a self-contained page, for readers who did not run it. */
+import { percentiles } from './latency_percentiles.js';
 import { type Bar, barPlot, type Line, linePlot, safe } from './plots.js';
-import type { LatencyResult, Results, ScenarioResult, SideResult } from './results.js';
-import { percentiles, type Spread } from './spread.js';
+import type { LatencyPercentiles, LatencyResult, Results, ScenarioResult, SideResult } from './results.js';
+import { whole } from './table.js';
 
 const style = `
 :root{--ink:#1c2330;--soft:#5d6778;--line:#dde2ea;--back:#fff;--card:#f6f8fb;--good:#18794e;--bad:#b42318;
@@ -24,7 +24,7 @@ type Cell = string | { readonly html: string } | number;
 const cell = (value: Cell, tag: 'td' | 'th', numeric: boolean) =>
   `<${tag}${numeric ? ' class="n"' : ''}>${typeof value === 'object' ? value.html : safe(String(value))}</${tag}>`;
 
-/** The first `texts` columns hold text, the others numbers. */
+/** Renders a table. The first `texts` columns contain text, and the others contain numbers. */
 function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[], texts: number): string {
   const line = (cells: readonly Cell[], tag: 'td' | 'th') =>
     `<tr>${cells.map((value, i) => cell(value, tag, i >= texts)).join('')}</tr>`;
@@ -105,11 +105,17 @@ function rates({ scenarios }: Results): string {
   );
 }
 
-const shownPercentile: Record<keyof Spread, string> = {
-  ...{ p50: '50 %', p75: '75 %', p90: '90 %', p95: '95 %', p99: '99 %', p999: '99.9 %', max: 'slowest' },
+const shownPercentile: Record<keyof LatencyPercentiles, string> = {
+  p50: '50 %',
+  p75: '75 %',
+  p90: '90 %',
+  p95: '95 %',
+  p99: '99 %',
+  p999: '99.9 %',
+  max: 'slowest',
 };
 
-/** The loads to compare: those of a scenario at the same offered rate. */
+/** The loads to compare. They belong to the same scenario and have the same offered rate. */
 function comparedAt(latencies: readonly LatencyResult[], scenario: string): LatencyResult[] {
   const own = latencies.filter((each) => each.scenario === scenario);
   const base = own.find(({ role }) => role === 'base');
@@ -224,7 +230,7 @@ function soak({ soak: samples }: Results): string {
   );
 }
 
-/** A self-contained HTML document. */
+/** Renders the report as a self-contained HTML document. */
 export function pageOf(results: Results): string {
   const { petrel, commit, made_at, machine, settings, goals: rows, seconds, ended } = results;
   const met = rows.filter((row) => row.met === true).length;

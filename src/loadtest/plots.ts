@@ -1,4 +1,4 @@
-/** Plots as inline SVG: grouped bars, and lines. Needs no script, font or other file. */
+/** Draws grouped bars and lines as inline SVG. The plots need no script, font or other file. */
 
 export const safe = (text: string): string => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
@@ -7,7 +7,7 @@ const colour = (i: number) => `var(--s${(i % 6) + 1})`;
 
 const n1 = (value: number) => Number(value.toFixed(1));
 
-/** 12,300 as 12.3 k. */
+/** Formats a number in short form, for example 12,300 as 12.3 k. */
 export function short(value: number): string {
   if (value >= 1e6) return `${Number((value / 1e6).toPrecision(3))} M`;
   if (value >= 1e4) return `${Number((value / 1e3).toPrecision(3))} k`;
@@ -15,7 +15,7 @@ export function short(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Round numbers from 0 to at least `max`. */
+/** Returns round numbers from 0 up to at least `max`. */
 function ticks(max: number): number[] {
   const rough = max / 4 || 1;
   const magnitude = 10 ** Math.floor(Math.log10(rough));
@@ -35,20 +35,20 @@ function svg(height: number, label: string, parts: readonly string[]): string {
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** Text to the right of the bar. */
+  /** The text shown to the right of the bar. */
   readonly shown: string;
-  /** Index of the series, for its colour. */
+  /** The index of the series, which determines the colour. */
   readonly series: number;
 }
 
 export interface BarGroup {
   readonly label: string;
-  /** Text below the label. */
+  /** The text shown below the label. */
   readonly note: string;
   readonly bars: readonly Bar[];
 }
 
-/** Groups of bars. Each group has its own scale, so only bars of one group are comparable. */
+/** Draws groups of bars. Each group has its own scale, so only bars of the same group are comparable. */
 export function barPlot(label: string, groups: readonly BarGroup[]): string {
   const [left, right, bar, gap] = [250, 215, 20, 18];
   const parts: string[] = [];
@@ -78,9 +78,9 @@ export interface Line {
 export interface Axes {
   readonly x: string;
   readonly y: string;
-  /** Labels for x when it is a category instead of a number. */
+  /** The labels on the x axis when x is a category instead of a number. */
   readonly names?: readonly string[];
-  /** Logarithmic scale. */
+  /** Whether the scale is logarithmic. */
   readonly log?: boolean;
 }
 
@@ -94,7 +94,7 @@ function yTicks(lines: readonly Line[], log: boolean): number[] {
   return Array.from({ length: until - from + 1 }, (_, i) => 10 ** (from + i));
 }
 
-/** Lines on one scale, with the legend above. */
+/** Draws lines on one scale, with the legend above them. */
 export function linePlot(label: string, lines: readonly Line[], axes: Axes): string {
   const { names, log = false } = axes;
   const [left, right, bottom] = [64, 20, 44];

@@ -1,4 +1,6 @@
-/** `petrel bench`: puts bounded load at fixed rates on a running installation and reports its latencies. */
+/**
+ * The command `petrel bench`: puts a bounded load at fixed rates on a running installation, and reports the latencies.
+ */
 import { writeFileSync } from 'node:fs';
 import { version } from '../config/version.js';
 import { type FixedRateResult, loadAtRate } from './fixed_rate.js';
@@ -12,7 +14,7 @@ export interface RemoteOptions {
   readonly token: string;
   readonly chat?: number;
   readonly only?: readonly string[];
-  /** Requests per second, one load after another. */
+  /** The rates in requests per second. The loads run one after another. */
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly connections: number;
@@ -23,14 +25,14 @@ export interface RemoteOptions {
 }
 
 const rates_ms_max = 5_000;
-/** Upper bound of the warm-up, which is at most a quarter of a load. */
+/** The maximum length of the warm-up in seconds. A warm-up also takes at most a quarter of the duration of its load. */
 const warmup_s_max = 1;
-/** The load stops when a larger share of the calls fails. */
+/** The share of failed calls above which a load stops. */
 const failed_share_max = 0.01;
 
 interface Load {
   readonly latency: LatencyResult;
-  /** Why no further load may run; empty when there is no reason. */
+  /** The reason why no further load may run; empty if there is none. */
   readonly stop: string;
 }
 
@@ -43,7 +45,11 @@ async function loadOnce(
   const { seconds, connections } = options;
   await scenario.verify();
   const result: FixedRateResult = await loadAtRate(scenario.series, {
-    ...{ rate, seconds, connections, signal, warmup_s: Math.min(warmup_s_max, seconds / 4) },
+    rate,
+    seconds,
+    connections,
+    signal,
+    warmup_s: Math.min(warmup_s_max, seconds / 4),
     salt: `${Date.now()}`,
     failedShareMax: failed_share_max,
   });
@@ -61,7 +67,7 @@ async function loadOnce(
     lag_s: 0,
     late_ms: result.late_ms,
     rounds: 1,
-    ms: result.spread,
+    ms: result.latency,
   };
   if (failed > failed_share_max * result.sent) {
     const why = failures.map(([name, count]) => `${count} × ${name}`).join(', ');
@@ -87,7 +93,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** The rate limits of the installation, from its API document. A load above them gets 429. */
+/** The rate limits of the installation, read from its API document. A load that exceeds them gets 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {
@@ -95,19 +101,19 @@ async function ratesAt(url: string): Promise<string> {
     const { info } = (await answer.json()) as {
       readonly info?: { readonly 'x-rates'?: Record<string, string> };
     };
-    const told = info?.['x-rates'];
-    if (told === undefined) return 'not told';
+    const rates = info?.['x-rates'];
+    if (rates === undefined) return 'unknown';
     return (
-      Object.entries(told)
+      Object.entries(rates)
         .map(([name, rate]) => `${name}=${rate}`)
         .join(', ') || 'none'
     );
   } catch {
-    return 'not told';
+    return 'unknown';
   }
 }
 
-/** Runs every load. Returns whether all succeeded. Results are printed and written in any case. */
+/** Runs every load. Returns whether all of them succeeded. Prints and writes the results in any case. */
 export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const url = options.url.replace(/\/+$/, '');
   const { token, chat, rates } = options;
@@ -118,8 +124,8 @@ export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const began = performance.now();
   const latencies: LatencyResult[] = [];
   let ended = '';
-  const rates_told = await ratesAt(url);
-  say(`rate limits of the installation: ${rates_told}`);
+  const fair_use = await ratesAt(url);
+  say(`rate limits of the installation: ${fair_use}`);
   const stage = await openStage({ url, token, chat, rate: Math.max(...rates) });
   try {
     const wanted = options.only ?? remoteNames;
@@ -146,16 +152,22 @@ export async function runRemote(options: RemoteOptions): Promise<boolean> {
     version: results_version,
     made_at: new Date().toISOString(),
     petrel: version,
-    ...{ commit: '', ended, seconds: Math.round((performance.now() - began) / 1_000) },
+    commit: '',
+    ended,
+    seconds: Math.round((performance.now() - began) / 1_000),
     machine: { installation: new URL(url).host, load_node: process.versions.node },
     settings: {
       token: isBotToken(token) ? "a bot's" : "a person's",
       rates: rates.join(' '),
       connections: options.connections,
       seconds_each: options.seconds,
-      fair_use: rates_told,
+      fair_use,
     },
-    ...{ scenarios: [], latencies, scaling: [], findings: [], soak: [] },
+    scenarios: [],
+    latencies,
+    scaling: [],
+    findings: [],
+    soak: [],
     goals: goalsOf(latencies, options.p99),
   };
   process.stdout.write(`\n${report(results)}`);

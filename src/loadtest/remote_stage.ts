@@ -1,6 +1,6 @@
 /**
- * The calls of a load on a running installation, and the data they need. With a person's token it creates a bot for the
- * run.
+ * Prepares a load on a running installation: its calls, and the data that they need. With a person's token, this
+ * creates a bot for the run.
  */
 import { randomBytes } from 'node:crypto';
 import { call, expect, inParallel } from './client.js';
@@ -17,20 +17,20 @@ export interface RemoteScenario {
 }
 
 export interface Stage {
-  /** The scenarios that the token allows. */
+  /** The scenarios that this token can run. */
   readonly scenarios: readonly RemoteScenario[];
-  /** Deletes what was created. */
+  /** Deletes everything that the run created. */
   close(): Promise<void>;
 }
 
 export interface StageOptions {
-  /** Without a trailing slash. */
+  /** The URL of the installation, without a trailing slash. */
   readonly url: string;
-  /** Token of a bot or a person. */
+  /** The token of a bot or a person. */
   readonly token: string;
-  /** With a bot's token: the chat to send to. */
+  /** The chat to send to. Only used with a bot's token. */
   readonly chat: number | undefined;
-  /** The highest rate of edits. Each message may be edited once a second. */
+  /** The highest rate of edits. A message can be edited only once per second. */
   readonly rate: number;
 }
 
@@ -43,7 +43,10 @@ interface Message {
 const text = 'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
 const batch = 100;
 
-/** A person's token has another letter after the colon. Tokens of identity providers have no colon. */
+/**
+ * Whether a token belongs to a bot. A person's token has another letter after the colon. Tokens of identity providers
+ * contain no colon.
+ */
 export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);
 
 function getMe(url: string, bot: string): RemoteScenario {
@@ -102,7 +105,7 @@ async function editMessageText(
       rows: ids.map((id) => [String(id)]),
     },
     async verify() {
-      // Edits a message that the load does not use, and waits because edits within a second are refused.
+      // Edits a message that the load does not use. Waits first, because a second edit within one second is refused.
       await new Promise((resolve) => setTimeout(resolve, 1_100));
       const words = `edited ${++edits}`;
       const body = { chat_id, message_id: first.message_id, text: words };
@@ -112,7 +115,7 @@ async function editMessageText(
   };
 }
 
-/** Scenarios of a person who writes to their own bot. */
+/** The scenarios of a person who writes to their own bot. */
 function personal(url: string, token: string, bot: number): RemoteScenario[] {
   const path = `/api/chats/${bot}/messages`;
   const body = JSON.stringify({ text });
@@ -140,7 +143,7 @@ function personal(url: string, token: string, bot: number): RemoteScenario[] {
   ];
 }
 
-/** Creates what the load needs. Throws WrongAnswer when the installation refuses. */
+/** Creates the data that the load needs. Throws WrongAnswer if the installation refuses. */
 export async function openStage({ url, token, chat, rate }: StageOptions): Promise<Stage> {
   if (isBotToken(token)) {
     const inChat =

@@ -1,6 +1,6 @@
 /**
- * The result file of a bench run. This schema defines it, and `--schema` prints it as JSON Schema. A changed or removed
- * field raises the version; a new field does not.
+ * The result file of a bench run. This schema defines the file, and `--schema` prints it as JSON Schema. Changing or
+ * removing a field raises the version. A new field must be optional and does not raise the version.
  */
 import { z } from 'zod';
 
@@ -9,7 +9,7 @@ export const results_version = 1;
 const count = z.number().describe('a count');
 const share = z.number().describe('1 is 100 %');
 
-const spread = z
+const percentilesMs = z
   .object({
     p50: z.number(),
     p75: z.number(),
@@ -39,7 +39,8 @@ const side = z.object({
   cpu,
   disk: z
     .object({ redis: z.number(), postgres: z.number() })
-    .describe('bytes a request of the append-only file and of the write-ahead log'),
+    .optional()
+    .describe('bytes a request of the append-only file and of the write-ahead log; absent in older files'),
   busy: share.nullable().describe('share of one core used by the server'),
   scripts: z.number().describe('Redis scripts per request, including those of the flusher'),
   commands: z
@@ -89,7 +90,7 @@ const latency = z.object({
   lag_s: z.number().describe('seconds until Postgres had all changes after the load; the maximum'),
   late_ms: z.number().describe('how late the load itself sent a due request at most'),
   rounds: count,
-  ms: spread,
+  ms: percentilesMs,
 });
 
 const scaling = z.object({
@@ -152,16 +153,17 @@ export const resultsSchema = z
 export type Results = z.infer<typeof resultsSchema>;
 export type ScenarioResult = z.infer<typeof scenario>;
 export type SideResult = z.infer<typeof side>;
+export type LatencyPercentiles = z.infer<typeof percentilesMs>;
 export type LatencyResult = z.infer<typeof latency>;
 export type ScalingResult = z.infer<typeof scaling>;
 export type Finding = z.infer<typeof finding>;
 export type SoakSample = z.infer<typeof soak>;
 export type GoalResult = Results['goals'][number];
 
-/** JSON Schema of the file. */
+/** The JSON Schema of the result file. */
 export const jsonSchema = (): object => z.toJSONSchema(resultsSchema);
 
-/** A result file of an earlier run. Throws with the first problems when it is invalid. */
+/** Parses the result file of an earlier run. If the file is invalid, throws an error with the first problems. */
 export function readResults(text: string): Results {
   const parsed = resultsSchema.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;

@@ -1,30 +1,39 @@
-/** The requests of a load: one repeated call, or calls filled with rows of ids. Both load tools read this form. */
+/**
+ * The format for the requests of a load: either one repeated call, or calls that are filled with rows of ids. Both load
+ * tools read this format.
+ */
 
 export interface Call {
   readonly verb: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  /** Bearer token */
+  /** bearer token */
   readonly token?: string;
-  /** JSON */
+  /** body as JSON */
   readonly body?: string;
 }
 
 /**
- * Placeholders in path, token and body: `{1}`, `{2}`, … are the columns of a row, `{pass}` is how often all rows were
- * used, `{salt}` is a text unique to the load.
+ * A series of requests. Path, token and body may contain placeholders: `{1}`, `{2}`, … are the columns of a row,
+ * `{pass}` counts how often all rows have been used, and `{salt}` is a text that is unique to the load.
  */
 export interface Series {
-  /** Scheme, host and port. */
+  /** The scheme, host and port of the server. */
   readonly origin: string;
-  /** Each pass over the rows uses the next of these calls. */
+  /**
+   * The calls of the series. The first pass over the rows uses the first call, the second pass uses the second call,
+   * and so on.
+   */
   readonly calls: readonly Call[];
-  /** Instead, the first column of each row is the index of its call. */
+  /** Whether the first column of each row is the index of the call that the row fills. */
   readonly byRow?: boolean;
-  /** Used in order, and repeated. One row without columns when all requests are the same. */
+  /**
+   * The rows of ids. Requests take the rows in order and start again after the last one. If all requests are the same,
+   * there is a single empty row.
+   */
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Literal texts and column numbers between them; 0 is the pass. */
+/** A template: literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {
@@ -55,7 +64,7 @@ export const isFixed = ({
   readonly rows: Series['rows'];
 }): boolean => calls.length === 1 && rows.length === 1;
 
-/** The calls of a series, prepared for one load. */
+/** The calls of a series as templates for one load. */
 export function templatesOf({ calls }: Series, salt: string): Template[] {
   const of = (text: string | undefined) => (text === undefined ? undefined : piecesOf(text, salt));
   return calls.map(({ verb, path, token, body }) => ({

@@ -1,8 +1,9 @@
-/** Shows the results of a run in the terminal. */
-import { whole } from './goals.js';
+/** Prints the results of a run in the terminal. */
 import type { Results, SideResult } from './results.js';
 
-/** Aligns the first `texts` columns left and the numbers right. */
+export const whole = (value: number): string => Math.round(value).toLocaleString('en');
+
+/** Formats rows as a table. Aligns the first `texts` columns to the left, and the columns with numbers to the right. */
 export function table(rows: readonly (readonly string[])[], texts: number): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((cells) => (cells[i] ?? '').length)));
   const line = (cells: readonly string[]) =>
@@ -34,7 +35,7 @@ function row(name: string, side: SideResult): string[] {
     const value = cpu[process];
     return typeof value === 'number' ? value.toFixed(1) : '';
   };
-  // Redis figures of another program's run are not ours.
+  // Omits the figures of our Redis, which are meaningless while another product is measured.
   const ours = side.role !== 'peer';
   return [
     `${name} ${side.label}`.trim(),
@@ -57,11 +58,11 @@ function latencies(results: Results): string[] {
   if (results.latencies.length === 0) return [];
   const head = ['fixed rate', 'offered/s', 'answered/s', 'p50', 'p90', 'p99', 'p99.9', 'max ms', 'load late'];
   const rows = results.latencies.map(
-    ({ scenario, label, offered, answered, ms: spread, late_ms, failed }) => [
+    ({ scenario, label, offered, answered, ms: latency, late_ms, failed }) => [
       `${scenario} ${label}${failed > 0 ? ` (${failed} failed)` : ''}`,
       whole(offered),
       whole(answered),
-      ...[spread.p50, spread.p90, spread.p99, spread.p999, spread.max, late_ms].map(ms),
+      ...[latency.p50, latency.p90, latency.p99, latency.p999, latency.max, late_ms].map(ms),
     ],
   );
   return [table([head, ...rows], 1)];
@@ -113,7 +114,7 @@ function soak({ soak: samples }: Results): string[] {
   return [table([head, ...rows], 1)];
 }
 
-/** Findings without a goal. Those with a goal are in the table of goals. */
+/** The findings that have no goal. Findings with a goal are in the table of goals. */
 function counted({ findings }: Results): string[] {
   const free = findings.filter(({ met }) => met === null);
   if (free.length === 0) return [];
@@ -138,7 +139,7 @@ function goals({ goals: rows }: Results): string[] {
   return [`${table(cells, 5)}\n${rows.length} goals, ${missed} not met`];
 }
 
-/** The machine and the settings in one sentence. */
+/** Describes the machine and the settings in one sentence. */
 export function conditionsOf({ petrel, commit, machine, settings, seconds }: Results): string {
   const pairs = (values: Readonly<Record<string, unknown>>) =>
     Object.entries(values)
@@ -147,7 +148,10 @@ export function conditionsOf({ petrel, commit, machine, settings, seconds }: Res
   return `Petrel ${petrel}${commit ? ` (${commit})` : ''}; ${pairs(machine)}; ${pairs(settings)}; took ${Math.round(seconds)} s`;
 }
 
-/** The report of a run: a row per side, then latencies, scaling, findings, and each goal with its result. */
+/**
+ * The report of a run. It has a row per side, then latencies, scaling and findings, and finally each goal with its
+ * result.
+ */
 export function report(results: Results): string {
   const rows = results.scenarios.flatMap(({ name, sides }) => sides.map((side) => row(name, side)));
   const parts = [

@@ -1,13 +1,13 @@
 /**
- * Buttons of the management bot. Their data begins with a format version. A press is checked like any other call, so
+ * The buttons of the management bot. Their data begins with a format version. A press is checked like any other call, so
  * the data grants nothing.
  */
 import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 
-/** Increased when old buttons can no longer be read. */
+/** The version of the data format. Increase it with a change that makes old buttons unreadable. */
 const version = '1';
 
-/** Pages about one bot. A list of bots opens the chosen bot on one of these pages. */
+/** The pages about one bot. A list of bots opens one of these pages for the chosen bot. */
 export const pages = {
   m: 'menu',
   e: 'edit',
@@ -24,11 +24,11 @@ export type PageKey = keyof typeof pages;
 
 /** The action of a button. */
 export type Press =
-  /** Shows page `number` of the bot list, which opens `page` of the chosen bot. */
+  /** Shows page `number` of the bot list. Choosing a bot in the list opens the page `page` of that bot. */
   | { readonly ask: 'list'; readonly page: PageKey; readonly number: number }
   | { readonly ask: 'page'; readonly page: PageKey; readonly bot: number }
   | { readonly ask: 'show_token'; readonly bot: number }
-  /** `until`: Unix time in seconds after which the question has expired */
+  /** Confirms an important change. The question expires at `until`, a Unix time in seconds. */
   | { readonly ask: 'issue' | 'delete'; readonly bot: number; readonly until: number }
   | { readonly ask: 'transfer'; readonly bot: number; readonly to: number; readonly until: number }
   /** Sets or removes a text; `language` is '' for the default. */
@@ -43,89 +43,51 @@ export type Press =
   | { readonly ask: 'accept' | 'decline'; readonly bot: number }
   | { readonly ask: 'cancel' };
 
-const verbs = {
-  ...{ list: 'l', page: 'p', show_token: 't', issue: 'i', delete: 'x', transfer: 'g' },
-  ...{ write: 'a', remove: 'r', writers: 'w', cancel: 'c' },
-  ...{ accept: 'y', decline: 'n' },
-} as const satisfies Record<Press['ask'], string>;
+/** The letter of each action in the data of a button, and the fields that follow it. */
+const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: string[]]>> = {
+  list: ['l', 'page', 'number'],
+  page: ['p', 'page', 'bot'],
+  show_token: ['t', 'bot'],
+  issue: ['i', 'bot', 'until'],
+  delete: ['x', 'bot', 'until'],
+  transfer: ['g', 'bot', 'to', 'until'],
+  write: ['a', 'page', 'bot', 'language'],
+  remove: ['r', 'page', 'bot', 'language'],
+  writers: ['w', 'bot', 'policy'],
+  cancel: ['c'],
+  accept: ['y', 'bot'],
+  decline: ['n', 'bot'],
+};
 
-const number = (value: number) => value.toString(36);
-
-function partsOf(press: Press): readonly string[] {
-  switch (press.ask) {
-    case 'list':
-      return [press.page, number(press.number)];
-    case 'page':
-      return [press.page, number(press.bot)];
-    case 'show_token':
-    case 'accept':
-    case 'decline':
-      return [number(press.bot)];
-    case 'issue':
-    case 'delete':
-      return [number(press.bot), number(press.until)];
-    case 'transfer':
-      return [number(press.bot), number(press.to), number(press.until)];
-    case 'write':
-    case 'remove':
-      return [press.page, number(press.bot), press.language];
-    case 'writers':
-      return [number(press.bot), press.policy];
-    case 'cancel':
-      return [];
-  }
+/** Encodes an action as callback data. Any ids fit into limits.callback_data_bytes_max bytes. */
+export function dataOf(press: Press): string {
+  const [letter, ...fields] = forms[press.ask];
+  const values = press as Readonly<Record<string, unknown>>;
+  const texts = fields.map((name) => {
+    const value = values[name];
+    return typeof value === 'number' ? value.toString(36) : value;
+  });
+  return [version, letter, ...texts].join(':');
 }
 
-/** The callback data of a button: at most limits.callback_data_bytes_max bytes for any ids. */
-export const dataOf = (press: Press): string => [version, verbs[press.ask], ...partsOf(press)].join(':');
+/** Parses the value of a field. Undefined for malformed text. */
+function readField(ask: string, name: string, text: string): string | number | undefined {
+  const isText = ask === 'write' || ask === 'remove';
+  if (name === 'language') return text;
+  if (name === 'page') return (isText ? /^[nds]$/.test(text) : Object.hasOwn(pages, text)) ? text : undefined;
+  if (name === 'policy') return /^(all|selected|owner)$/.test(text) ? text : undefined;
+  return /^[0-9a-z]{1,9}$/.test(text) ? Number.parseInt(text, 36) : undefined;
+}
 
-const isPage = (text: string | undefined): text is PageKey =>
-  text !== undefined && Object.hasOwn(pages, text);
-const readNumber = (text: string | undefined): number =>
-  text !== undefined && /^[0-9a-z]{1,9}$/.test(text) ? Number.parseInt(text, 36) : Number.NaN;
-
-/** Parses callback data. Null for data of another version or form. */
+/** Parses callback data. Null for malformed data and for data of another version. */
 export function readPress(data: string): Press | null {
-  const [form, verb, ...parts] = data.split(':');
-  if (form !== version) return null;
-  const press = read(verb, parts);
-  return press !== null && dataOf(press) === data ? press : null;
-}
-
-function read(verb: string | undefined, parts: readonly string[]): Press | null {
-  const [first, second = '', third] = parts;
-  const bot = readNumber(first);
-  switch (verb) {
-    case verbs.list:
-      return isPage(first) ? { ask: 'list', page: first, number: readNumber(second) } : null;
-    case verbs.page:
-      return isPage(first) ? { ask: 'page', page: first, bot: readNumber(second) } : null;
-    case verbs.show_token:
-      return { ask: 'show_token', bot };
-    case verbs.accept:
-      return { ask: 'accept', bot };
-    case verbs.decline:
-      return { ask: 'decline', bot };
-    case verbs.issue:
-    case verbs.delete:
-      return { ask: verb === verbs.issue ? 'issue' : 'delete', bot, until: readNumber(second) };
-    case verbs.transfer:
-      return { ask: 'transfer', bot, to: readNumber(second), until: readNumber(third) };
-    case verbs.write:
-    case verbs.remove: {
-      if (first !== 'n' && first !== 'd' && first !== 's') return null;
-      const ask = verb === verbs.write ? 'write' : 'remove';
-      return { ask, page: first, bot: readNumber(second), language: third ?? '' };
-    }
-    case verbs.writers:
-      return second === 'all' || second === 'selected' || second === 'owner'
-        ? { ask: 'writers', bot, policy: second }
-        : null;
-    case verbs.cancel:
-      return { ask: 'cancel' };
-    default:
-      return null;
-  }
+  const [form, letter, ...parts] = data.split(':');
+  const [ask, [, ...fields]] = Object.entries(forms).find(([, [each]]) => each === letter) ?? ['', ['']];
+  if (form !== version || ask === '') return null;
+  const values = fields.map((name, i) => [name, readField(ask, name, parts[i] ?? '')] as const);
+  if (values.some(([, value]) => value === undefined)) return null;
+  const press = { ask, ...Object.fromEntries(values) } as Press;
+  return dataOf(press) === data ? press : null;
 }
 
 export const button = (text: string, press: Press): InlineButton => ({ text, callback_data: dataOf(press) });

@@ -1,9 +1,9 @@
 /** The commands of the management bot. */
 
 import type { PageKey } from './buttons.js';
-import type { ManageTexts, TextKey } from './texts/en.js';
+import type { ManageTexts, TextKey } from './texts.js';
 
-/** In the order of the menu. A command with a page opens that page of a bot. */
+/** The commands in the order of the menu. A command with a page opens that page of a bot. */
 export const commands = {
   newbot: null,
   mybots: 'm',
@@ -23,8 +23,8 @@ export type CommandName = keyof typeof commands;
 export const commandNames = Object.keys(commands) as CommandName[];
 
 /**
- * The command that starts a text, ignoring case. `/name@username` counts only with this bot's username. Null for other
- * texts.
+ * Returns the command at the start of a text, ignoring case. `/name@username` counts only with this bot's username.
+ * Returns null for other texts.
  */
 export function readCommand(text: string, username: string): string | null {
   const [, name = '', at] = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?=\s|$)/.exec(text) ?? [];
@@ -38,6 +38,6 @@ const described = (name: CommandName) => `command_${name}` as const satisfies Te
 export const menuOf = (t: ManageTexts) =>
   commandNames.map((command) => ({ command, description: t[described(command)] }));
 
-/** The menu as lines of a message. */
+/** The menu of commands as lines of a message. */
 export const commandLines = (t: ManageTexts): string =>
   commandNames.map((command) => `/${command} – ${t[described(command)]}`).join('\n');

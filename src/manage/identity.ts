@@ -1,12 +1,12 @@
-/** Name, descriptions and commands of the management bot in every language. */
+/** The name, descriptions and commands of the management bot in every language. */
 import { scopeKey } from '../rules/commands.js';
 import { languages } from '../rules/identity_texts.js';
 import type { ManagementIdentity } from '../store/bots/management.js';
 import { menuOf } from './commands.js';
-import type { TextKey } from './texts/en.js';
+import type { TextKey } from './texts.js';
 import { texts } from './texts.js';
 
-/** By language; English for all other languages. */
+/** Maps each language to its text. English is also the default for all other languages. */
 const inEach = <T>(key: (language: string) => string, of: (language: keyof typeof texts) => T) =>
   Object.fromEntries([
     [key(''), of('en')],

@@ -1,15 +1,15 @@
 /**
- * The management bot: handles its updates, which a delivery worker passes to it under the bot's lease, and sends
- * notices.
+ * The management bot. It sends notices, and handles the updates that a delivery worker passes to it under the bot's
+ * lease.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { nowSeconds } from '../clock.js';
+import { nowSeconds, untilNext } from '../clock.js';
 import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
 import type { Profile } from '../store/core/codec.js';
 import { isDirect } from '../store/core/keys.js';
 import { botProfile } from '../store/core/profiles.js';
+import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import type { UpdateEntry } from '../store/updates/queues.js';
 import { onMessage } from './messages.js';
@@ -21,19 +21,9 @@ import { languageOf, texts } from './texts.js';
 import { type Place, type Reply, say, show, type Turn } from './turn.js';
 import { contentOf } from './words.js';
 
-export interface Manager {
-  /** Id of the management bot. */
-  readonly bot: number;
-  /** Handles one update. Repeating it changes nothing twice. Rejects when the update must be retried. */
-  handle(update: UpdateEntry): Promise<void>;
-  /** Starts sending notices. */
-  start(): void;
-  stop(): Promise<void>;
-}
-
 export interface ManagerOptions {
   readonly store: Store;
-  /** Id of the management bot. */
+  /** The id of the management bot. */
   readonly bot: number;
   /** Receives unexpected errors. */
   readonly onError: (error: unknown) => void;
@@ -43,32 +33,45 @@ const noticesEveryMs = 1_000;
 /** The longest pause while there are no notices. */
 const noticesEveryMsMax = 4_000;
 
-/** The person cannot get the message: they blocked the bot or no longer exist. */
-const unheard = (error: unknown): boolean =>
+/** Whether the person cannot get the message, because they blocked the bot or no longer exist. */
+const cannotBeSent = (error: unknown): boolean =>
   error instanceof ApiError && ['bot_blocked', 'cant_initiate', 'chat_not_found'].includes(error.kind);
 
 const passing = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-export function createManager({ store, bot: id, onError }: ManagerOptions): Manager {
-  async function profileOf(language: string | null): Promise<Profile> {
-    const found = await store.bots.profile(id, language);
-    return found ?? botProfile({ id, name: '', username: '', names: {} });
+export class Manager {
+  /** The id of the management bot. */
+  readonly bot: number;
+  readonly #store: Store;
+  readonly #onError: (error: unknown) => void;
+  readonly #stopping = new AbortController();
+  #sending: Promise<void> | undefined;
+
+  constructor({ store, bot, onError }: ManagerOptions) {
+    this.bot = bot;
+    this.#store = store;
+    this.#onError = onError;
   }
 
-  /** Performs the action of an update. A refusal becomes a text for the person. */
-  async function replyTo(turn: Turn, update: UpdateEntry, username: string): Promise<Reply> {
+  async #profileOf(language: string | null): Promise<Profile> {
+    const found = await this.#store.bots.profile(this.bot, language);
+    return found ?? botProfile({ id: this.bot, name: '', username: '', names: {} });
+  }
+
+  /** Performs the action of an update. If the action is refused, returns a text for the person. */
+  async #replyTo(turn: Turn, update: UpdateEntry, username: string): Promise<Reply> {
     try {
       if (update.press) return await onPress(turn, update.press.data);
       return await onMessage(turn, update.message.record.content.text ?? null, username);
     } catch (error) {
-      if (!(error instanceof ApiError)) onError(error);
+      if (!(error instanceof ApiError)) this.#onError(error);
       const key = error instanceof ApiError ? refusalText(error.kind) : 'failed';
       return update.press ? { alert: { key } } : { screen: { key } };
     }
   }
 
-  async function put(place: Place, update: UpdateEntry, { screen, also, alert }: Reply): Promise<void> {
+  async #put(place: Place, update: UpdateEntry, { screen, also, alert }: Reply): Promise<void> {
     if (screen && update.press) await show(place, update.press.message_id, screen);
     else if (screen) await say(place, 'say', screen);
     if (also) await say(place, 'also', also);
@@ -77,79 +80,85 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
     const text = alert === undefined ? {} : { text: contentOf(t, alert).text, show_alert: true };
     const answer = { callback_query_id: update.id, show_alert: false, ...text };
     await under('answer')
-      .callbacks.answer(id, update.id, answer)
+      .callbacks.answer(this.bot, update.id, answer)
       .catch((error: unknown) => {
-        // The press has expired, so its answer is not needed.
+        // Ignores the error, because a press that has expired needs no answer.
         if (!(error instanceof ApiError) || error.kind !== 'query_too_old') throw error;
       });
   }
 
-  async function converse(update: UpdateEntry): Promise<void> {
+  async #converse(update: UpdateEntry): Promise<void> {
+    const store = this.#store;
     const { chat } = update.message;
     const user = await store.users.find(chat.user);
     if (user === null) return;
     const { shownId } = update;
-    const under = (step: string) => store.under(`manage.${id}.${shownId}.${step}`, true, 'answer');
+    const under = (step: string) => store.under(`manage.${this.bot}.${shownId}.${step}`, true, 'answer');
     const t = texts[languageOf(user.languageCode)];
-    const bot = await profileOf(user.languageCode);
+    const bot = await this.#profileOf(user.languageCode);
     const place: Place = { store, bot, chat, t, under };
     let before: Talk;
     try {
       before = (await store.management.begin<Talk>(user.id, shownId)) ?? nothing;
     } catch (error) {
       if (!passing(error)) throw error;
-      // Postgres is away. Tell the person now instead of leaving them without an answer.
-      return put(place, update, update.press ? { alert: { key: 'later' } } : { screen: { key: 'later' } });
+      // Tells the person that the action failed while Postgres is unavailable. Otherwise they would get no answer.
+      return this.#put(
+        place,
+        update,
+        update.press ? { alert: { key: 'later' } } : { screen: { key: 'later' } },
+      );
     }
     const turn: Turn = { user, t, now: nowSeconds(), talk: before, store, under };
-    const reply = await replyTo(turn, update, bot.u ?? '');
+    const reply = await this.#replyTo(turn, update, bot.u ?? '');
     if (reply.next !== undefined) await store.management.end(user.id, shownId, before, reply.next);
-    await put(place, update, reply);
+    await this.#put(place, update, reply);
   }
 
-  async function handle(update: UpdateEntry): Promise<void> {
+  /**
+   * Handles one update. Handling the same update again makes no change twice. Rejects when the update must be retried.
+   */
+  async handle(update: UpdateEntry): Promise<void> {
     const { chat } = update.message;
     if (!isDirect(chat)) {
-      // The bot talks only in direct chats, so it leaves groups.
-      await store.chats.putMember(chat, { id, is_bot: true }, 'left', {}).catch((error: unknown) => {
-        if (!(error instanceof ApiError) || passing(error)) throw error;
-      });
+      // Leaves groups, because the bot talks only in direct chats.
+      await this.#store.chats
+        .putMember(chat, { id: this.bot, is_bot: true }, 'left', {})
+        .catch((error: unknown) => {
+          if (!(error instanceof ApiError) || passing(error)) throw error;
+        });
       return;
     }
     if (update.kind !== 'message' && update.kind !== 'callback_query') return;
-    await converse(update).catch((error: unknown) => {
+    await this.#converse(update).catch((error: unknown) => {
       if (passing(error)) throw error;
-      // A permanent error must not block the person's later messages.
-      if (!unheard(error)) onError(error);
+      // Only reports a permanent error, because it must not block the person's later messages.
+      if (!cannotBeSent(error)) this.#onError(error);
     });
   }
 
-  const stopping = new AbortController();
-  let telling: Promise<void> | undefined;
-
-  async function tell(): Promise<void> {
+  async #sendNotices(): Promise<void> {
+    const { signal } = this.#stopping;
     let everyMs = noticesEveryMs;
-    while (!stopping.signal.aborted) {
+    while (!signal.aborted) {
       try {
-        const sent = await store.notices.sendDue(() => profileOf(null), noticeMessage);
+        const sent = await this.#store.notices.sendDue(() => this.#profileOf(null), noticeMessage);
         if (sent === limits.notices_batch_max) continue;
         everyMs = sent === 0 ? Math.min(noticesEveryMsMax, everyMs * 2) : noticesEveryMs;
       } catch (error) {
-        onError(error);
+        this.#onError(error);
       }
-      await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await sleep(untilNext(everyMs), undefined, { signal }).catch(() => undefined);
     }
   }
 
-  return {
-    bot: id,
-    handle,
-    start() {
-      telling ??= tell();
-    },
-    async stop() {
-      stopping.abort();
-      await telling;
-    },
-  };
+  /** Starts sending notices. */
+  start(): void {
+    this.#sending ??= this.#sendNotices();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#sending;
+  }
 }

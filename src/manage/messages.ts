@@ -1,4 +1,4 @@
-/** Handles a message to the management bot: a command, or the answer to its question. */
+/** Handles a message to the management bot: a command, or the answer to the bot's last question. */
 
 import { descriptionText, nameText, shortDescriptionText } from '../actions/identity_texts.js';
 import { ApiError } from '../errors.js';
@@ -9,10 +9,10 @@ import { type CommandName, commandLines, commands, readCommand } from './command
 import { cancelRow, listOrPage, untilOf, valuesOf, writersText } from './pages.js';
 import { languageIn } from './presses.js';
 import { nothing, type Talk } from './talk.js';
-import type { TextKey } from './texts/en.js';
+import type { TextKey } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/** `text` is null for a message without text. Errors: those of the operations. */
+/** `text` is null for a message without text. Errors: those of the operations that the message starts. */
 export async function onMessage(turn: Turn, text: string | null, username: string): Promise<Reply> {
   const command = text === null ? null : readCommand(text, username);
   if (command !== null) return onCommand(turn, command);
@@ -36,7 +36,7 @@ async function onCommand(turn: Turn, name: string): Promise<Reply> {
       return { screen: { key: 'ask_new_name', keyboard: rowsOf(cancelRow(t)) }, next: { at: 'new_name' } };
     default: {
       const page = Object.hasOwn(commands, name) ? commands[name as CommandName] : null;
-      // Any command ends the open question, even an unknown command.
+      // Ends the bot's open question, because any command does this, even an unknown command.
       if (page === null) return { screen: { key: 'unknown' }, next: nothing };
       return { next: nothing, ...(await listOrPage(turn, page)) };
     }
@@ -123,7 +123,7 @@ async function setWriters(turn: Turn, id: number, text: string): Promise<Reply> 
   return { screen: { key: 'writers_set', values }, next: nothing };
 }
 
-/** The first username that no person has. */
+/** Returns the first of these usernames that belongs to no person. */
 async function unknownOf({ store }: Turn, usernames: readonly string[]): Promise<string | undefined> {
   for (const username of usernames) {
     if ((await store.users.findByUsername(username)) === null) return username;

@@ -1,8 +1,7 @@
 /** Builds the texts of notices to people. */
 import type { Notice, NoticeMessage } from '../store/accounts/notices.js';
 import { button, rowsOf } from './buttons.js';
-import type { ManageTexts } from './texts/en.js';
-import { textsFor } from './texts.js';
+import { type ManageTexts, textsFor } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
 /** A time in UTC, because the person's time zone is unknown. */

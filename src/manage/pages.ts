@@ -1,20 +1,21 @@
 /** The pages about a person's bots: the list, and one bot's pages. Every page checks that the person owns the bot. */
-import { limits } from '../limits.js';
+
 import { type Language, languages, type Texts } from '../rules/identity_texts.js';
 import type { InlineButton } from '../store/core/codec.js';
 import type { Bot } from '../store/core/control.js';
 import { button, type PageKey, rowsOf } from './buttons.js';
+import { manageLimits as limits } from './limits.js';
 import type { TextKind } from './talk.js';
-import type { ManageTexts, TextKey } from './texts/en.js';
+import type { ManageTexts, TextKey } from './texts.js';
 import { languageNames } from './texts.js';
 import type { Reply, Screen, Turn } from './turn.js';
 
 const listed = 8;
 const perRow = 2;
-/** More usernames would not fit into a message. */
+/** The number of usernames to show. More would not fit into a message. */
 const writersListed = 50;
 
-/** When a confirmation of an important change expires, in Unix seconds. */
+/** The Unix time in seconds at which a confirmation of an important change expires. */
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
 
 export const textPages = {
@@ -33,7 +34,7 @@ function inRows(buttons: readonly InlineButton[]): InlineButton[][] {
   return rows;
 }
 
-/** One page of the person's bots, to choose one for `page`. */
+/** Shows one page of the person's bots. The chosen bot opens on `page`. */
 export async function listScreen(turn: Turn, page: PageKey, number: number): Promise<Screen> {
   const { bots } = turn.store;
   const count = await bots.countOf(turn.user.id);
@@ -60,62 +61,12 @@ export async function listOrPage(turn: Turn, page: PageKey): Promise<Reply> {
 const back = (t: ManageTexts, page: PageKey, bot: number) =>
   button(t.button_back, { ask: 'page', page, bot });
 
-function menu({ t }: Turn, bot: Bot): Screen {
-  const to = (text: string, page: PageKey) => button(text, { ask: 'page', page, bot: bot.id });
-  return {
-    ...{ key: 'bot_page', values: valuesOf(bot) },
-    keyboard: rowsOf(
-      [to(t.button_token, 'k'), to(t.button_edit, 'e')],
-      [to(t.button_transfer, 'g'), to(t.button_delete, 'x')],
-      [button(t.button_to_list, { ask: 'list', page: 'm', number: 0 })],
-    ),
-  };
-}
-
-function editMenu({ t }: Turn, bot: Bot): Screen {
-  const to = (text: string, page: PageKey) => button(text, { ask: 'page', page, bot: bot.id });
-  return {
-    ...{ key: 'edit_page', values: valuesOf(bot) },
-    keyboard: rowsOf(
-      [to(t.button_name, 'n'), to(t.button_description, 'd')],
-      [to(t.button_short_description, 's'), to(t.button_writers, 'w')],
-      [back(t, 'm', bot.id)],
-    ),
-  };
-}
-
-function tokenPage({ t }: Turn, bot: Bot): Screen {
-  return {
-    ...{ key: 'token_page', values: valuesOf(bot) },
-    keyboard: rowsOf(
-      [button(t.button_show_token, { ask: 'show_token', bot: bot.id })],
-      [button(t.button_issue, { ask: 'page', page: 'i', bot: bot.id })],
-      [back(t, 'm', bot.id)],
-    ),
-  };
-}
-
-function issuePage(turn: Turn, bot: Bot): Screen {
-  const { t } = turn;
-  return {
-    ...{ key: 'issue_ask', values: valuesOf(bot) },
-    keyboard: rowsOf(
-      [button(t.button_issue_yes, { ask: 'issue', bot: bot.id, until: untilOf(turn) })],
-      [back(t, 'k', bot.id)],
-    ),
-  };
-}
-
-function deletePage(turn: Turn, bot: Bot): Screen {
-  const { t } = turn;
-  return {
-    ...{ key: 'delete_ask', values: valuesOf(bot) },
-    keyboard: rowsOf(
-      [button(t.button_delete_yes, { ask: 'delete', bot: bot.id, until: untilOf(turn) })],
-      [back(t, 'm', bot.id)],
-    ),
-  };
-}
+/** A page about one bot. */
+const about = (key: TextKey, bot: Bot, ...rows: readonly InlineButton[][]): Screen => ({
+  key,
+  values: valuesOf(bot),
+  keyboard: rowsOf(...rows),
+});
 
 /** Asks for the language of a text. Languages with a text have a check mark. */
 async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, bot: Bot): Promise<Screen> {
@@ -127,14 +78,13 @@ async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, b
       bot: bot.id,
       language,
     });
-  return {
-    ...{ key: `choose_language_${textPages[page]}` satisfies TextKey, values: valuesOf(bot) },
-    keyboard: rowsOf(
-      [to('', t.button_default_language)],
-      ...inRows(languages.map((language) => to(language, languageNames[language]))),
-      [back(t, 'e', bot.id)],
-    ),
-  };
+  return about(
+    `choose_language_${textPages[page]}`,
+    bot,
+    [to('', t.button_default_language)],
+    ...inRows(languages.map((language) => to(language, languageNames[language]))),
+    [back(t, 'e', bot.id)],
+  );
 }
 
 /** The bot's texts of one kind by language. */
@@ -146,16 +96,37 @@ export async function textsOf(store: Turn['store'], bot: Bot, what: TextKind): P
 
 /** Opens a page about a bot. Errors: `bot_not_found`, `not_bot_owner`. */
 export async function openPage(turn: Turn, page: PageKey, id: number): Promise<Reply> {
+  const { t } = turn;
   const bot = await turn.store.bots.owned(turn.user.id, id);
+  const to = (text: string, other: PageKey) => button(text, { ask: 'page', page: other, bot: id });
   switch (page) {
-    case 'm':
-      return { screen: menu(turn, bot) };
-    case 'e':
-      return { screen: editMenu(turn, bot) };
-    case 'k':
-      return { screen: tokenPage(turn, bot) };
-    case 'i':
-      return { screen: issuePage(turn, bot) };
+    case 'm': {
+      const rows = [
+        [to(t.button_token, 'k'), to(t.button_edit, 'e')],
+        [to(t.button_transfer, 'g'), to(t.button_delete, 'x')],
+        [button(t.button_to_list, { ask: 'list', page: 'm', number: 0 })],
+      ];
+      return { screen: about('bot_page', bot, ...rows) };
+    }
+    case 'e': {
+      const rows = [
+        [to(t.button_name, 'n'), to(t.button_description, 'd')],
+        [to(t.button_short_description, 's'), to(t.button_writers, 'w')],
+      ];
+      return { screen: about('edit_page', bot, ...rows, [back(t, 'm', id)]) };
+    }
+    case 'k': {
+      const show = button(t.button_show_token, { ask: 'show_token', bot: id });
+      return { screen: about('token_page', bot, [show], [to(t.button_issue, 'i')], [back(t, 'm', id)]) };
+    }
+    case 'i': {
+      const yes = button(t.button_issue_yes, { ask: 'issue', bot: id, until: untilOf(turn) });
+      return { screen: about('issue_ask', bot, [yes], [back(t, 'k', id)]) };
+    }
+    case 'x': {
+      const yes = button(t.button_delete_yes, { ask: 'delete', bot: id, until: untilOf(turn) });
+      return { screen: about('delete_ask', bot, [yes], [back(t, 'm', id)]) };
+    }
     case 'n':
     case 'd':
     case 's':
@@ -163,16 +134,11 @@ export async function openPage(turn: Turn, page: PageKey, id: number): Promise<R
     case 'w':
       return { screen: await writersPage(turn, bot) };
     case 'g':
-      return {
-        also: { key: 'ask_transfer', values: valuesOf(bot), keyboard: rowsOf(cancelRow(turn.t)) },
-        next: { at: 'transfer', bot: bot.id },
-      };
-    case 'x':
-      return { screen: deletePage(turn, bot) };
+      return { also: about('ask_transfer', bot, cancelRow(t)), next: { at: 'transfer', bot: id } };
   }
 }
 
-/** Who may write to the bot, in words. */
+/** Describes in words who may write to the bot. */
 export async function writersText({ t, store }: Turn, bot: Bot): Promise<string> {
   const { policy, usernames } = await store.bots.writeAccess(bot.id);
   if (policy !== 'selected') return policy === 'all' ? t.writers_all : t.writers_owner;

@@ -1,9 +1,9 @@
-/** Handles presses of buttons. Button data is not trusted: every operation checks who owns the bot now. */
+/** Handles presses of buttons. Does not trust the data of a button: every operation checks who owns the bot now. */
 import { languages } from '../rules/identity_texts.js';
 import { button, type Press, readPress, rowsOf } from './buttons.js';
 import { cancelRow, listScreen, openPage, textPages, textsOf, valuesOf, writersText } from './pages.js';
 import { nothing } from './talk.js';
-import type { ManageTexts } from './texts/en.js';
+import type { ManageTexts } from './texts.js';
 import { languageNames } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
@@ -14,12 +14,12 @@ export const languageIn = (t: ManageTexts, language: string): string =>
 const tooOld: Reply = { alert: { key: 'old_button' } };
 const expired: Reply = { alert: { key: 'expired' } };
 
-/** Errors: those of the operations. */
+/** Handles one press. Errors: those of the operations that the press starts. */
 export async function onPress(turn: Turn, data: string): Promise<Reply> {
   const press = readPress(data);
   if (press === null) return tooOld;
   if ('until' in press && press.until < turn.now) return expired;
-  // Opening a list or another page ends the open question.
+  // Ends the question that the bot asked, because the person opens a list or another page.
   const left = turn.talk.at === 'nothing' ? undefined : nothing;
   switch (press.ask) {
     case 'list':
@@ -106,8 +106,8 @@ async function setWriters(
 }
 
 /**
- * The recipient was chosen by username but is kept by id, because the username may change hands. Only the operation
- * checks the owner: a repeated press after a successful transfer finds the new owner.
+ * The button stores the recipient's id, because the username may move to another person. Only the operation checks the
+ * owner. A check here would fail when the press is handled again after a successful transfer.
  */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const { user, store, under } = turn;
@@ -129,7 +129,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // When the press is handled again, the bot is already deleted.
+  // Uses the id if the bot is already deleted, which happens when this press is handled again.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

@@ -1,6 +1,6 @@
-/** Texts for refused operations in the person's language, instead of the English error catalogue. */
+/** The texts for refused operations in the person's language, instead of the English error catalogue. */
 import type { ErrorName } from '../errors.js';
-import type { TextKey } from './texts/en.js';
+import type { TextKey } from './texts.js';
 
 const said: Partial<Record<ErrorName, TextKey>> = {
   unavailable: 'later',

@@ -1,12 +1,16 @@
-/** Texts of the management bot in the seven languages of the interface (§2), one file per language. */
+/** The texts of the management bot in the seven languages of the interface (§2), one file per language. */
 import { type Language, languages } from '../rules/identity_texts.js';
-import { en, type ManageTexts } from './texts/en.js';
-import { hy } from './texts/hy.js';
-import { kk } from './texts/kk.js';
-import { ru } from './texts/ru.js';
-import { tg } from './texts/tg.js';
-import { tt } from './texts/tt.js';
-import { uz } from './texts/uz.js';
+import en from './texts/en.json' with { type: 'json' };
+import hy from './texts/hy.json' with { type: 'json' };
+import kk from './texts/kk.json' with { type: 'json' };
+import ru from './texts/ru.json' with { type: 'json' };
+import tg from './texts/tg.json' with { type: 'json' };
+import tt from './texts/tt.json' with { type: 'json' };
+import uz from './texts/uz.json' with { type: 'json' };
+
+export type TextKey = keyof typeof en;
+/** The texts of one language. A missing text is a compile error. */
+export type ManageTexts = Readonly<Record<TextKey, string>>;
 
 export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };
 
@@ -21,7 +25,9 @@ export const languageNames: Readonly<Record<Language, string>> = {
   kk: 'Қазақша',
 };
 
-/** The supported language of a profile's language code (`ru`, `ru-RU`), else English. */
+/**
+ * Returns the supported language for a profile's language code (`ru`, `ru-RU`). Returns English for all other codes.
+ */
 export function languageOf(code: string | null | undefined): Language {
   const [own] = (code ?? '').toLowerCase().split(/[-_]/);
   return languages.find((language) => language === own) ?? 'en';
@@ -31,7 +37,7 @@ export const textsFor = (code: string | null | undefined): ManageTexts => texts[
 
 export type Values = Readonly<Record<string, string>>;
 
-/** Replaces `{name}` by values. Placeholders inside a value stay. */
+/** Replaces each `{name}` with its value. Does not replace placeholders inside a value. */
 export function fill(text: string, values: Values = {}): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }

@@ -1,6 +1,6 @@
 /**
- * One update of the management bot: who sent it, and the reply. The request id of each change comes from the update and
- * the step's name, so that handling the update again, on any node, repeats no change and no message (law 4).
+ * One update of the management bot: its sender and the reply. Each change derives its request id from the update and
+ * the step's name. No change or message is therefore repeated when a node handles the update again (law 4).
  */
 import { ApiError } from '../errors.js';
 import type { InlineKeyboard, Profile } from '../store/core/codec.js';
@@ -8,7 +8,7 @@ import type { User } from '../store/core/control.js';
 import type { ChatRef } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import type { Talk } from './talk.js';
-import type { ManageTexts } from './texts/en.js';
+import type { ManageTexts } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
 /** A message of the bot: text and buttons. */
@@ -18,11 +18,11 @@ export interface Screen extends Said {
 
 /** The reply to an update. */
 export interface Reply {
-  /** Replaces the message whose button was pressed; else sent as a new message. */
+  /** Replaces the message whose button was pressed. If no button was pressed, it is sent as a new message. */
   readonly screen?: Screen | undefined;
   /** An additional message. */
   readonly also?: Screen | undefined;
-  /** Shown over the chat, for a press. */
+  /** The text shown over the chat in answer to a press. */
   readonly alert?: Said | undefined;
   /** The next state of the conversation; unchanged if absent. */
   readonly next?: Talk | undefined;
@@ -31,12 +31,12 @@ export interface Reply {
 export interface Turn {
   readonly user: User;
   readonly t: ManageTexts;
-  /** Time of Redis or of the node, Unix seconds */
+  /** The current Unix time in seconds, from the clock of Redis or of the node. */
   readonly now: number;
   readonly talk: Talk;
-  /** The store for reading. */
+  /** The store, for reads. */
   readonly store: Store;
-  /** The store for one change of this update. The same step has the same request id in every run. */
+  /** Returns the store for one change of this update. The same step has the same request id in every run. */
   under(step: string): Store;
 }
 
@@ -58,7 +58,9 @@ export async function say({ bot, chat, t, under }: Place, step: string, screen: 
   await under(step).messages.send(chat, sender(bot), message);
 }
 
-/** Replaces a message by a screen; sends a new message if the old one cannot be edited, or was edited just now. */
+/**
+ * Replaces a message with a screen. Sends a new message if the old message cannot be edited or was edited a moment ago.
+ */
 export async function show(place: Place, messageId: number, screen: Screen): Promise<void> {
   const { bot, chat, t, under } = place;
   const content = contentOf(t, screen);

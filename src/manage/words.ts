@@ -1,13 +1,12 @@
 /**
- * Builds messages of the management bot. A token is a marked range that names its bot; the stored message never
- * contains the token.
+ * Builds messages of the management bot. In place of a token, a stored message contains a marked range that names the
+ * bot.
  */
 
 import { formatText } from '../rules/entities/format.js';
 import { tokenEntity } from '../rules/token_entity.js';
 import type { Content, Entity } from '../store/core/codec.js';
-import type { ManageTexts, TextKey } from './texts/en.js';
-import type { Values } from './texts.js';
+import type { ManageTexts, TextKey, Values } from './texts.js';
 
 /** A text with its values. `{token}` stands for the live token of the bot `tokenOf`. */
 export interface Said {

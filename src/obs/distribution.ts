@@ -1,6 +1,11 @@
-/** Histograms of durations, cheap enough for every request: no labels, no objects, one array. */
+/**
+ * Histograms of durations, cheap enough for every request. A histogram is a single array, without labels or objects.
+ */
 
-/** Upper bounds of the buckets in seconds: from a call answered from memory to the deadline of a webhook receiver. */
+/**
+ * The upper bounds of the buckets in seconds. They range from a call answered from memory to the deadline of a webhook
+ * receiver.
+ */
 export const durationBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60,
 ] as const;
@@ -8,13 +13,13 @@ export const durationBounds = [
 const boundsMs = durationBounds.map((seconds) => seconds * 1_000);
 
 export class Distribution {
-  /** Count per bucket, not cumulative. The last bucket has no upper bound. */
+  /** The counts per bucket, which are not cumulative. The last bucket has no upper bound. */
   readonly counts = new Float64Array(boundsMs.length + 1);
   sumMs = 0;
 
   /**
-   * Adds a duration in ms, which may stand for `weight` durations. Most durations are short, so the search starts at
-   * the shortest bucket.
+   * Adds a duration in ms that represents `weight` durations. Searches from the shortest bucket, because most durations
+   * are short.
    */
   observe(ms: number, weight = 1): void {
     let bucket = 0;
@@ -24,7 +29,7 @@ export class Distribution {
   }
 }
 
-/** Histograms by name. Names must come from a bounded set. */
+/** A set of histograms by name. The names must come from a bounded set. */
 export class Distributions {
   readonly byName = new Map<string, Distribution>();
 
@@ -38,7 +43,7 @@ export class Distributions {
   }
 }
 
-/** Counts by two names. Both must come from bounded sets. */
+/** A set of counts, each under a pair of names. Both names must come from bounded sets. */
 export class Counts {
   readonly byName = new Map<string, Map<string | number, number>>();
 
@@ -51,7 +56,7 @@ export class Counts {
     known.set(second, (known.get(second) ?? 0) + by);
   }
 
-  /** As rows of a metric with two labels. */
+  /** Returns the counts as rows of a metric with two labels. */
   *rows(): Iterable<readonly [labels: readonly string[], value: number]> {
     for (const [name, bySecond] of this.byName)
       for (const [second, value] of bySecond) yield [[name, String(second)], value];

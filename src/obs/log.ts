@@ -1,10 +1,10 @@
-/** Structured logs to standard output, one line of JSON each. Everything that looks like a token is masked. */
+/** Writes structured logs to standard output, one JSON object per line. Masks everything that looks like a token. */
 import { type Logger, pino } from 'pino';
 import { maskTokens } from '../rules/token.js';
 
 export type { Logger };
 
-/** One destination for all loggers of a process, so that lines never mix. */
+/** The destination that all loggers of a process share, so that lines never interleave. */
 let output: ReturnType<typeof pino.destination> | undefined;
 function open() {
   output ??= pino.destination({ fd: 1, sync: true });
@@ -17,39 +17,35 @@ export function createLog(level: string, role: string): Logger {
       level,
       base: { role, pid: process.pid },
       redact: { paths: ['*.token', 'token', 'authorization', '*.authorization'], censor: '[redacted]' },
-      // Paths of calls contain tokens, and errors of libraries may contain paths.
+      // Masks tokens, because paths of calls contain tokens and errors of libraries may contain paths.
       hooks: { streamWrite: maskTokens },
     },
     open(),
   );
 }
 
-/** One request in the access log. Has neither path nor headers. */
+/** A request in the access log. The log contains neither path nor headers. */
 export interface Access {
-  /** Id of the request, also in other log lines and in the answer's `X-Request-Id`. */
+  /** The id of the request, which also appears in other log lines and in the response header `X-Request-Id`. */
   readonly request: string;
   readonly verb: string;
-  /** Name of the method, path pattern of the endpoint, or `unknown`. */
+  /** The name of the method, the path pattern of the endpoint, or `unknown`. */
   readonly call: string;
-  /** 0 when the client disconnected before the answer. */
+  /** The HTTP status; 0 when the client disconnected before the answer. */
   readonly status: number;
   readonly ms: number;
-  /** The caller, if known. */
+  /** The caller, if authenticated. */
   readonly bot?: number;
   readonly user?: number;
 }
 
-export interface AccessLog {
-  note(access: Access): void;
-  /** Writes the buffered lines. */
-  close(): void;
-}
+export type AccessLog = ReturnType<typeof createAccessLog>;
 
 const flushMs = 100;
 const waitingMax = 256;
 
-/** Writes one line per request. Lines are buffered for a moment, because a write costs more than a line. */
-export function createAccessLog(role: string): AccessLog {
+/** Creates a log with one line per request. Lines are buffered for a moment, because a write costs more than a line. */
+export function createAccessLog(role: string) {
   let waiting: string[] = [];
   let timer: NodeJS.Timeout | undefined;
   const base = { role, pid: process.pid };
@@ -63,13 +59,14 @@ export function createAccessLog(role: string): AccessLog {
   }
 
   return {
-    note(access) {
+    note(access: Access) {
       waiting.push(
         `${JSON.stringify({ level: 30, time: Date.now(), ...base, ...access, msg: 'request' })}\n`,
       );
       if (waiting.length >= waitingMax) flush();
       else timer ??= setTimeout(flush, flushMs);
     },
+    /** Writes the buffered lines. */
     close: flush,
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Prometheus metrics of one process, with bounded label values. Frequent events are counted as plain numbers where they
- * happen and read on a scrape, because looking up a set of labels costs more than a short call.
+ * The Prometheus metrics of one process, with bounded label values. Frequent events are counted as plain numbers where
+ * they happen. A scrape reads these numbers. Looking up a set of labels for each event would cost more than a short
+ * call.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { type Distribution, durationBounds } from './distribution.js';
@@ -10,32 +11,36 @@ type Rows<V> = Iterable<readonly [labels: readonly string[], value: V]>;
 interface Named {
   readonly name: string;
   readonly help: string;
-  /** Absent for a single value without labels. */
+  /** The names of the labels. Absent for a metric with a single value. */
   readonly labels?: readonly string[];
 }
 
-/** A metric of the process, read on each scrape. */
+type Values = number | Rows<number>;
+
+/**
+ * A metric of the process that is read on each scrape. The scrape waits for `read`, so a returned promise must settle
+ * within seconds.
+ */
 export type Figure = Named &
   (
-    | { readonly kind: 'gauge' | 'counter'; readonly read: () => number | Rows<number> }
+    | { readonly kind: 'gauge' | 'counter'; readonly read: () => Values | Promise<Values> }
     | { readonly kind: 'histogram'; readonly read: () => Rows<Distribution> }
   );
 
-/** A single value that only grows. */
-export const counter = (name: string, help: string, read: () => number): Figure => ({
-  ...{ kind: 'counter', name, help, read },
-});
-/** A single value that rises and falls. */
-export const gauge = (name: string, help: string, read: () => number): Figure => ({
-  ...{ kind: 'gauge', name, help, read },
-});
+/**
+ * Makes metrics that have a single value each. A metric is a counter if its name ends in `_total`, and a gauge
+ * otherwise. `read` returns the values of all of them.
+ */
+export const figuresOf = <N extends string>(
+  helps: Readonly<Record<N, string>>,
+  read: () => Readonly<Record<N, number>> | Promise<Readonly<Record<N, number>>>,
+): Figure[] =>
+  Object.entries<string>(helps).map(([name, help]) => ({
+    ...{ kind: name.endsWith('_total') ? 'counter' : 'gauge', name, help },
+    read: async () => (await read())[name as N],
+  }));
 
-export interface Metrics {
-  /** Text of the exposition format. */
-  text(): Promise<string>;
-  readonly contentType: string;
-  tell(figure: Figure): void;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 export interface BuildInfo {
   readonly version: string;
@@ -67,21 +72,20 @@ function* bucketsOf(
   yield { metricName: `${name}_count`, labels, value: total };
 }
 
-function* samplesOf(figure: Figure): Iterable<Sample> {
+async function samplesOf(figure: Figure): Promise<readonly Sample[]> {
   const { name, labels = [] } = figure;
-  if (figure.kind === 'histogram') {
-    for (const [values, distribution] of figure.read())
-      yield* bucketsOf(name, labelled(labels, values), distribution);
-    return;
-  }
-  const read = figure.read();
-  if (typeof read === 'number') yield { labels: {}, value: read };
-  else for (const [values, value] of read) yield { labels: labelled(labels, values), value };
+  if (figure.kind === 'histogram')
+    return [...figure.read()].flatMap(([values, distribution]) => [
+      ...bucketsOf(name, labelled(labels, values), distribution),
+    ]);
+  const read = await figure.read();
+  if (typeof read === 'number') return [{ labels: {}, value: read }];
+  return [...read].map(([values, value]) => ({ labels: labelled(labels, values), value }));
 }
 
-export function createMetrics(info: BuildInfo): Metrics {
+export function createMetrics(info: BuildInfo) {
   const registry = new Registry();
-  // The default precision of 10 ms wakes an idle process a hundred times a second.
+  // The precision in ms. The default of 10 ms would wake an idle process a hundred times a second.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   new Gauge({
     name: 'petrel_build_info',
@@ -97,14 +101,16 @@ export function createMetrics(info: BuildInfo): Metrics {
     1,
   );
   return {
+    /** Returns the metrics as text in the exposition format. */
     text: () => registry.metrics(),
-    contentType: registry.contentType,
-    tell(figure) {
+    contentType: registry.contentType as string,
+    register(figure: Figure) {
       const { name, help, kind } = figure;
-      // The interface that a registry needs. Metrics of the library keep a value per set of labels; ours keep none.
+      // The interface that a registry needs. The library's metrics store a value per set of labels. Our metrics store
+      // no values.
       const metric = {
         name,
-        get: async () => ({ name, help, type: kind, values: [...samplesOf(figure)], aggregator: 'sum' }),
+        get: async () => ({ name, help, type: kind, values: await samplesOf(figure), aggregator: 'sum' }),
         reset: () => undefined,
       };
       registry.registerMetric(metric as unknown as Metric);

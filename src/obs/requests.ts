@@ -1,33 +1,22 @@
-/** Counts requests of a front by call, outcome and duration. */
+/** Counts the requests of a front by call, outcome and duration. */
 import { Counts, Distributions } from './distribution.js';
 import type { Figure } from './metrics.js';
 
-export interface RequestMeter {
-  /** How many requests the next measured time stands for; 0 to skip measuring. */
-  weight(): number;
-  /**
-   * `call` is a name from the documents, never text of the request. Status 0: the client disconnected before the
-   * answer.
-   */
-  over(call: string, status: number, ms: number, weight: number): void;
-  /** The most frequent calls, at most `max` of them, and all others combined as `other`. */
-  told(max: number): CallFigures[];
-  readonly figures: readonly Figure[];
-}
+export type RequestMeter = ReturnType<typeof createRequestMeter>;
 
-/** Outcomes of the calls of one name since the start. */
+/** The outcomes of all calls with one name since the start. */
 export interface CallFigures {
   readonly call: string;
   readonly ok: number;
-  /** 4xx except 429 */
+  /** status 4xx except 429 */
   readonly refused: number;
-  /** 429 */
+  /** status 429 */
   readonly slowed: number;
-  /** 5xx */
+  /** status 5xx */
   readonly failed: number;
   /** the client disconnected before the answer */
   readonly gone: number;
-  /** By bucket of `durationBounds`. */
+  /** The number of calls by bucket of `durationBounds`. */
   readonly times: number[];
 }
 
@@ -55,19 +44,19 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
   };
 }
 
-/** Pages with many files, each counted as one call. */
+/** The pages that consist of many files. All requests for one page count as one call. */
 const ownPages = /^\/(app|docs|ops)(?![^/])/;
 
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /**
- * The first `timedEach` requests of a second are all timed; of the rest, one in `sampled` stands for the others.
- * Reading the clock twice would cost a call from memory 3 % of its time.
+ * In each second, the first `timedEach` requests are measured. Of the rest, one request in `sampled` is measured and
+ * represents the others. Reading the clock twice would slow a call that is answered from memory by 3 %.
  */
 const timedEach = 1_000;
 const sampled = 16;
 
-export function createRequestMeter(): RequestMeter {
+export function createRequestMeter() {
   let ofSecond = 0;
   const nextSecond = () => {
     ofSecond = 0;
@@ -75,16 +64,22 @@ export function createRequestMeter(): RequestMeter {
   const counts = new Counts();
   const times = new Distributions();
   return {
+    /** Returns the number of requests that the next measurement represents, or 0 to skip measuring. */
     weight() {
       if (++ofSecond === 1) setTimeout(nextSecond, 1_000).unref();
       if (ofSecond <= timedEach) return 1;
       return ofSecond % sampled === 0 ? sampled : 0;
     },
-    over(call, status, ms, weight) {
+    /**
+     * Records that a request ended. `call` is a name from the documents and never text from the request. Status 0 means
+     * that the client disconnected before the answer.
+     */
+    over(call: string, status: number, ms: number, weight: number) {
       counts.add(call, status);
       if (weight > 0) times.of(call).observe(ms, weight);
     },
-    told(max) {
+    /** Returns the `max` most frequent calls, and all others combined as `other`. */
+    callFigures(max: number): CallFigures[] {
       const found = new Map<string, CallFigures[]>();
       for (const [call, byStatus] of counts.byName) {
         const row = { call, ok: 0, refused: 0, slowed: 0, failed: 0, gone: 0 };
@@ -114,6 +109,6 @@ export function createRequestMeter(): RequestMeter {
           for (const [call, distribution] of times.byName) yield [[call], distribution];
         },
       },
-    ],
+    ] satisfies readonly Figure[],
   };
 }

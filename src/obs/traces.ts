@@ -1,9 +1,9 @@
 /**
- * OpenTelemetry traces: request → scripts → event → delivery. Loaded only when traces are on.
+ * OpenTelemetry traces: request → scripts → event → delivery. This module is loaded only when traces are turned on.
  *
- * A trace is made when its request ends. Its id is derived from the change that the request made: chat, message and
- * edit. Any process that delivers the change derives the same id, so Redis need not carry it, and all processes sample
- * the same traces. Requests that changed no message get a random id.
+ * A trace is made when its request ends. Its id is derived from the change that the request made (chat, message and
+ * edit). Any process that delivers the change derives the same id. Redis therefore need not store the id, and all
+ * processes sample the same traces. Requests that changed no message get a random id.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
@@ -15,9 +15,9 @@ interface Span {
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly name: string;
-  /** as in OTLP: 1 internal, 2 server, 3 client */
+  /** The kind of the span in OTLP: 1 internal, 2 server, 3 client. */
   readonly kind: 1 | 2 | 3;
-  /** Unix time in ms */
+  /** The Unix time in ms. */
   readonly beginMs: number;
   readonly endMs: number;
   readonly attributes: Attributes;
@@ -27,14 +27,14 @@ interface Span {
 interface Under {
   readonly beginMs: number;
   readonly scripts: Array<{ readonly name: string; readonly beginMs: number; readonly endMs: number }>;
-  /** The name of the change, once known. */
+  /** The name of the change. Absent until the request has made a change. */
   change: string | null;
 }
 
 export interface TracesOptions {
-  /** URL that accepts OTLP over HTTP as JSON, for instance `http://127.0.0.1:4318/v1/traces`. */
+  /** The URL that accepts OTLP over HTTP as JSON, for example `http://127.0.0.1:4318/v1/traces`. */
   readonly url: string;
-  /** Share of traces to keep, 0 to 1. */
+  /** The share of traces to keep, from 0 to 1. */
   readonly ratio: number;
   readonly role: string;
   readonly version: string;
@@ -46,25 +46,13 @@ export interface TracedDelivery {
   readonly bot: number;
   readonly kind: string;
   readonly change: string;
-  /** Unix time in ms, when the update was made */
+  /** The Unix time in ms at which the update was made. */
   readonly madeMs: number;
   readonly latencyMs: number;
   readonly tries: number;
-  /** An HTTP status, or why there was no answer. */
+  /** An HTTP status, or the reason why there was no answer. */
   readonly outcome: string;
   readonly delivered: boolean;
-}
-
-export interface Traces {
-  /** Runs a request and assigns its scripts to it. */
-  within<T>(work: () => T): T;
-  /** Records that the current request made this change. */
-  changed(change: string): void;
-  script(name: string, ms: number): void;
-  /** Records that the current request has ended. */
-  over(call: string, status: number): void;
-  delivery(attempt: TracedDelivery): void;
-  stop(): Promise<void>;
 }
 
 const waitingMax = 4_096;
@@ -72,8 +60,8 @@ const sendMs = 1_000;
 const sendMsMax = 5_000;
 
 /**
- * The name of a change: the chat as the store names it, the message id, and the edit time in seconds, 0 if never
- * edited.
+ * The name of a change. It contains the chat as the store names it, the message id, and the edit time in seconds (0 if
+ * never edited).
  */
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
@@ -92,7 +80,7 @@ const attributesOf = (attributes: Attributes) =>
     value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
   }));
 
-/** A span in OTLP JSON. Times are decimal text in nanoseconds. */
+/** Converts a span to OTLP JSON. Times are nanoseconds as decimal text. */
 const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   ...span,
   startTimeUnixNano: `${Math.round(beginMs * 1_000)}000`,
@@ -101,105 +89,139 @@ const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   status: failed ? { code: 2 } : {},
 });
 
-export function createTraces({ url, ratio, role, version, onError }: TracesOptions): Traces {
-  const requests = new AsyncLocalStorage<Under>();
-  let waiting: Span[] = [];
-  const resource = {
-    attributes: attributesOf({
-      ...{ 'service.name': 'petrel', 'service.version': version, 'petrel.role': role },
+/** The span of a request, and the spans of the scripts that it ran. */
+function spansOfRequest(under: Under, call: string, status: number, traceId: string, root: string): Span[] {
+  return [
+    {
+      traceId,
+      spanId: root,
+      name: `request ${call}`,
+      kind: 2,
+      beginMs: under.beginMs,
+      endMs: nowMs(),
+      attributes: { 'petrel.call': call, 'http.response.status_code': status },
+      failed: status >= 500,
+    },
+    ...under.scripts.map(
+      ({ name, beginMs, endMs }): Span => ({
+        traceId,
+        spanId: spanId(),
+        parentSpanId: root,
+        name: `script ${name}`,
+        kind: 3,
+        beginMs,
+        endMs,
+        attributes: { 'db.system': 'redis', 'petrel.script': name },
+      }),
+    ),
+  ];
+}
+
+/** The span of a delivery attempt. The first attempt also reports the span of the event. */
+function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string): Span[] {
+  const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
+  const endMs = nowMs();
+  // Each bot has its own event span. Retries are children of the event span that the first attempt reported.
+  const event = createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
+  const attempt: Span = {
+    traceId,
+    spanId: spanId(),
+    parentSpanId: event,
+    name: 'delivery',
+    kind: 3,
+    beginMs: endMs - latencyMs,
+    endMs,
+    failed: !delivered,
+    attributes: { 'petrel.bot': bot, 'petrel.tries': tries, 'petrel.outcome': outcome },
+  };
+  if (tries !== 1) return [attempt];
+  const waited: Span = {
+    traceId,
+    spanId: event,
+    parentSpanId: root,
+    name: `event ${kind}`,
+    kind: 1,
+    beginMs: madeMs,
+    endMs: Math.max(madeMs, endMs - latencyMs),
+    attributes: { 'petrel.bot': bot },
+  };
+  return [waited, attempt];
+}
+
+/** The traces of one process. Spans wait in memory and are sent once a second. */
+export class Traces {
+  readonly #options: TracesOptions;
+  readonly #requests = new AsyncLocalStorage<Under>();
+  #waiting: Span[] = [];
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: TracesOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.#send(), sendMs).unref();
+  }
+
+  /** Runs a request. Assigns the scripts that run meanwhile to this request. */
+  within<T>(work: () => T): T {
+    return this.#requests.run({ beginMs: nowMs(), scripts: [], change: null }, work);
+  }
+
+  /** Records that the current request made this change. */
+  changed(change: string): void {
+    const under = this.#requests.getStore();
+    if (under) under.change = change;
+  }
+
+  script(name: string, ms: number): void {
+    const endMs = nowMs();
+    this.#requests.getStore()?.scripts.push({ name, beginMs: endMs - ms, endMs });
+  }
+
+  /** Records that the current request has ended. */
+  over(call: string, status: number): void {
+    const under = this.#requests.getStore();
+    if (under) this.#add(under.change, (traceId, root) => spansOfRequest(under, call, status, traceId, root));
+  }
+
+  delivery(delivery: TracedDelivery): void {
+    this.#add(delivery.change, (traceId, root) => spansOfDelivery(delivery, traceId, root));
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#send();
+  }
+
+  /** Adds the spans of a sampled trace. Drops them when too many are pending, because nothing may wait for traces. */
+  #add(change: string | null, spansOf: (traceId: string, root: string) => readonly Span[]): void {
+    const { traceId, root } = idsOf(change);
+    if (Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 >= this.#options.ratio) return;
+    const spans = spansOf(traceId, root);
+    if (this.#waiting.length + spans.length <= waitingMax) this.#waiting.push(...spans);
+  }
+
+  async #send(): Promise<void> {
+    if (this.#waiting.length === 0) return;
+    const { url, role, version, onError } = this.#options;
+    const spans = this.#waiting.map(wireOf);
+    this.#waiting = [];
+    const attributes = attributesOf({
+      'service.name': 'petrel',
+      'service.version': version,
+      'petrel.role': role,
       'process.pid': process.pid,
-    }),
-  };
-  const isKept = (traceId: string) => Number.parseInt(traceId.slice(0, 8), 16) / 2 ** 32 < ratio;
-
-  /** Drops spans when too many wait, because nothing may wait for traces. */
-  function add(spans: readonly Span[]): void {
-    if (waiting.length + spans.length <= waitingMax) waiting.push(...spans);
-  }
-
-  async function send(): Promise<void> {
-    if (waiting.length === 0) return;
-    const spans = waiting.map(wireOf);
-    waiting = [];
-    const scopeSpans = [{ scope: { name: 'petrel' }, spans }];
-    const answer = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans }] }),
-      signal: AbortSignal.timeout(sendMsMax),
     });
-    await answer.arrayBuffer();
-    if (!answer.ok) throw new Error(`the collector refused traces with ${answer.status}`);
+    const scopeSpans = [{ scope: { name: 'petrel' }, spans }];
+    try {
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans }] }),
+        signal: AbortSignal.timeout(sendMsMax),
+      });
+      await answer.arrayBuffer();
+      if (!answer.ok) throw new Error(`the collector refused traces with ${answer.status}`);
+    } catch (error) {
+      onError(error);
+    }
   }
-
-  const timer = setInterval(() => void send().catch(onError), sendMs);
-  timer.unref();
-
-  return {
-    within: (work) => requests.run({ beginMs: nowMs(), scripts: [], change: null }, work),
-    changed(change) {
-      const under = requests.getStore();
-      if (under) under.change = change;
-    },
-    script(name, ms) {
-      const endMs = nowMs();
-      requests.getStore()?.scripts.push({ name, beginMs: endMs - ms, endMs });
-    },
-    over(call, status) {
-      const under = requests.getStore();
-      if (!under) return;
-      const { traceId, root } = idsOf(under.change);
-      if (!isKept(traceId)) return;
-      add([
-        {
-          ...{
-            traceId,
-            spanId: root,
-            name: `request ${call}`,
-            kind: 2,
-            beginMs: under.beginMs,
-            endMs: nowMs(),
-          },
-          attributes: { 'petrel.call': call, 'http.response.status_code': status },
-          failed: status >= 500,
-        },
-        ...under.scripts.map(
-          ({ name, beginMs, endMs }): Span => ({
-            ...{
-              traceId,
-              spanId: spanId(),
-              parentSpanId: root,
-              name: `script ${name}`,
-              kind: 3,
-              beginMs,
-              endMs,
-            },
-            attributes: { 'db.system': 'redis', 'petrel.script': name },
-          }),
-        ),
-      ]);
-    },
-    delivery({ bot, kind, change, madeMs, latencyMs, tries, outcome, delivered }) {
-      const { traceId, root } = idsOf(change);
-      if (!isKept(traceId)) return;
-      const endMs = nowMs();
-      // Each bot has its own event span. Further attempts are children of the event that the first attempt reported.
-      const event = createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
-      const waited: Span = {
-        ...{ traceId, spanId: event, parentSpanId: root, name: `event ${kind}`, kind: 1 },
-        ...{ beginMs: madeMs, endMs: Math.max(madeMs, endMs - latencyMs) },
-        attributes: { 'petrel.bot': bot },
-      };
-      const attempt: Span = {
-        ...{ traceId, spanId: spanId(), parentSpanId: event, name: 'delivery', kind: 3 },
-        ...{ beginMs: endMs - latencyMs, endMs, failed: !delivered },
-        attributes: { 'petrel.bot': bot, 'petrel.tries': tries, 'petrel.outcome': outcome },
-      };
-      add(tries === 1 ? [waited, attempt] : [attempt]);
-    },
-    async stop() {
-      clearInterval(timer);
-      await send().catch(onError);
-    },
-  };
 }

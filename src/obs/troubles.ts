@@ -1,44 +1,48 @@
-/** Logs background failures at intervals instead of at each attempt, with what they mean. */
+/** Logs background failures and what they mean. Failures are logged at intervals instead of at each attempt. */
 import type { Logger } from './log.js';
 
-export interface Troubles {
-  /** Reports a failure that lasts until someone fixes it, or until a dependency is back. */
-  onError(source: string): (error: unknown) => void;
-  /**
-   * Reports work that load, an expired lock or an unavailable dependency only delays. `meaning` says what the delay
-   * costs. Errors that `isDelay` does not accept are reported as failures.
-   */
-  onDelay(source: string, meaning: string, isDelay?: (error: unknown) => boolean): (error: unknown) => void;
-}
+export type Troubles = ReturnType<typeof createTroubles>;
 
-/** Minimum ms between two lines about one source. */
+/** The minimum time in ms between two lines about the same source. */
 const quietMs = 5_000;
 
-/** The message for callers says little. The cause is more precise. */
+/** Prefers the cause of an error, because the message is written for callers and less precise. */
 const reasonOf = (error: unknown) => {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 };
 
-export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, now = () => performance.now()): Troubles {
-  const told = new Map<string, number>();
-  const isHeard = (source: string) => {
+export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, now = () => performance.now()) {
+  const loggedAt = new Map<string, number>();
+  const shouldLog = (source: string) => {
     const at = now();
-    if (at - (told.get(source) ?? Number.NEGATIVE_INFINITY) < quietMs) return false;
-    told.set(source, at);
+    if (at - (loggedAt.get(source) ?? Number.NEGATIVE_INFINITY) < quietMs) return false;
+    loggedAt.set(source, at);
     return true;
   };
   const failed = (source: string, error: unknown) => {
-    if (isHeard(source)) log.error({ source, reason: reasonOf(error) }, `${source} failed`);
+    if (shouldLog(source)) log.error({ source, reason: reasonOf(error) }, `${source} failed`);
   };
   return {
-    onError: (source) => (error) => failed(source, error),
+    /** Reports a failure that lasts until someone fixes it or until a dependency is available again. */
+    onError:
+      (source: string): ((error: unknown) => void) =>
+      (error) =>
+        failed(source, error),
+    /**
+     * Reports a delay of work by load, an expired lock or an unavailable dependency. `meaning` describes the effect of
+     * the delay. Errors that `isDelay` does not accept are reported as failures.
+     */
     onDelay:
-      (source, meaning, isDelay = () => true) =>
+      (
+        source: string,
+        meaning: string,
+        isDelay: (error: unknown) => boolean = () => true,
+      ): ((error: unknown) => void) =>
       (error) => {
-        // A delay must not suppress the report of a failure, so it is logged under another key.
+        // A delay is logged under another key, so that it does not suppress the report of a failure.
         if (!isDelay(error)) failed(source, error);
-        else if (isHeard(`${source} late`)) log.warn({ source, reason: reasonOf(error) }, meaning);
+        else if (shouldLog(`${source} late`)) log.warn({ source, reason: reasonOf(error) }, meaning);
       },
   };
 }

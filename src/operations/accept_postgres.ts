@@ -1,6 +1,6 @@
 /**
- * The task `accept-postgres`: accepts a Postgres server again after another one replaced it. Nodes then treat it like a
- * server that lost transactions.
+ * The task `accept-postgres`: accepts a Postgres server again after another server replaced it. Nodes then treat the
+ * accepted server like one that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';
 import type { Logger } from '../obs/log.js';
@@ -8,11 +8,11 @@ import { loadServerState } from '../postgres/messages/history.js';
 import { createPool } from '../postgres/pool.js';
 import { openRedis, StartError } from '../processes/backends.js';
 import { shardUrls } from '../processes/shards.js';
-import { createRunner } from '../redis/scripts/scripts.js';
+import { Runner } from '../redis/scripts/scripts.js';
 import { makeKeys } from '../store/core/keys.js';
 
 /**
- * Accepts the Postgres of a shard. `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown
+ * Accepts the Postgres server of a shard. `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown
  * shard, or those of Redis and Postgres.
  */
 export async function acceptPostgres(
@@ -32,7 +32,7 @@ export async function acceptPostgres(
     await connection.ready(given.START_MS);
     const { server: running, history: server, standby } = await loadServerState(pool);
     if (standby) throw new StartError('this Postgres is a standby: promote it, then nodes accept it');
-    const runner = createRunner({ connection, recover: async () => {} });
+    const runner = new Runner({ connection, recover: async () => {} });
     await runner.call('history/accept', 0, { history: keys.postgres(shard) }, { server, running });
     say(`postgres     system ${server.split(' ')[0]}, timeline ${server.split(' ')[1]}: nodes accept it`);
   } finally {

@@ -1,10 +1,12 @@
-/** The tasks `admin …`: administrators' tokens, and the log of their calls. */
+/** The tasks `admin …`: manage administrators' tokens, and show the log of administrators' calls. */
 import { userInfo } from 'node:os';
 import { z } from 'zod';
 import { nowMs } from '../clock.js';
 import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
 import { type Backends, StartError } from '../processes/backends.js';
+import { ruleLimits } from '../rules/limits.js';
+import { callLimits } from '../server/limits.js';
+import { storeLimits } from '../store/limits.js';
 import { personName, username } from '../wire/fields.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
@@ -29,7 +31,7 @@ async function noted<T>(
   }
 }
 
-/** Creates a token and prints it; it is never shown again. Throws a StartError for an invalid name. */
+/** Creates a token and prints it. The token is never shown again. Throws a StartError for an invalid name. */
 export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
     throw new StartError('a name has up to 32 lower-case letters, digits, dots, hyphens and underscores');
@@ -39,7 +41,7 @@ export async function addAdmin(backends: Backends, name: string, days: number | 
     const added = await backends.store.admins.add(name, days);
     if (added === 'taken') throw new StartError(`a token ${name} already exists: revoke it first`);
     if (added === 'full')
-      throw new StartError(`there are already ${limits.admin_tokens_max} tokens: revoke one first`);
+      throw new StartError(`there are already ${storeLimits.admin_tokens_max} tokens: revoke one first`);
     return added;
   });
   say(made.token);
@@ -56,12 +58,12 @@ export async function listAdmins({ store }: Backends): Promise<void> {
   }
 }
 
-/** Revokes a token. Returns once no node accepts the token. Throws a StartError when no token has this name. */
+/** Revokes a token. Returns once all nodes refuse the token. Throws a StartError when no token has this name. */
 export async function revokeAdmin(backends: Backends, name: string): Promise<void> {
   await noted(
     backends,
     'petrel admin tokens revoke',
-    name.slice(0, limits.admin_target_length_max),
+    name.slice(0, callLimits.admin_target_length_max),
     async () => {
       if (!(await backends.store.admins.revoke(name))) throw new StartError(`no token is named ${name}`);
     },
@@ -72,9 +74,9 @@ export async function revokeAdmin(backends: Backends, name: string): Promise<voi
 /** Prints the newest `count` entries of the log. Throws a StartError for an invalid count. */
 export async function listCalls({ store }: Backends, count: number): Promise<void> {
   if (!Number.isInteger(count) || count < 1) throw new StartError('--limit must be a whole number from 1');
-  let before: number = limits.id_max;
+  let before: number = ruleLimits.id_max;
   for (let left = count; left > 0; ) {
-    const items = await store.admins.calls(before, Math.min(left, limits.page_size_max));
+    const items = await store.admins.calls(before, Math.min(left, ruleLimits.page_size_max));
     for (const { at, token, action, target, status, address, times } of items)
       say(
         [timeOf(at), token, action, target || '-', status ?? 'end unknown', address || '-', `${times}x`].join(
@@ -89,8 +91,8 @@ export async function listCalls({ store }: Backends, count: number): Promise<voi
 }
 
 /**
- * Creates a person and prints their first token, which is never shown again. Throws a StartError for an invalid or
- * taken name.
+ * Creates a person and prints the person's first token, which is never shown again. Throws a StartError for an invalid
+ * or taken name.
  */
 export async function addPerson(backends: Backends, given: string, firstName: string): Promise<void> {
   const parsed = z
@@ -100,14 +102,14 @@ export async function addPerson(backends: Backends, given: string, firstName: st
     const [wrong] = parsed.error.issues;
     throw new StartError(
       wrong?.path[0] === 'username'
-        ? `${given} cannot be a username: ${limits.username_length_min} to ${limits.username_length_max} letters, digits and single underscores, starting with a letter and not ending with an underscore`
-        : `a first name has 1 to ${limits.person_name_length_max} characters`,
+        ? `${given} cannot be a username: ${ruleLimits.username_length_min} to ${ruleLimits.username_length_max} letters, digits and single underscores, starting with a letter and not ending with an underscore`
+        : `a first name has 1 to ${ruleLimits.person_name_length_max} characters`,
     );
   }
   const { user, token } = await noted(
     backends,
     'petrel users add',
-    given.slice(0, limits.admin_target_length_max),
+    given.slice(0, callLimits.admin_target_length_max),
     () =>
       backends.store.users.create(parsed.data).catch((error: unknown) => {
         if (!(error instanceof ApiError) || error.kind !== 'username_taken') throw error;

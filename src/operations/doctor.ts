@@ -1,10 +1,15 @@
-/** The task `doctor`: prints the state of the installation: processes, versions, journal, and findings. */
+/**
+ * The task `doctor`: prints the state of the installation. The output shows processes, versions, the journal, and
+ * findings.
+ */
 
 import { ratesOf, ratesText, redisOf } from '../config/config.js';
 import { version } from '../config/version.js';
 import { loadEngine } from '../http/engine.js';
 import { journalState } from '../journal/state.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
+import { asDatabase } from '../postgres/sql.js';
+import { loadStoredOverall } from '../postgres/stored_files.js';
 import type { Backends } from '../processes/backends.js';
 import { fullness, gather } from '../processes/facts.js';
 import { type Facts, findingsOf } from '../processes/findings.js';
@@ -14,7 +19,7 @@ import { shownUrl } from '../redis/slots.js';
 const mebibytes = (bytes: number): string => `${Math.round((bytes * 10) / 1024 ** 2) / 10} MiB`;
 
 /** Prints the findings. Returns whether one of them is a problem. */
-function tell(facts: Facts, say: (line: string) => void): boolean {
+function printFindings(facts: Facts, say: (line: string) => void): boolean {
   const found = findingsOf(facts);
   for (const { bad, what, todo } of found) {
     say(`${bad ? 'WRONG' : 'advice'}${' '.repeat(bad ? 8 : 7)}${what}`);
@@ -24,9 +29,19 @@ function tell(facts: Facts, say: (line: string) => void): boolean {
   return found.some(({ bad }) => bad);
 }
 
+/** Describes the space that uploaded files use, and the owner who is closest to the limit. */
+async function storedText({ config, pool }: Backends): Promise<string> {
+  const stored = await loadStoredOverall(asDatabase(pool));
+  if (stored === null) return 'none stored';
+  const { bytes, owner, ownBytes } = stored;
+  const max = config.UPLOAD_BYTES_TOTAL;
+  const of = max > 0 ? ` of ${mebibytes(max)}` : ', without a limit';
+  return `${mebibytes(bytes)} stored; the owner with most (${owner}) has ${mebibytes(ownBytes)}${of}`;
+}
+
 /**
- * Prints the state of the installation. Returns whether there is no problem; advice does not count. Errors: those of
- * an unavailable Redis or Postgres.
+ * Prints the state of the installation. Returns true if there are no problems. Advice does not count as a problem.
+ * Errors: those of an unavailable Redis or Postgres.
  */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;
@@ -78,5 +93,6 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
   const { warnings } = await checkRedis(redisOf(config));
   const facts = await gather(backends, state, warnings, await backends.filesProblem());
   say(`quarantine   ${facts.databases.reduce((sum, { quarantined }) => sum + quarantined, 0)} entries`);
-  return !tell(facts, say);
+  say(`uploads      ${await storedText(backends)}`);
+  return !printFindings(facts, say);
 }

@@ -1,10 +1,10 @@
-/** The tasks `bots …` and `users …`: suspend bots and people, and end suspensions (behaviour §14). */
+/** The tasks `bots …` and `users …`: suspend bots and people, and end their suspensions (behaviour §14). */
 
 import { findName } from '../postgres/accounts/users.js';
 import { asDatabase } from '../postgres/sql.js';
 import { type Backends, StartError } from '../processes/backends.js';
 
-/** Resolves an argument that is an id or a username to an id. Throws a StartError for an unknown username. */
+/** Returns the id for an argument that is an id or a username. Throws a StartError for an unknown username. */
 async function idOf({ pool }: Backends, name: string): Promise<number> {
   if (/^\d{1,13}$/.test(name)) return Number(name);
   const id = await findName(asDatabase(pool), name.replace(/^@/, ''));
@@ -13,7 +13,7 @@ async function idOf({ pool }: Backends, name: string): Promise<number> {
 }
 
 /**
- * Suspends a bot or person, or ends the suspension. Returns when all nodes refuse the tokens, or accept them again.
+ * Suspends a bot or person, or ends the suspension. Returns once all nodes refuse the tokens (or accept them again).
  * Throws a StartError when there is no such bot or person.
  */
 export async function suspend(

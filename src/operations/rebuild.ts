@@ -1,29 +1,33 @@
 /**
- * The task `redis rebuild`: after Redis lost its data, loads the data that Postgres has and reports the data that is
- * lost. Nodes would load it on demand, partition by partition; this task loads all of it at once.
+ * The task `redis rebuild`: after Redis lost its data, loads the data that Postgres has and reports which data is lost.
+ * Without this task, nodes load the data on demand, one partition at a time.
  */
 import { journalState, lastLoss } from '../journal/state.js';
-import { limits } from '../limits.js';
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks/webhooks.js';
 import type { Backends } from '../processes/backends.js';
+import { allPages } from '../server/pages.js';
 import { describeRecords } from '../store/core/redis_state.js';
 
-/** Opens the queue of each bot with a webhook, with its allowed update kinds, as its next update would. */
+/**
+ * Opens the queue of each bot that has a webhook, with the bot's allowed update kinds. Without this, the bot's next
+ * update would open the queue.
+ */
 async function openQueues({ pool, store }: Backends): Promise<number> {
   const db = asDatabase(pool);
   let opened = 0;
-  for (let after = 0; ; ) {
-    const page = await listWebhooks(db, after, limits.page_size_max);
+  const read = (after: number, limit: number) => listWebhooks(db, after, limit);
+  for await (const page of allPages(read, ({ id }) => id)) {
     await Promise.all(page.map(({ id }) => store.queues.open(id)));
     opened += page.length;
-    const last = page.at(-1);
-    if (last === undefined || page.length < limits.page_size_max) return opened;
-    after = last.id;
   }
+  return opened;
 }
 
-/** Prints what was lost, and opens the bots' queues. Opening the backends has already opened every partition. */
+/**
+ * Prints what was lost, and opens the queues of bots. The partitions are already open, because opening the backends
+ * opens them.
+ */
 export async function rebuildRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { pool, connection } = backends;
   const state = await journalState(backends);

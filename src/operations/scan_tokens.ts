@@ -1,11 +1,14 @@
-/** The task `tokens scan`: finds tokens in a folder or a git repository, and blocks those of the installation. */
+/**
+ * The task `tokens scan`: finds tokens in a folder or a git repository, and blocks the ones that belong to this
+ * installation.
+ */
 import { type LeakFound, scan } from '../leaks/scan.js';
 import { StartError } from '../processes/installation.js';
 import { maskTokens } from '../rules/token.js';
 import type { Store } from '../store/store.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-/** Masks tokens and replaces control characters: a file name may contain anything. */
+/** Masks tokens and replaces control characters, because a file name may contain anything. */
 const shown = (place: string) => maskTokens(place).replace(/\p{Cc}/gu, '\uFFFD');
 const batchMax = 500;
 const rememberedMax = 100_000;
@@ -14,18 +17,18 @@ const whoseOf = { bot: 'bot', user: 'person', admin: 'administrator' } as const;
 
 type Stores = Pick<Store, 'leaks' | 'admins'>;
 
-/** Revokes an administrator's token; false when it is not valid here. */
+/** Revokes an administrator's token. Returns false when the token is not valid in this installation. */
 async function revoked({ admins }: Stores, token: string): Promise<boolean> {
   const found = await admins.find(token);
   return found !== null && admins.revoke(found.name);
 }
 
-/** What happened to a token: unknown here, or blocked from now on. */
+/** Whether a token is unknown to this installation, was blocked by this task, or could not be blocked. */
 type Verdict = 'blocked' | 'not known here' | 'not blocked';
 
 /**
- * Prints every place with its token masked, and returns how many there are. Without a store, nothing is blocked.
- * Errors: StartError.
+ * Prints every place with its token masked, and returns the number of places. Without a store, blocks nothing. Errors:
+ * StartError.
  */
 export async function scanTokens(path: string, store: Stores | null): Promise<number> {
   const verdicts = new Map<string, Verdict>();

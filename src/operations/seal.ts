@@ -1,14 +1,18 @@
-/** The task `redis seal`: prepares a clean shutdown of Redis, so that its next start can prove that nothing was lost. */
-import { limits } from '../limits.js';
+/**
+ * The task `redis seal`: prepares a clean shutdown of Redis, so that the next start of Redis can prove that nothing was
+ * lost.
+ */
+import { journalLimits } from '../journal/limits.js';
 import { countNodes } from '../postgres/identity.js';
 import { type Backends, StartError } from '../processes/backends.js';
+import { processLimits as limits } from '../processes/limits.js';
 import { readNodes } from '../processes/node.js';
 
-/** Throws a StartError while another process of the installation runs. */
+/** Throws a StartError if another process of the installation is running. */
 async function checkAlone(backends: Backends): Promise<void> {
-  const { ring, pool } = backends;
+  const { nodeKeys, pool } = backends;
   const found = await Promise.all([
-    ring.others().then(({ length }) => length),
+    nodeKeys.others().then(({ length }) => length),
     readNodes(backends).then(({ length }) => length),
     countNodes(pool),
   ]);
@@ -20,7 +24,7 @@ async function checkAlone(backends: Backends): Promise<void> {
   );
 }
 
-/** Closes all partitions for changes. The next start opens them and removes the seal. */
+/** Closes all partitions to changes. The next start opens them and removes the seal. */
 export async function sealRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { recovery, keys, connection } = backends;
   await checkAlone(backends);
@@ -29,8 +33,8 @@ export async function sealRedis(backends: Backends, say: (line: string) => void)
     true,
   );
   say(`sealed       ${keys.partitions.count} partitions on ${connection.nodes().length} Redis servers`);
-  say('             stop Redis now with SHUTDOWN, and start Petrel only after Redis is back');
+  say('             stop Redis now with SHUTDOWN, and start Petrel only after Redis has started again');
   say(
-    `             the seal holds for ${limits.redis_seal_age_ms_max / 60_000} minutes, while Postgres is not restarted`,
+    `             the seal holds for ${journalLimits.redis_seal_age_ms_max / 60_000} minutes, while Postgres is not restarted`,
   );
 }

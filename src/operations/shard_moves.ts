@@ -3,9 +3,10 @@
  *
  *   copy    PostgreSQL copies the rows and replicates changes. Everything else continues.
  *   pause   The map tells flushers to skip the partitions. Changes wait in the journals.
- *   fence   The source refuses changes to the partitions. The target receives the rest, the row of each partition last.
+ *   fence   The source refuses changes to the partitions. The target receives the remaining rows. The row of each
+ *           partition comes last.
  *   switch  The map names the target. The partitions stay paused until no process follows an older map, so that nobody
- *   reads outdated rows.
+ *           reads outdated rows.
  *   clean   The subscription ends, and the source deletes its rows.
  */
 import { randomUUID } from 'node:crypto';
@@ -21,9 +22,12 @@ import { rangesText } from '../rules/number_ranges.js';
 
 type Say = (line: string) => void;
 
-/** Bytes of replication log that may be left for the target before flushers are paused. */
+/** The bytes of replication log that the target may still lack when flushers are paused. */
 const lagBytesMax = 1_048_576;
-/** How long the target may take to catch up while partitions are paused. After that they continue at the source. */
+/**
+ * How long the target may take to catch up while partitions are paused. After this time the source serves the
+ * partitions again.
+ */
 const catchUpMsMax = 60_000;
 const nodesMsMax = 12_000;
 const claimMsMax = 15_000;
@@ -35,7 +39,7 @@ const partitionsText = (partitions: readonly number[]) =>
 const again = ({ partitions, target }: moves.Move) =>
   `"petrel shards move ${rangesText(partitions).replaceAll(',', '')} ${target}"`;
 
-/** Returns a function from the name of a process to a text that an operator can recognise. */
+/** Returns a function that converts a process name to a text that operators recognise. */
 async function nodeNames(backends: Backends): Promise<(node: string) => string> {
   const known = new Map((await readNodes(backends)).map((node) => [node.id, node]));
   return (id) => {
@@ -46,7 +50,7 @@ async function nodeNames(backends: Backends): Promise<(node: string) => string> 
   };
 }
 
-/** Checks that every process knows the target and reports its map. */
+/** Checks that every process knows the target and reports the map that it follows. */
 async function checkNodes(backends: Backends, target: number): Promise<void> {
   const began = performance.now();
   for (;;) {
@@ -57,10 +61,10 @@ async function checkNodes(backends: Backends, target: number): Promise<void> {
       throw new StartError(
         stranger.follows
           ? `${name} has no ${shardName(target)}: set DATABASE_SHARDS alike on all processes and start them again`
-          : `${name} does not tell which map it follows: it runs an older version`,
+          : `${name} does not report which map it follows: it runs an older version`,
       );
     }
-    // A process that just started has not reported yet.
+    // Waits, because a process that has just started may not have reported yet.
     await sleep(200);
   }
 }
@@ -82,20 +86,35 @@ const shardOf = ({ shards }: Backends, id: number): Shard => {
   return shard;
 };
 
+/** The connection string with which a target reaches a source. */
+const conninfoOf = ({ config }: Backends, source: Shard, from?: string): string =>
+  copy.conninfoOf(from ?? (source.id === 0 ? (config.DATABASE_URL as string) : source.url));
+
 function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, from?: string): Runner {
   const [source, target] = [shardOf(backends, move.source), shardOf(backends, move.target)];
-  const installation = backends.installation.replaceAll('-', '').slice(0, 12);
-  const name = `petrel_${installation}_${move.source}_${move.target}`;
-  const url = from ?? (source.id === 0 ? (backends.config.DATABASE_URL as string) : source.url);
+  const { installation, keys } = backends;
   return {
-    ...{ id, say, source, target },
-    ...{ control: backends.pool, control0: backends.shards.control },
-    share: { name, partitions: move.partitions, count: backends.keys.partitions.count },
-    conninfo: copy.conninfoOf(url),
+    id,
+    say,
+    source,
+    target,
+    control: backends.pool,
+    control0: backends.shards.control,
+    share: copy.shareOf({ ...move, installation, count: keys.partitions.count, runner: id }),
+    conninfo: conninfoOf(backends, source, from),
   };
 }
 
-/** Assigns the partitions to a database in the map. Fails if another process has taken over the move. */
+/**
+ * Makes both databases refuse changes by the process that ran the move before. After this, the claim must be checked
+ * again.
+ */
+async function claimShards({ source, target, share }: Runner): Promise<void> {
+  await copy.claimShard(source, share);
+  await copy.claimShard(target, share);
+}
+
+/** Assigns the partitions to a database in the shard map. Fails if another process has taken over the move. */
 const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: boolean): Promise<number> =>
   changeMap(
     control,
@@ -104,20 +123,22 @@ const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: b
     (tx) => moves.holdMove(tx, id),
   );
 
-async function copyRows({ source, target, share, conninfo, say }: Runner): Promise<void> {
-  const mayHave = await copy.markAway(target, share.partitions);
+async function copyRows({ control, id, source, target, share, conninfo, say }: Runner): Promise<void> {
+  const mayHave = await copy.markAway(target, share);
   if (!(await copy.isCopying(source, target, share))) {
     await copy.endCopy(source, target, share);
     if (mayHave) await copy.deleteRows(target, share);
     await copy.beginCopy(source, target, share, conninfo);
   }
-  let told = '';
+  let lastLine = '';
   let failed = 0;
   for (;;) {
+    // Stops if another process has taken over the move.
+    await moves.advanceMove(control, id, 'copy');
     const { tables, ready, errors } = await copy.copyState(target, share);
     const line = `copying      ${ready} of ${tables} tables`;
-    if (line !== told) say(line);
-    told = line;
+    if (line !== lastLine) say(line);
+    lastLine = line;
     if (errors > failed)
       say(`             it failed ${errors} times: the log of ${shardName(target.id)} says why`);
     failed = errors;
@@ -132,17 +153,17 @@ async function copyRows({ source, target, share, conninfo, say }: Runner): Promi
 async function pause(runner: Runner): Promise<void> {
   const { source, share, control, say } = runner;
   while (await copy.isRewriting(source, share.partitions)) {
-    say('             waiting until what a former state of the source lacked is written again');
+    say('             waiting until the changes that a restored source had lost are written again');
     await sleep(1_000);
   }
   await awaitEpoch(control, await place(runner, source, true));
 }
 
-/** Returns the partitions to the source. */
+/** Makes the source serve the partitions again. */
 async function resume(runner: Runner): Promise<void> {
   const { control, source, share, id } = runner;
-  await copy.unfenceRows(source.pool);
-  await copy.markPresent(source, share.partitions);
+  await copy.unfenceRows(source, share);
+  await copy.markPresent(source, share);
   await place(runner, source, false);
   await moves.advanceMove(control, id, 'copy');
 }
@@ -150,8 +171,8 @@ async function resume(runner: Runner): Promise<void> {
 async function fence(runner: Runner): Promise<void> {
   const { source, target, share } = runner;
   const began = performance.now();
-  await copy.markAway(source, share.partitions);
-  await copy.fenceRows(source.pool, share);
+  await copy.markAway(source, share);
+  await copy.fenceRows(source, share);
   const position = await copy.positionOf(source.pool);
   while ((await copy.lagOf(source, share, position)) > 0) {
     if (performance.now() - began > catchUpMsMax) {
@@ -163,19 +184,29 @@ async function fence(runner: Runner): Promise<void> {
     }
     await sleep(poll_ms);
   }
+  if (!(await copy.isCopying(source, target, share))) {
+    await resume(runner);
+    throw new StartError(
+      `another server has replaced ${shardName(target.id)} during the copy: ${shardName(source.id)} serves the ` +
+        'partitions as before. Run the command again, which restarts the copy',
+    );
+  }
   await copy.skipIdentities(source.pool, target.pool);
-  await copy.bringPartitions(source, target, share.partitions);
+  await copy.bringPartitions(source, target, share);
 }
 
 async function switchMap(runner: Runner): Promise<void> {
   await awaitEpoch(runner.control, await place(runner, runner.target, true));
+  await copy.markOutdated(runner.source, runner.share);
   await place(runner, runner.target, false);
 }
 
 async function clean({ source, target, share, say }: Runner): Promise<void> {
+  // Marks the partitions again, because a standby without the mark may have replaced the source meanwhile.
+  await copy.markOutdated(source, share);
   await copy.endCopy(source, target, share);
   const deleted = await copy.deleteRows(source, share);
-  await copy.unfenceRows(source.pool);
+  await copy.unfenceRows(source, share);
   say(`deleted      ${deleted} rows in ${shardName(source.id)}`);
 }
 
@@ -187,9 +218,9 @@ const work: Readonly<Record<moves.MoveStep, (runner: Runner) => Promise<void>>> 
   clean,
 };
 
-/** Keeps the claim on the move while `task` runs, so that no other process takes over. */
+/** Keeps the claim on the move while `task` runs, so that no other process takes over the move. */
 async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): Promise<T> {
-  // If renewing fails for too long, another process takes over the move.
+  // Ignores a failed renewal. If renewals fail for too long, another process takes over the move.
   const timer = setInterval(() => void moves.renewMove(control, id).catch(() => {}), moves.moveRenewal_ms);
   return task().finally(() => clearInterval(timer));
 }
@@ -207,12 +238,13 @@ async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | 
   }
 }
 
-/** Records a new move. Returns null when the partitions are already in the target. Errors: StartError. */
+/** Records a new move. Returns null if the target already has the partitions. Errors: StartError. */
 async function begin(
   backends: Backends,
   partitions: readonly number[],
   target: Shard,
   id: string,
+  from: string | undefined,
 ): Promise<moves.Move | null> {
   const { pool } = backends;
   const map = new Map((await loadMap(pool)).rows.map((row) => [row.partition, row.shard]));
@@ -225,8 +257,13 @@ async function begin(
   if (source.id === target.id) return null;
   await checkNodes(backends, target.id);
   let step: moves.MoveStep = 'copy';
-  if ((await copy.leftFrom(source, partitions)).length > 0) {
-    // The control database was restored to a state before an earlier move.
+  const left = await copy.leftFrom(source, partitions);
+  const others = left.length > 0 ? backends.shards.all.filter(({ id }) => id !== source.id) : [];
+  const moved = await Promise.all(others.map((shard) => copy.presentIn(shard, partitions)));
+  // Starts the move again if the partitions are neither outdated in the source nor stored in another database. The
+  // control database has then lost its row of an unfinished move.
+  if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
+    // Otherwise the control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} says that these partitions have left it, and ${shardName(target.id)} does not have all of them: ` +
@@ -234,21 +271,26 @@ async function begin(
       );
     step = 'switch';
   } else {
-    const problem = await copy.replicationProblem(source, target, shardName);
+    const problem = await copy.replicationProblem(
+      source,
+      target,
+      shardName,
+      conninfoOf(backends, source, from),
+    );
     if (problem !== null) throw new StartError(problem);
   }
   return moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
 }
 
-/** `from` is the URL by which the target reaches the source, if it differs from the settings. */
+/** `from` is the URL with which the target reaches the source, if this URL differs from the settings. */
 export interface MoveOptions {
   readonly from?: string | undefined;
   readonly say: Say;
 }
 
 /**
- * Moves partitions to a shard, or continues such a move. Errors: StartError, or those of Postgres; the same command
- * then continues.
+ * Moves partitions to a shard, or continues an interrupted move to this shard. After an error, the same command
+ * continues the move. Errors: StartError, or those of Postgres.
  */
 export async function movePartitions(
   backends: Backends,
@@ -259,7 +301,7 @@ export async function movePartitions(
   const { pool } = backends;
   const [id, to] = [randomUUID(), shardOf(backends, target)];
   const unfinished = await claim(pool, id, say);
-  const move = unfinished ?? (await begin(backends, partitions, to, id));
+  const move = unfinished ?? (await begin(backends, partitions, to, id, from));
   if (move === null) {
     say(`there        ${partitionsText(partitions)} in ${shardName(target)}`);
     return;
@@ -270,6 +312,7 @@ export async function movePartitions(
     );
   const runner = runnerOf(backends, move, id, say, from);
   await renewing(pool, id, async () => {
+    await claimShards(runner);
     let paused = performance.now();
     for (const step of moves.moveSteps.slice(moves.moveSteps.indexOf(move.step))) {
       await moves.advanceMove(pool, id, step);
@@ -285,7 +328,8 @@ export async function movePartitions(
 }
 
 /**
- * Cancels a move that has not switched. The partitions stay at the source. Errors: StartError, or those of Postgres.
+ * Cancels a move that has not reached the step `switch`. The partitions stay at the source. Errors: StartError, or
+ * those of Postgres.
  */
 export async function undoMove(backends: Backends, say: Say): Promise<void> {
   const { pool } = backends;
@@ -298,9 +342,11 @@ export async function undoMove(backends: Backends, say: Say): Promise<void> {
     );
   const runner = runnerOf(backends, move, id, say);
   await renewing(pool, id, async () => {
-    if (move.step !== 'copy') await resume(runner);
+    await claimShards(runner);
+    await moves.advanceMove(pool, id, move.step);
+    await resume(runner);
     await copy.endCopy(runner.source, runner.target, runner.share);
-    await copy.markAway(runner.target, move.partitions);
+    await copy.markAway(runner.target, runner.share);
     await copy.deleteRows(runner.target, runner.share);
     await moves.endMove(pool, id);
   });
@@ -311,8 +357,8 @@ const gibibytes = (bytes: number): string =>
   bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 
 /**
- * Lists the partitions of each database, and a move in progress. `rows` counts the messages of each partition, which
- * reads all of them.
+ * Lists the partitions of each database, and the move in progress if there is one. With `rows`, also counts the
+ * messages of each partition, which reads all messages.
  */
 export async function listShards(backends: Backends, rows: boolean, say: Say): Promise<void> {
   const { pool, shards, keys } = backends;
@@ -330,7 +376,7 @@ export async function listShards(backends: Backends, rows: boolean, say: Say): P
     say(
       `shard ${shard.id}      ${own.length} partitions, ${gibibytes(bytes)}, about ${messages} messages${own.length > 0 ? `: ${rangesText(own)}` : ''}`,
     );
-    const left = new Set(await copy.leftFrom(shard, own));
+    const left = new Set((await copy.leftFrom(shard, own)).map(({ partition }) => partition));
     if (left.size > 0 && move === null)
       say(
         `             its own record says that ${rangesText([...left].sort((a, b) => a - b))} have moved away`,
@@ -349,6 +395,6 @@ export async function listShards(backends: Backends, rows: boolean, say: Say): P
     `moving       ${partitionsText(move.partitions)} from shard ${move.source} to shard ${move.target} since ${move.since.toISOString()}, step ${move.step}`,
   );
   say(
-    `             if no process is at it: ${again(move)} goes on${move.step === 'switch' || move.step === 'clean' ? '' : ', "petrel shards undo" ends it'}`,
+    `             if no process continues the move: finish it with ${again(move)}${move.step === 'switch' || move.step === 'clean' ? '' : ', or cancel it with "petrel shards undo"'}`,
   );
 }

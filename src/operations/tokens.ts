@@ -1,18 +1,20 @@
-/** The tasks `tokens …`: rotate keys and peppers, and list leaked tokens. No token is ever printed. */
-import { limits } from '../limits.js';
+/** The tasks `tokens …`: rotate keys and peppers, and list leaked tokens. They never print a token. */
+
+import type { LeakRow } from '../postgres/accounts/leaks.js';
 import { type Backends, StartError } from '../processes/backends.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const counted = (count: number, one: string, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
 /**
- * Re-encrypts everything with the first key and pepper. Errors: StartError while a running node still uses a former
- * first key or pepper.
+ * Re-encrypts all values with the first key and pepper. Errors: StartError while a running node still has another first
+ * key or pepper.
  */
-export async function rotateKeys({ store, secrets, ring, connection }: Backends): Promise<void> {
+export async function rotateKeys({ store, secrets, nodeKeys, connection }: Backends): Promise<void> {
   const [key] = secrets.checks.keys;
   const [pepper] = secrets.checks.peppers;
-  for (const other of await ring.others()) {
+  for (const other of await nodeKeys.others()) {
     if (other.keys[0]?.id !== key?.id)
       throw new StartError(
         `a running node still encrypts with the key ${other.keys[0]?.id}: put ${key?.id} first in TOKEN_KEYS of every node, then rotate`,
@@ -44,20 +46,18 @@ export async function rotateKeys({ store, secrets, ring, connection }: Backends)
     );
 }
 
-/** Lists leaked tokens, latest first. */
+function lineOf(leak: LeakRow): string {
+  const { bot_id, user_id, username, blocked, found_at, reported_by, place } = leak;
+  const bot = `bot ${bot_id}${username === null ? '' : ` @${username}`}  ${blocked ? 'blocked' : 'replaced'}`;
+  const what = bot_id === null ? `person ${user_id}  removed` : bot;
+  return `${new Date(found_at).toISOString()}  ${what}  ${reported_by}  ${place || '-'}`;
+}
+
+/** Lists leaked tokens, newest first. */
 export async function listLeaked({ store }: Backends): Promise<void> {
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const page = await store.leaks.list(before, limits.page_size_max);
-    for (const leak of page) {
-      const whose =
-        leak.bot_id === null
-          ? `person ${leak.user_id}`
-          : `bot ${leak.bot_id}${leak.username === null ? '' : ` @${leak.username}`}`;
-      const state = leak.bot_id === null ? 'removed' : leak.blocked ? 'blocked' : 'replaced';
-      say(
-        `${new Date(leak.found_at).toISOString()}  ${whose}  ${state}  ${leak.reported_by}  ${leak.place || '-'}`,
-      );
-    }
+    for (const leak of page) say(lineOf(leak));
     const last = page.at(-1);
     if (last === undefined || page.length < limits.page_size_max) return;
     before = last.id;

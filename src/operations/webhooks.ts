@@ -1,15 +1,17 @@
-/** The tasks `webhooks …`: show and repeat deliveries. Only the host of a webhook URL is shown. */
-import { limits } from '../limits.js';
+/** The tasks `webhooks …`: show and repeat deliveries. The output shows only the host of a webhook URL. */
+
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks/webhooks.js';
 import { type Backends, StartError } from '../processes/backends.js';
+import { ruleLimits as limits } from '../rules/limits.js';
+import { allPages } from '../server/pages.js';
 import { allDead, type ReplayAsk } from '../store/webhooks/replays.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const shownTime = (seconds: number) => new Date(seconds * 1_000).toISOString();
 const attemptsShown = 20;
 
-/** Resolves an argument that is a bot's id or username to the id. Throws a StartError when there is no such bot. */
+/** Returns the id for an argument that is a bot's id or username. Throws a StartError when there is no such bot. */
 async function botOf({ store }: Backends, name: string): Promise<number> {
   const bot = /^\d{1,13}$/.test(name)
     ? await store.bots.find(Number(name))
@@ -20,8 +22,8 @@ async function botOf({ store }: Backends, name: string): Promise<number> {
 
 export async function listAll({ pool, store }: Backends): Promise<void> {
   const db = asDatabase(pool);
-  for (let after = 0; ; ) {
-    const page = await listWebhooks(db, after, limits.page_size_max);
+  const read = (after: number, limit: number) => listWebhooks(db, after, limit);
+  for await (const page of allPages(read, ({ id }) => id))
     for (const { id, username } of page) {
       const [webhook, info, dead] = await Promise.all([
         store.webhooks.find(id),
@@ -32,10 +34,6 @@ export async function listAll({ pool, store }: Backends): Promise<void> {
       const error = info.error ? `  ${shownTime(info.error.date)} ${info.error.message}` : '';
       say(`${id}  @${username}  ${host}  ${info.pending} pending  ${dead} dead${error}`);
     }
-    const last = page.at(-1);
-    if (last === undefined || page.length < limits.page_size_max) return;
-    after = last.id;
-  }
 }
 
 export async function show(backends: Backends, name: string): Promise<void> {

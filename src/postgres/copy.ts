@@ -1,4 +1,4 @@
-/** Copies whole tables from a database as they were at one instant, and into an empty database. */
+/** Copies whole tables: out of a database as of one moment, or into an empty database. */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
@@ -12,23 +12,14 @@ export interface TableShape {
 export interface SequenceState {
   readonly name: string;
   readonly last: string;
-  /** Whether the sequence has given out `last` already. */
+  /** Whether the sequence has already returned `last`. */
   readonly called: boolean;
 }
 
-/** All tables as they were when the snapshot was opened, regardless of later writes. */
-export interface Snapshot {
-  /** The tables, those that others refer to first. */
-  tables(): Promise<TableShape[]>;
-  sequences(): Promise<SequenceState[]>;
-  /** Settings of the installation: number of partitions, and check values of keys and peppers. */
-  installation(): Promise<Record<string, string>>;
-  /** Writes a table in the text form of COPY; returns how many rows it has. */
-  copyOut(table: TableShape, to: readonly [...NodeJS.ReadWriteStream[], Writable]): Promise<number>;
-  close(): Promise<void>;
-}
+/** A snapshot: all tables as they were when it was opened, without later writes. */
+export type Snapshot = Awaited<ReturnType<typeof openSnapshot>>;
 
-/** Tables that are not copied: the migration runner fills the first, running nodes the others. */
+/** The tables that are not copied. The migration runner fills the first one, and running nodes fill the others. */
 const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -42,7 +33,7 @@ const shapes = `select c.relname as name, array_agg(a.attname::text order by a.a
 const references = `select k.conrelid::regclass::text as child, k.confrelid::regclass::text as parent
   from pg_constraint k where k.contype = 'f' and k.conrelid <> k.confrelid and k.connamespace = 'public'::regnamespace`;
 
-/** Sorts tables so that each follows the tables it refers to. Throws when tables refer to each other in a circle. */
+/** Sorts tables so that each table follows the tables it references. Throws when references form a cycle. */
 function ordered(
   tables: readonly TableShape[],
   links: readonly { readonly child: string; readonly parent: string }[],
@@ -65,16 +56,17 @@ function ordered(
 const connect = (url: string) => openSession(url, 'petrel-copy', 5_000);
 
 /** Opens a snapshot. Errors: those of Postgres. */
-export async function openSnapshot(url: string): Promise<Snapshot> {
+export async function openSnapshot(url: string) {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
   return {
-    async tables() {
+    /** The tables. Each table comes after the tables that it references. */
+    async tables(): Promise<TableShape[]> {
       const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);
       return ordered(tables.rows, links.rows);
     },
-    async sequences() {
+    async sequences(): Promise<SequenceState[]> {
       const { rows } = await client.query<{ name: string }>(
         "select sequencename as name from pg_sequences where schemaname = 'public' order by 1",
       );
@@ -87,24 +79,29 @@ export async function openSnapshot(url: string): Promise<Snapshot> {
       }
       return states;
     },
-    async installation() {
+    /** Reads the settings of the installation: the number of partitions, and the check values of keys and peppers. */
+    async installation(): Promise<Record<string, string>> {
       const { rows } = await client.query('select name, value from installation');
       return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
     },
-    async copyOut({ name, columns }, to) {
-      // Uses a query, because COPY of a partitioned table does not read its partitions.
+    /** Writes a table in the text format of COPY. Returns the number of rows. */
+    async copyOut(
+      { name, columns }: TableShape,
+      to: readonly [...NodeJS.ReadWriteStream[], Writable],
+    ): Promise<number> {
+      // Uses a query, because COPY of a partitioned table does not read the table's partitions.
       const out = client.query(
         copyTo(`copy (select ${columns.map(quoted).join(', ')} from ${quoted(name)}) to stdout`),
       );
       await pipeline([out, ...to]);
       return out.rowCount ?? 0;
     },
-    // The transaction only reads, so it needs no commit.
-    close: () => client.end(),
+    // Closes the connection without a commit, because the transaction only reads.
+    close: (): Promise<void> => client.end(),
   };
 }
 
-/** Whether a database holds no table at all. */
+/** Whether a database has no tables at all. */
 export async function isEmpty(url: string): Promise<boolean> {
   const client = await connect(url);
   try {
@@ -123,8 +120,9 @@ export interface TableSource extends TableShape {
 }
 
 /**
- * Replaces the content of these tables, in the order given, and the state of sequences, in one transaction. Errors:
- * those of Postgres, or a table that got another number of rows than expected; then nothing was changed.
+ * Replaces the content of these tables, in the given order, and the state of sequences. All changes are made in one
+ * transaction. Throws the errors of Postgres, and throws if a table received an unexpected number of rows. After an
+ * error nothing has changed.
  */
 export async function copyIn(
   url: string,

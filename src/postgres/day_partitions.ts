@@ -1,50 +1,51 @@
 /**
- * Tables that are partitioned by day (UTC). Partitions are created some days ahead, and a partition is dropped as a
- * whole once all its rows are past their age. Rows without a partition go into the default one, where they are
- * deleted row by row. A day with rows there gets no partition any more, so that no rows have to be moved.
+ * The tables that are partitioned by day (UTC). Partitions are created some days ahead. A partition is dropped as a
+ * whole once all its rows have passed their maximum age. Rows of a day without a partition go into the default
+ * partition, and are deleted there one by one. A day with rows in the default partition never gets its own partition,
+ * because its rows would have to be moved.
  *
- * Any number of processes may do this at once: one at a time changes a table, and the others find it done. Nobody
- * waits longer than the bound on waiting for a lock; work that could not be done then is done later.
+ * Several processes may maintain these tables at the same time. One process changes a table, and the others find the
+ * work done. The wait for a lock is bounded. If the lock is not available in time, the work is retried later.
  */
 import { type Pool, type Queryable, statement } from './pool.js';
 
 export const day_ms = 86_400_000;
-/** Number of days after today that have a partition. */
+/** The number of days after today that have a partition. */
 export const days_ahead = 3;
-/** An arbitrary lock number, the same on every node. */
+/** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
 const advisory_lock = 7_261_530_115;
 
-/** A table that is partitioned by day, and the length of its next partitions. */
+/** A table that is partitioned by day, and the number of days that each new partition covers. */
 export interface ByDay {
   readonly table: 'delivery_failures' | 'messages';
-  /** The column that decides the partition of a row. */
+  /** The column that determines the partition of a row. */
   readonly column: 'at' | 'day';
   readonly days: number;
 }
 
 export const failuresByDay: ByDay = { table: 'delivery_failures', column: 'at', days: 1 };
 
-/** Number of partitions that hold the messages of MESSAGE_DAYS. */
+/** The number of partitions into which MESSAGE_DAYS is divided. */
 const message_partitions = 10;
 /**
- * Days per partition if messages are kept for ever: few partitions even after decades, and still short enough if an
- * age is set later.
+ * The days per partition if messages are kept forever. The number of partitions stays small even after decades.
+ * Partitions are still short enough if MESSAGE_DAYS is set later.
  */
 const message_days_unbounded = 180;
 
-/** Each partition covers a tenth of MESSAGE_DAYS, so that a message is kept for at most that much longer. */
+/** Each partition covers a tenth of MESSAGE_DAYS, so a message is kept for at most a tenth longer than MESSAGE_DAYS. */
 export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   table: 'messages',
   column: 'day',
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** A partition other than the default one; its bounds are days since 1970. */
+/** A partition other than the default one. Its bounds are days since 1970. */
 export interface Span {
   readonly name: string;
-  /** First day. -Infinity for rows older than the partitioning of the table. */
+  /** The first day of the partition; -Infinity for the partition with rows older than the partitioning of the table. */
   readonly from: number;
-  /** Day after the last one. */
+  /** The day after the last day of the partition. */
   readonly to: number;
 }
 
@@ -57,13 +58,13 @@ const dayOf = (text: string) =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / day_ms;
 
 /**
- * Name of a partition: it contains the first day and, for messages, whose partitions differ in length, the day after
- * the last one.
+ * The name of a partition contains its first day. Names of message partitions also contain the day after the last day,
+ * because these partitions differ in length.
  */
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
 
-/** Days of the partition with this name; undefined for the default partition. */
+/** The days of the partition with this name, or undefined for the default partition. */
 function spanOf(name: string): Span | undefined {
   const [, until] = /_until_(\d{8})$/.exec(name) ?? [];
   if (until !== undefined) return { name, from: Number.NEGATIVE_INFINITY, to: dayOf(until) };
@@ -96,8 +97,8 @@ export async function readSpans(sql: Queryable, { table }: Pick<ByDay, 'table'>)
 const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to }) => from <= day && day < to);
 
 /**
- * Runs `work` under a lock, with bounded waits, if `wanted` still holds. Returns false when another process has done
- * the work.
+ * Takes a lock and runs `work`. Returns false without running it if `wanted` shows that another process has done the
+ * work meanwhile. The wait for the lock is bounded.
  */
 function alone(
   pool: Pool,
@@ -112,10 +113,10 @@ function alone(
   });
 }
 
-/** Creates a partition. Returns false if it exists, or if the default partition has rows of these days. */
+/** Creates a partition. Returns false if the partition exists, or if the default partition has rows of these days. */
 function make(pool: Pool, { table, column }: ByDay, first: number, next: number): Promise<boolean> {
   const name = nameOf(table, first, next);
-  // Names the time zone, because Postgres would read a timestamp without one in the session's zone.
+  // Names the time zone explicitly. Otherwise Postgres would interpret the timestamp in the session's time zone.
   const [from, to] = [first, next].map((day) => `${dateOf(day)}${column === 'at' ? ' 00:00+00' : ''}`);
   return alone(
     pool,
@@ -127,7 +128,7 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
         `select from ${table}_default where ${column} >= '${from}' and ${column} < '${to}' limit 1`,
       );
       if ((await tx.query(strays)).count > 0) return false;
-      // Attaching a table takes a weaker lock than creating it as a partition.
+      // Creates a table and attaches it, because this takes a weaker lock than creating a partition.
       const room = table === 'messages' ? 'with (fillfactor = 90)' : '';
       await tx.query(
         statement(`make_${name}`, `create table ${name} (like ${table} including defaults) ${room}`),
@@ -144,8 +145,8 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
 }
 
 /**
- * Returns `held` when a lock was not available in time, and false when the default partition got a row of these days
- * meanwhile, which stays there.
+ * Returns `held` when a lock was not available in time. Returns false when the default partition meanwhile got a row of
+ * these days, which stays there.
  */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
@@ -159,8 +160,18 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 }
 
 /**
- * Drops a partition with all its rows. Returns false when it did not exist or another session locked it; in the
- * second case a later call can succeed.
+ * Whether rows of this table are being moved to this database. The posts and pins that belong to these rows are erased
+ * only after the move, so their partition must stay until then.
+ */
+const isReceiving = (table: ByDay['table']) =>
+  statement(
+    `receives_${table}`,
+    `select from pg_subscription_rel where srrelid = '${table}'::regclass limit 1`,
+  );
+
+/**
+ * Drops a partition with all its rows. Returns false if the partition does not exist, if another session has locked it,
+ * or if rows are being moved to this database. In the last two cases a later call can succeed.
  */
 export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span): Promise<boolean> =>
   (await unlessHeld(
@@ -169,18 +180,21 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
       table,
       (spans) => spans.some((span) => span.name === name),
       async (tx) => {
+        // While this lock is held, no copy of rows can begin.
+        await tx.query(statement(`lock_${table}`, `lock table only ${table} in access exclusive mode`));
+        if ((await tx.query(isReceiving(table))).count > 0) return false;
         await tx.query(statement(`drop_${name}`, `drop table ${name}`));
         return true;
       },
     ),
   )) === true;
 
-/** Whether all rows of a partition are past their age. */
+/** Whether all rows of a partition have passed their maximum age. */
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
 /**
- * Number of consecutive days after today that have a partition other than the default one; less than `days_ahead` if
- * creating partitions has failed.
+ * The number of consecutive days after today that have their own partition. Less than `days_ahead` if creating
+ * partitions has failed.
  */
 export async function daysAhead(
   sql: Queryable,
@@ -194,8 +208,8 @@ export async function daysAhead(
 }
 
 /**
- * Partitions that were created and dropped, and the number of future days that have none because another session
- * locked the table.
+ * The partitions that were created and dropped, and the number of future days that have no partition because another
+ * session locked the table.
  */
 export interface KeptDays {
   readonly made: number;
@@ -204,8 +218,8 @@ export interface KeptDays {
 }
 
 /**
- * Creates the partitions of today and the next days, and drops those whose rows are all older than `ageMs`. Errors:
- * those of Postgres, including a name that is already used; changes made before the error stay.
+ * Creates the partitions of today and the next days, and drops the partitions whose rows are all older than `ageMs`.
+ * Errors: those of Postgres, including a name that is already in use. Changes made before the error stay.
  */
 export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failuresByDay): Promise<KeptDays> {
   const { now, spans } = await readSpans(pool, byDay);
@@ -222,7 +236,7 @@ export async function keepDays(pool: Pool, ageMs: number, byDay: ByDay = failure
     const done = await unlessHeld(make(pool, byDay, day, next));
     if (done === 'held') held++;
     else if (done) made++;
-    // Days after one that has rows in the default partition may have none there.
+    // Continues with the next day, because the default partition may have rows of this day only.
     day = done === false ? day + 1 : next;
   }
   for (const span of spans)

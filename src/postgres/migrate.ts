@@ -1,8 +1,9 @@
 /**
- * Brings a database to the schema of this program: numbered SQL files, each applied once and in one transaction.
+ * Updates a database to the schema of this program. Migrations are numbered SQL files. Each file is applied once, in
+ * one transaction.
  *
- * A file that begins with `-- serves 0014` keeps programs of schema 14 and later working: they can run and start on a
- * database that has it. Without this line only programs that contain the file can use the database.
+ * A file that begins with `-- serves 0014` is compatible with programs of schema 14 and later: they can run and start
+ * on a database with this migration. Without this line, only programs that contain the file can use the database.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,10 +14,10 @@ import { addressOf } from '../rules/database_url.js';
 import { postgresVersionProblem } from '../rules/versions.js';
 import { openSession } from './session.js';
 
-/** Path that works from `src/` and from the built `dist/` alike. */
+/** This path works from both `src/` and the built `dist/`. */
 const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
-/** An arbitrary lock number, the same on every node. */
+/** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
 const advisoryLock = 7_261_530_114;
 
 interface Migration {
@@ -24,13 +25,13 @@ interface Migration {
   readonly file: string;
   readonly sql: string;
   readonly checksum: string;
-  /** The oldest schema whose programs still work with this one. */
+  /** The oldest schema version whose programs work with this schema. */
   readonly serves: number;
 }
 
 /**
- * A database that this program must not use: it is newer, one of its migrations was changed, or its server is too
- * old.
+ * The error for a database that this program must not use. The database is newer than the program, one of its
+ * migrations was changed, or its server is too old.
  */
 export class SchemaError extends Error {}
 
@@ -50,7 +51,7 @@ function readMigrations(folder: string): Migration[] {
   return migrations;
 }
 
-/** The schema version that this program needs: the number of its last migration. */
+/** The schema version that this program needs, which is the number of its last migration. */
 export function schemaVersion(folder = shippedFolder): number {
   return readMigrations(folder).length;
 }
@@ -61,7 +62,10 @@ interface Applied {
   readonly checksum: string;
 }
 
-/** Compares the files with the migrations that the database has, and returns those that are still to apply. */
+/**
+ * Compares the migration files with the migrations that the database has. Returns the files that are still to be
+ * applied.
+ */
 function pending(migrations: readonly Migration[], applied: readonly Applied[]): Migration[] {
   for (const row of applied) {
     const migration = migrations[row.version - 1];
@@ -79,15 +83,15 @@ function pending(migrations: readonly Migration[], applied: readonly Applied[]):
 }
 
 /**
- * Bound on waiting for a table lock, since a waiting session makes all later ones wait too. The migration is repeated
- * then.
+ * Bounds the wait for a table lock, because a waiting session blocks all later sessions. After a timeout the migration
+ * is retried.
  */
 const lockTimeout = '1s';
 const lockTriesMax = 60;
 const lockPauseMs = 500;
 
 /**
- * Runs `work` in a transaction under an advisory lock. The lock ends with the transaction, because a session lock
+ * Runs `work` in a transaction under an advisory lock. The lock belongs to the transaction, because a session lock
  * would not work through a pooler.
  */
 async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
@@ -104,7 +108,7 @@ async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Applies a file. Returns false when another program has applied it meanwhile. */
+/** Applies a file. Returns false when another program has already applied it. */
 async function apply(client: pg.Client, migration: Migration): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
@@ -147,10 +151,10 @@ async function readApplied(client: pg.Client): Promise<Applied[]> {
 const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 
 /**
- * Applies missing migrations and returns the schema version. Several programs may start at once: each file is applied
- * by one of them. `log` is called for each file; files after `upTo` are left out. Errors: SchemaError when an applied
- * file has changed or the database is newer than this program; any error of Postgres in a file, whose changes are
- * then rolled back.
+ * Applies missing migrations and returns the schema version. Several programs may start at once, because only one of
+ * them applies each file. `log` is called for each file. Files after `upTo` are not applied. Errors: SchemaError when
+ * an applied file has changed or the database is newer than this program; any error of Postgres in a file, whose
+ * changes are then rolled back.
  */
 export async function migrate(
   url: string,
@@ -180,13 +184,13 @@ export async function migrate(
 }
 
 interface DatabaseState {
-  /** Version of the server, as it reports it. */
+  /** The version that the server reports. */
   readonly server: string;
-  /** Whether a pooler answers instead of the server. */
+  /** Whether the connection goes through a pooler. */
   readonly pooled: boolean;
-  /** Number of the last applied migration; 0 before the first one. */
+  /** The number of the last applied migration; 0 before the first one. */
   readonly applied: number;
-  /** The oldest schema whose programs work on the database. */
+  /** The oldest schema version whose programs work with the database. */
   readonly serves: number;
 }
 
@@ -201,10 +205,10 @@ async function databaseState(url: string): Promise<DatabaseState> {
       "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
     );
     const [{ known, pid }] = asked;
-    // A pooler reports its own process id at the start of the session.
+    // Detects a pooler, which sends its own process id at the start of the session.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
-    // Migrations applied before this column existed support only programs that contain them.
+    // Migrations from before this column existed only support programs that contain them.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
     return { server, pooled, ...rows[0] };
@@ -213,10 +217,13 @@ async function databaseState(url: string): Promise<DatabaseState> {
   }
 }
 
-/** The schema version of a database, 0 before the first migration. Throws when the database cannot be reached. */
+/** The schema version of a database; 0 before the first migration. Throws when the database is unreachable. */
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
-/** Why a program of this schema cannot use the database; null when it can. Throws when the database cannot be reached. */
+/**
+ * The reason why a program of this schema cannot use the database, or null when it can. Throws when the database is
+ * unreachable.
+ */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
   const { server, pooled, applied, serves } = await databaseState(url);
   const tooOld = postgresVersionProblem(server);

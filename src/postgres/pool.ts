@@ -1,11 +1,13 @@
-/** Connections to Postgres: prepared statements, transactions with retries, and the classification of errors. */
+/**
+ * Manages connections to Postgres: prepared statements, transactions with retries, and the classification of errors.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
-import { addressOf } from '../rules/database_url.js';
+import { addressOf, type PostgresAddress } from '../rules/database_url.js';
+import { postgresLimits as limits } from './limits.js';
 
-/** A statement that is prepared once per connection, under its name. Each name must have one text only. */
+/** A statement that each connection prepares once, under its name. A name must always stand for the same text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -15,34 +17,38 @@ export const statement = (name: string, text: string): Statement => ({ name, tex
 
 export interface Result<R> {
   readonly rows: R[];
-  /** Number of rows returned or changed. */
+  /** The number of rows returned or changed. */
   readonly count: number;
 }
 
 export interface Queryable {
-  /** Runs a prepared statement. A Buffer is sent in binary form; bigint is returned as a number. */
+  /** Runs a prepared statement. A Buffer is sent in binary form. A bigint is returned as a number. */
   query<R extends object = Record<string, unknown>>(
     statement: Statement,
     values?: readonly unknown[],
   ): Promise<Result<R>>;
 }
 
-/** One transaction on one connection. */
+/** A transaction on one connection. */
 export interface Transaction extends Queryable {
-  /** The server of the connection, as the guard named it; '' without a guard. */
+  /** The name that the guard gave to the server of the connection; '' without a guard. */
   readonly server: string;
 }
 
-/** Cause of an error when the guard refuses a server, as opposed to one that could not be checked now. */
+/**
+ * The cause of an error when the guard refuses a server. An error has another cause if the server could not be checked.
+ */
 export class RefusedServer extends Error {}
 
-/** Checks each new connection before it is used. */
+/** The guard, which checks each new connection before it is used. */
 export interface Guard {
-  /** Names the server of a connection. Throws the error for the caller if that server must not be used now. */
+  /**
+   * Returns the name of a connection's server. If that server must not be used now, throws the error for the caller.
+   */
   admit(connection: Queryable): Promise<string>;
 }
 
-/** A statement with its values. */
+/** A statement together with its values. */
 export interface Call {
   readonly statement: Statement;
   readonly values: readonly unknown[];
@@ -50,42 +56,49 @@ export interface Call {
 
 export interface Pool extends Queryable {
   /**
-   * Runs `fn` in one transaction. Runs it again from the start (at most 8 times) when Postgres ends the transaction
-   * because of a deadlock or serialisation failure, so `fn` must have no effect outside. When the connection is lost
-   * during the commit, the error does not tell the outcome: a change that must not happen twice needs a row that
-   * records it.
+   * Runs `fn` in one transaction. If Postgres aborts the transaction because of a deadlock or serialisation failure,
+   * `fn` runs again from the start, up to 8 times. `fn` must therefore have no effect outside the database. When the
+   * connection is lost during the commit, the error does not show whether the commit succeeded. A change that must not
+   * happen twice therefore needs a row that records it.
    */
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Runs statements whose values do not depend on each other's results in one transaction and one round trip, with
-   * the retries of `transaction`. `last` makes the last statement from the guard's name of the server. Returns the
-   * rows of the last statement. Errors: the first error of a statement; then nothing is changed.
+   * Runs statements in one transaction and one round trip, with the same retries as `transaction`. The values of a
+   * statement cannot depend on the results of another statement. `last` gets the server name from the guard and creates
+   * the last statement. Returns the rows of the last statement. Errors: the first error of a statement. The database is
+   * then unchanged.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
     last?: (server: string) => Call,
   ): Promise<R[]>;
-  /** Makes the guard check old open connections again, because a pooler may have switched their server. */
+  /** Makes the guard check all open connections again, because a pooler may have connected them to another server. */
   recheck(): Promise<void>;
-  /** Number of transaction retries since the start. */
+  /** The number of retried transactions since the start. */
   retries(): number;
-  /** Numbers of connections in use, of idle ones, and of calls that wait for one. */
+  /**
+   * The number of connections in use, the number of idle connections, and the number of calls that wait for a
+   * connection.
+   */
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
-  /** Waits for running calls, then closes every connection. */
+  /** Waits for running calls and then closes all connections. */
   close(): Promise<void>;
 }
 
 export interface PoolOptions {
-  /** URL as read by `parseAddress`. With several hosts, the one admitted last is used until it fails. */
+  /**
+   * The URL in the format of `parseAddress`. With several hosts, the host that was admitted last is used until it
+   * fails.
+   */
   readonly url: string;
-  /** The greatest number of connections. */
+  /** The maximum number of connections. */
   readonly max: number;
-  /** Application name that Postgres shows. */
+  /** The application name that Postgres shows for the connections. */
   readonly name: string;
   readonly guard?: Guard;
   /** Whether a standby among several hosts may be used. */
   readonly standby?: boolean;
-  /** Called for connections that fail while no call waits for them. */
+  /** Called when a connection fails while it is idle. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -97,7 +110,7 @@ const isStandby = statement('is_standby', 'select pg_is_in_recovery() as standby
 const bigintOid = 20;
 const bigintArrayOid = 1016;
 
-/** Ids and versions stay below 2^53 (limits.ts), so a number holds them exactly. */
+/** Reads bigint as a number, which is exact because ids and versions stay below 2^53 (limits.ts). */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === bigintOid && format !== 'binary') return Number;
@@ -112,24 +125,24 @@ const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
 /**
- * SQLSTATEs by which Postgres says that it cannot serve now: connection lost, resources, shutdown or cancelled, lock
- * not available, read-only (a standby), idle too long in a transaction, or that a partition was moved to another
- * shard.
+ * The SQLSTATE codes with which Postgres reports that it cannot serve now. They mean: connection lost, out of
+ * resources, shutdown or cancelled, lock not available, read-only (a standby), idle too long in a transaction, or a
+ * partition that was moved to another shard.
  */
 const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
   ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EADDRNOTAVAIL'],
 ]);
-/** Connection errors of `pg` itself have no code, only a text. */
+/** Matches the message, because connection errors of `pg` itself have no code. */
 const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
-/** Whether all connections of the pool are in use, which says nothing about the server. */
+/** Whether an error means that all connections of the pool are in use. It gives no information about the server. */
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
 /**
- * Whether an error means that the database is lost, unreachable or unable to serve, rather than that the statement is
+ * Whether an error means that the database is lost, unreachable or unable to serve. Otherwise the statement itself is
  * wrong.
  */
 export function isUnavailable(error: unknown): boolean {
@@ -140,10 +153,10 @@ export function isUnavailable(error: unknown): boolean {
   return awayCodes.has((error as NodeJS.ErrnoException).code ?? '') || awayMessages.test(error.message);
 }
 
-/** Whether Postgres answered from another server than the one that the guard admitted (`raise_control_mark`). */
+/** Whether the answer came from another Postgres server than the one that the guard admitted (`raise_control_mark`). */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
-/** Whether an error is caused by the values sent: out of range, malformed, or against a constraint. */
+/** Whether the values of a statement caused an error: they are out of range, malformed, or violate a constraint. */
 export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
@@ -153,15 +166,16 @@ const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sq
 /** Whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** Bounds of a session, set by startup parameters, or in each transaction behind a pooler. */
+/** The timeouts of a session. They are set as startup parameters, or in each transaction behind a pooler. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Ends the row locks of a process that was stopped in a transaction after the time bound of a statement.
+  // Releases the row locks of a process that was stopped in the middle of a transaction, after the time limit of one
+  // statement.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
 
 /**
- * The first statements of each transaction through a pooler: they set bounds and check that the server is still the
+ * The first statements of each transaction through a pooler. They set timeouts and check that the server is still the
  * same.
  */
 function beginPooled(server: string): string {
@@ -170,133 +184,172 @@ function beginPooled(server: string): string {
   return ['begin', ...bounds, ...check].join('; ');
 }
 
-/** Creates a pool. It connects with the first query; while Postgres is unavailable, calls reject within about 2 s. */
-export function createPool({ url, max, name, guard, standby = false, onError }: PoolOptions): Pool {
-  const { urls, pooled, named } = addressOf(url);
-  /** Index of the host that new connections use. */
-  let host = 0;
-  /** Generation of connections: those made before the last change of server are closed instead of reused. */
-  let age = 0;
-  const lent = new WeakMap<pg.PoolClient, { readonly server: string; readonly age: number }>();
+/**
+ * The connections of a pool. They lead to one host until this host fails. Each connection belongs to a generation. The
+ * next generation begins when a connection leads to another server than the guard admitted. Connections of older
+ * generations are then closed and not reused.
+ */
+class Connections {
+  readonly pool: pg.Pool;
+  readonly address: PostgresAddress;
+  readonly #options: PoolOptions;
+  /** The index of the host that new connections use. */
+  #host = 0;
+  #generation = 0;
+  /** The server that the guard admitted for a connection, and the connection's generation. */
+  readonly #admitted = new WeakMap<pg.PoolClient, { readonly server: string; readonly generation: number }>();
 
-  async function run<R extends object>(
+  constructor(options: PoolOptions) {
+    const { max, name, onError } = options;
+    const address = addressOf(options.url);
+    this.#options = options;
+    this.address = address;
+    const nextUrl = () => address.urls[this.#host % address.urls.length] as string;
+    class Client extends pg.Client {
+      constructor(config: pg.ClientConfig) {
+        super({ ...config, connectionString: nextUrl() });
+      }
+    }
+    this.pool = new pg.Pool({
+      max,
+      application_name: `petrel-${name}`,
+      connectionTimeoutMillis: connectMsMax,
+      ...(address.pooled ? {} : timeouts),
+      // Also bounds the wait on the client side, because an unreachable host cannot send a timeout error.
+      query_timeout: limits.postgres_statement_timeout_ms + 1_000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      // Lets queries that are sent without waiting for each other share a round trip. Other queries are not affected.
+      pipeline: true,
+      types,
+      // `pg` calls this function for each new connection, but its types lack it.
+      ...{
+        verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
+          void this.admit(client).then(() => done(), done),
+      },
+      Client: Client as unknown as new () => pg.ClientBase,
+    });
+    this.pool.on('error', (error) => onError?.(error));
+    // Handles the error that a connection emits when it breaks while in use. Without this listener the error would end
+    // the process.
+    this.pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
+  }
+
+  async admit(client: pg.PoolClient): Promise<void> {
+    const { guard, standby = false } = this.#options;
+    const generation = this.#generation;
+    if (guard) {
+      const server = await guard.admit({ query: (statement, values) => this.run(client, statement, values) });
+      this.#admitted.set(client, { server, generation });
+    } else if (this.address.urls.length > 1 && !standby) {
+      const { rows } = await this.run<{ standby: boolean }>(client, isStandby);
+      if (rows[0]?.standby) throw new ApiError('unavailable', { retry_after: 1 });
+    }
+  }
+
+  async run<R extends object>(
     client: pg.PoolClient,
     { name, text }: Statement,
     values: readonly unknown[] = [],
   ): Promise<Result<R>> {
     const { rows, rowCount } = await client.query<R>({
-      ...(named ? { name } : {}),
+      ...(this.address.named ? { name } : {}),
       text,
       values: values as unknown[],
     });
     return { rows, count: rowCount ?? 0 };
   }
-  const over = (client: pg.PoolClient): Queryable => ({
-    query: (statement, values) => run(client, statement, values),
-  });
-  const serverOf = (client: pg.PoolClient) => lent.get(client)?.server ?? '';
-  const isOld = (client: pg.PoolClient) => (lent.get(client)?.age ?? age) < age;
-  /** Replaces all connections of this connection's generation or older. */
-  const distrust = (client: pg.PoolClient) => {
-    if (!isOld(client)) age++;
-  };
 
-  async function admit(client: pg.PoolClient): Promise<void> {
-    const now = age;
-    if (guard) lent.set(client, { server: await guard.admit(over(client)), age: now });
-    else if (
-      urls.length > 1 &&
-      !standby &&
-      (await run<{ standby: boolean }>(client, isStandby)).rows[0]?.standby
-    )
-      throw new ApiError('unavailable', { retry_after: 1 });
+  serverOf(client: pg.PoolClient): string {
+    return this.#admitted.get(client)?.server ?? '';
   }
 
-  class Client extends pg.Client {
-    constructor(config: pg.ClientConfig) {
-      super({ ...config, connectionString: urls[host % urls.length] as string });
-    }
+  begin(client: pg.PoolClient): Promise<unknown> {
+    return client.query(this.address.pooled ? beginPooled(this.serverOf(client)) : 'begin');
   }
 
-  const pool = new pg.Pool({
-    max,
-    application_name: `petrel-${name}`,
-    connectionTimeoutMillis: connectMsMax,
-    ...(pooled ? {} : timeouts),
-    // Bounds the wait on this side too, because a host that vanished cannot send a timeout error.
-    query_timeout: limits.postgres_statement_timeout_ms + 1_000,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    // Queries that are sent without waiting for each other share a round trip; other queries behave as usual.
-    pipeline: true,
-    types,
-    // `pg` has this callback for each new connection, but its types do not.
-    ...{
-      verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
-        void admit(client).then(() => done(), done),
-    },
-    Client: Client as unknown as new () => pg.ClientBase,
-  });
-  let retries = 0;
-  pool.on('error', (error) => onError?.(error));
-  // A connection that breaks while it is in use emits an error without another listener.
-  pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
-
-  /** Returns a connection of the current generation, to the first host that serves. */
-  async function connect(): Promise<pg.PoolClient> {
-    for (let tries = 1; ; ) {
-      const tried = host;
-      try {
-        const client = await pool.connect();
-        if (!isOld(client)) return client;
-        client.release(true);
-      } catch (error) {
-        if (tries++ >= urls.length || !isUnavailable(error) || isBusy(error)) throw error;
-        if (host === tried) host++;
-      }
-    }
-  }
-  const begin = (client: pg.PoolClient) => client.query(pooled ? beginPooled(serverOf(client)) : 'begin');
-
-  async function once<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
-    const client = await connect();
+  /**
+   * Lends a connection to `work`. Closes the connection after an error that makes it unusable, or if `work` calls
+   * `discard`.
+   */
+  async lend<T>(work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>): Promise<T> {
+    const client = await this.#connect();
     let broken: Error | undefined;
+    const discard = (error: Error) => {
+      broken = error;
+    };
     try {
-      await begin(client);
-      const result = await fn({ ...over(client), server: serverOf(client) });
-      await client.query('commit');
-      return result;
+      return await work(client, discard);
     } catch (error) {
-      if (isOtherServer(error)) distrust(client);
-      if (breaks(error)) broken = error as Error;
-      else await client.query('rollback').catch((failure: Error) => (broken = failure));
+      if (isOtherServer(error)) this.distrust(client);
+      if (breaks(error)) discard(error as Error);
       throw error;
     } finally {
       client.release(broken);
     }
   }
 
-  async function batchOnce<R extends object>(
-    calls: readonly Call[],
-    last?: (server: string) => Call,
-  ): Promise<Result<R>> {
-    const client = await connect();
-    let broken: Error | undefined;
-    const all = last === undefined ? calls : [...calls, last(serverOf(client))];
-    // After a statement fails, Postgres refuses the following ones and turns the commit into a rollback.
-    const began = begin(client);
-    const ran = all.map(({ statement, values }) => run<R>(client, statement, values));
-    const ended = client.query('commit');
-    for (const end of await Promise.allSettled([began, ...ran, ended])) {
-      if (end.status === 'fulfilled') continue;
-      if (isOtherServer(end.reason)) distrust(client);
-      if (breaks(end.reason)) broken = end.reason;
-      client.release(broken);
-      throw end.reason;
-    }
-    client.release();
-    return (await ran.at(-1)) ?? { rows: [], count: 0 };
+  /** Closes and replaces all connections of this connection's generation or older. */
+  distrust(client: pg.PoolClient): void {
+    if (!this.#isOld(client)) this.#generation++;
   }
+
+  #isOld(client: pg.PoolClient): boolean {
+    const admitted = this.#admitted.get(client);
+    return admitted !== undefined && admitted.generation < this.#generation;
+  }
+
+  /** Returns a connection of the current generation to the first host that accepts it. */
+  async #connect(): Promise<pg.PoolClient> {
+    for (let tries = 1; ; ) {
+      const tried = this.#host;
+      try {
+        const client = await this.pool.connect();
+        if (!this.#isOld(client)) return client;
+        client.release(true);
+      } catch (error) {
+        if (tries++ >= this.address.urls.length || !isUnavailable(error) || isBusy(error)) throw error;
+        if (this.#host === tried) this.#host++;
+      }
+    }
+  }
+}
+
+/**
+ * Creates a pool. The pool connects with the first query. While Postgres is unavailable, calls reject within about 2 s.
+ */
+export function createPool(options: PoolOptions): Pool {
+  const connections = new Connections(options);
+  const { pool } = connections;
+  let retries = 0;
+
+  const once = <T>(fn: (tx: Transaction) => Promise<T>): Promise<T> =>
+    connections.lend(async (client, discard) => {
+      try {
+        await connections.begin(client);
+        const result = await fn({
+          query: (statement, values) => connections.run(client, statement, values),
+          server: connections.serverOf(client),
+        });
+        await client.query('commit');
+        return result;
+      } catch (error) {
+        if (!breaks(error)) await client.query('rollback').catch(discard);
+        throw error;
+      }
+    });
+
+  const batchOnce = <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
+    connections.lend(async (client): Promise<Result<R>> => {
+      const all = last === undefined ? calls : [...calls, last(connections.serverOf(client))];
+      // After a failed statement, Postgres refuses the following statements and turns the commit into a rollback.
+      const began = connections.begin(client);
+      const ran = all.map(({ statement, values }) => connections.run<R>(client, statement, values));
+      const ended = client.query('commit');
+      for (const end of await Promise.allSettled([began, ...ran, ended]))
+        if (end.status === 'rejected') throw end.reason;
+      return (await ran.at(-1)) ?? { rows: [], count: 0 };
+    });
 
   async function again<T>(attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -311,35 +364,21 @@ export function createPool({ url, max, name, guard, standby = false, onError }: 
   }
 
   return {
-    async query<R extends object>(statement: Statement, values: readonly unknown[] = []) {
-      if (pooled) return again(() => batchOnce<R>([{ statement, values }]));
-      const client = await connect();
-      let broken: Error | undefined;
-      try {
-        return await run<R>(client, statement, values);
-      } catch (error) {
-        if (isUnavailable(error)) broken = error as Error;
-        throw error;
-      } finally {
-        client.release(broken);
-      }
-    },
+    query: <R extends object>(statement: Statement, values: readonly unknown[] = []) =>
+      connections.address.pooled
+        ? again(() => batchOnce<R>([{ statement, values }]))
+        : connections.lend((client) => connections.run<R>(client, statement, values)),
     transaction: (fn) => again(() => once(fn)),
     batch: <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
       again(async () => (await batchOnce<R>(calls, last)).rows),
-    async recheck() {
-      const client = await connect();
-      let broken: Error | undefined;
-      try {
-        await admit(client);
-      } catch (error) {
-        if ((error as Error).cause instanceof RefusedServer) distrust(client);
-        broken = error as Error;
-        throw error;
-      } finally {
-        client.release(broken);
-      }
-    },
+    recheck: () =>
+      connections.lend((client, discard) =>
+        connections.admit(client).catch((error) => {
+          if (error.cause instanceof RefusedServer) connections.distrust(client);
+          discard(error);
+          throw error;
+        }),
+      ),
     retries: () => retries,
     stats: () => ({
       busy: pool.totalCount - pool.idleCount,

@@ -1,58 +1,65 @@
 /**
- * Reads from standbys of Postgres. Each read first checks, in its own transaction, that the standby has replayed the
- * changes its caller needs; otherwise it goes to the primary.
+ * Reads from standbys of Postgres. A read checks in its own snapshot that the standby has replayed the changes that the
+ * caller needs. Otherwise the read goes to the primary.
  */
-import { createHash } from 'node:crypto';
-import { limits } from '../limits.js';
+import { postgresLimits as limits } from './limits.js';
 import { createPool, type Pool, statement } from './pool.js';
-import type { Sql } from './sql.js';
+import { checked, plainSql, type Sql, sqlOver } from './sql.js';
 
 export interface Replicas {
   /**
-   * Runs a read of a partition's written-behind tables. `flushed` is the version up to which the partition was
-   * flushed when Redis was last asked, null if unknown. `read` may run twice: on a standby, and then on the primary.
-   * Errors: those of the primary.
+   * Runs a read of a partition's written-behind tables. `flushed` is the version up to which the partition was flushed,
+   * according to the last answer of Redis. Null if unknown. `read` may run twice: on a standby of the shard, and then
+   * on the primary. Errors: those of the primary.
    */
   read<T>(
+    shard: number,
     primary: Sql,
     partition: number,
     flushed: number | null,
     read: (sql: Sql) => Promise<T>,
   ): Promise<T>;
   /**
-   * Number of reads by outcome since the start: answered by a standby, or by the primary because a standby was behind
-   * or failed.
+   * The number of reads by outcome since the start. Either a standby answered, or the primary answered because a
+   * standby was behind or failed.
    */
   readonly counts: { readonly replica: number; readonly behind: number; readonly failed: number };
   close(): Promise<void>;
 }
 
-/** Replicas of an installation that has no standby. */
+/** The replicas of an installation without standbys. */
 export const noReplicas: Replicas = {
-  read: (primary, _partition, _flushed, read) => read(primary),
+  read: (_shard, primary, _partition, _flushed, read) => read(primary),
   counts: { replica: 0, behind: 0, failed: 0 },
   close: async () => {},
 };
 
+export interface Standby {
+  /** The id of the shard that this standby replicates; 0 is the control database. */
+  readonly shard: number;
+  readonly url: string;
+}
+
 export interface ReplicasOptions {
-  readonly urls: readonly string[];
-  /** The greatest number of connections to each standby. */
+  readonly standbys: readonly Standby[];
+  /** The maximum number of connections to each standby. */
   readonly max: number;
   readonly name: string;
   readonly onError: (error: Error) => void;
 }
 
-const requireReplayed = statement('require_replayed', 'select require_replayed($1, $2)');
 const isBehind = (error: unknown) => (error as { code?: string }).code === 'PTL02';
 
 interface Replica {
+  readonly shard: number;
   readonly pool: Pool;
   away: boolean;
 }
 
-/** Creates the replicas. They connect with the first read. */
-export function createReplicas({ urls, max, name, onError }: ReplicasOptions): Replicas {
-  const replicas: Replica[] = urls.map((url) => ({
+/** Creates the replicas. They connect at the first read. */
+export function createReplicas({ standbys, max, name, onError }: ReplicasOptions): Replicas {
+  const replicas: Replica[] = standbys.map(({ shard, url }) => ({
+    shard,
     pool: createPool({ url, max, name: `${name}-replica`, standby: true, onError }),
     away: false,
   }));
@@ -60,7 +67,7 @@ export function createReplicas({ urls, max, name, onError }: ReplicasOptions): R
   let turn = 0;
   let closed = false;
 
-  /** Sets a standby that failed aside, so that no read waits for it; a background check brings it back. */
+  /** Stops using a failed standby, so that no read waits for it. A background check makes it available again. */
   function rest(replica: Replica): void {
     if (replica.away) return;
     replica.away = true;
@@ -77,18 +84,17 @@ export function createReplicas({ urls, max, name, onError }: ReplicasOptions): R
     again();
   }
 
-  const over = ({ pool }: Replica, partition: number, flushed: number): Sql => ({
-    query: <T>(text: string, params: readonly unknown[] = []) =>
-      pool.batch([
-        { statement: requireReplayed, values: [partition, flushed] },
-        { statement: statement(createHash('sha1').update(text).digest('base64url'), text), values: params },
-      ]) as Promise<T[]>,
-  });
+  const over = ({ pool }: Replica, partition: number, flushed: number): Sql =>
+    sqlOver((query, params = []) => {
+      const count = params.length;
+      const text = checked(query, `require_replayed($${count + 1}, $${count + 2})`);
+      return plainSql(pool).query(text, [...params, partition, flushed]);
+    });
 
   return {
     counts,
-    async read(primary, partition, flushed, read) {
-      const present = replicas.filter(({ away }) => !away);
+    async read(shard, primary, partition, flushed, read) {
+      const present = replicas.filter((each) => each.shard === shard && !each.away);
       const replica = present[turn++ % Math.max(1, present.length)];
       if (replica === undefined || flushed === null) return read(primary);
       try {

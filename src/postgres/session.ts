@@ -1,9 +1,9 @@
-/** One connection outside of a pool, for migrations and copies. */
+/** A single connection outside of a pool, for migrations and copies. */
 import pg from 'pg';
 import { addressOf } from '../rules/database_url.js';
 
 /**
- * Connects to the primary: the first host of the URL that answers and is not a standby. The caller closes the
+ * Connects to the primary: the first host of the URL that answers and is not a standby. The caller must close the
  * connection. Errors: those of the last host.
  */
 export async function openSession(url: string, application: string, timeoutMs: number): Promise<pg.Client> {
@@ -14,7 +14,7 @@ export async function openSession(url: string, application: string, timeoutMs: n
       connectionTimeoutMillis: timeoutMs,
       application_name: application,
     });
-    // A query in progress reports a lost connection by rejecting.
+    // Ignores this event, because a running query reports a lost connection by rejecting.
     client.on('error', () => {});
     try {
       await client.connect();

@@ -1,19 +1,24 @@
 /**
- * Statements that move rows of partitions from one database to another by PostgreSQL's logical replication: a
- * publication with row filters and a slot at the source, a subscription at the target. Each step may be repeated.
+ * Moves rows of partitions from one database to another with PostgreSQL's logical replication. The source has a
+ * publication with row filters and a slot, and the target has a subscription. Each step may be repeated.
  */
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addressOf } from '../rules/database_url.js';
+import { loadServerState } from './messages/history.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import { type Shard, shardedTables } from './shards.js';
-import type { Sql } from './sql.js';
+import { fragment, plainSql, type Sql } from './sql.js';
 
-/** Tables that are replicated. The rows of `partitions` are copied last, when all other rows are at the target. */
+/**
+ * The tables that are replicated. The rows of the table `partitions` are copied last, when the target has all other
+ * rows.
+ */
 const copied = Object.entries(shardedTables).filter(([table]) => table !== 'partitions');
 
 /**
- * SQL for the partition of an id, equal to `layPartitions`. It uses numbers below 2^63 and only functions that a row
- * filter may call.
+ * The SQL that computes the partition of an id, with the same result as `layPartitions`. It uses only numbers below
+ * 2^63 and functions that a row filter may call.
  */
 export function partitionSql(id: string, count: number): string {
   const folded = `((abs(${id}) & 4294967295) # (abs(${id}) >> 32))`;
@@ -21,14 +26,58 @@ export function partitionSql(id: string, count: number): string {
   return `((${mixed} * ${count}) >> 32)`;
 }
 
-/**
- * The partitions to move and the total number of partitions, with a name for this move that no other database of
- * these servers uses.
- */
+/** The partitions to move. */
 export interface Share {
+  /** The common name prefix of all publications, slots and subscriptions of this installation. */
+  readonly prefix: string;
+  /**
+   * The name of the publication, the slot and the subscription. A move of other partitions, or with another source or
+   * target, has another name.
+   */
   readonly name: string;
   readonly partitions: readonly number[];
+  /** The total number of partitions. */
   readonly count: number;
+  /** The process that performs the move. */
+  readonly runner: string;
+}
+
+export interface ShareOptions extends Pick<Share, 'partitions' | 'count' | 'runner'> {
+  /** The id of the installation. */
+  readonly installation: string;
+  readonly source: number;
+  readonly target: number;
+}
+
+export function shareOf({ installation, source, target, partitions, count, runner }: ShareOptions): Share {
+  const prefix = `petrel_${installation.replaceAll('-', '').slice(0, 12)}_`;
+  const which = createHash('sha1').update(partitions.join()).digest('hex').slice(0, 8);
+  return { prefix, name: `${prefix}${source}_${target}_${which}`, partitions, count, runner };
+}
+
+/** Stores a value under a name, and replaces a former value. */
+const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
+  insert into installation (name, value) values (${name}, ${value})
+  on conflict (name) do update set value = excluded.value`;
+
+/** The error for a process when another process has taken over its move. */
+export const takenOver = () => new Error('another process has taken over this move');
+
+/**
+ * Makes a database accept changes of a move from this process only. Without this, a process that was suspended could
+ * continue a move that another process has taken over.
+ */
+export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
+  noteInstallation(shard.db, 'SHARD_MOVE', runner);
+
+/** Runs a transaction of the move. Fails when another process has claimed the database. */
+function moving<T>(shard: Shard, { runner }: Share, work: (sql: Sql) => Promise<T>): Promise<T> {
+  return shard.db.transaction(async (sql) => {
+    const claimed = await sql.some`
+      select from installation where name = 'SHARD_MOVE' and value = ${runner} for share`;
+    if (!claimed) throw takenOver();
+    return work(sql);
+  });
 }
 
 function rowsOf(
@@ -40,10 +89,10 @@ function rowsOf(
   return `${partition} in (${partitions.join(', ')})`;
 }
 
-/** Quotes text as an SQL literal, for statements without parameters. */
+/** Quotes text as an SQL literal, for statements that cannot have parameters. */
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
-/** A libpq connection string for the primary among the hosts of a URL. */
+/** Builds a libpq connection string for the primary among the hosts of a URL. */
 export function conninfoOf(url: string): string {
   const all = addressOf(url).urls.map((each) => new URL(each));
   const first = all[0] as URL;
@@ -54,55 +103,52 @@ export function conninfoOf(url: string): string {
   return `postgres://${user}${hosts}${first.pathname}${first.search}`;
 }
 
-interface SourceState {
-  wal_level: string;
-  replication: boolean;
-  creates: boolean;
-  slots_free: number;
-  senders: number;
-}
-
-interface TargetState {
-  subscribes: boolean;
-  creates: boolean;
-  workers: number;
-}
-
-const creates = "has_database_privilege(current_database(), 'CREATE') as creates";
+const creates = fragment("has_database_privilege(current_database(), 'CREATE') as creates");
 
 /**
- * Why rows cannot be replicated from one database to the other; null when they can. `name` is the name of a database
- * in the settings.
+ * Returns the reason why rows cannot be replicated from one database to the other, or null when they can. `name` is the
+ * name of a database in the settings. `conninfo` is the connection string with which the target reaches the source.
  */
 export async function replicationProblem(
   source: Shard,
   target: Shard,
   name: (id: number) => string,
+  conninfo: string,
 ): Promise<string | null> {
-  const [from] = await source.db.query<SourceState>(
-    `select current_setting('wal_level') as wal_level, ${creates},
-       (select rolreplication or rolsuper from pg_roles where rolname = current_user) as replication,
-       current_setting('max_replication_slots')::int - (select count(*)::int from pg_replication_slots) as slots_free,
-       current_setting('max_wal_senders')::int as senders`,
-  );
-  const [to] = await target.db.query<TargetState>(
-    `select ${creates}, current_setting('max_logical_replication_workers')::int as workers,
-       (select rolsuper from pg_roles where rolname = current_user) or exists (
-         select from pg_roles where rolname = 'pg_create_subscription' and pg_has_role(current_user, oid, 'usage')) as subscribes`,
-  );
+  const from = await source.db.one<
+    Record<'replication' | 'creates', boolean> &
+      Record<'slots_free' | 'senders', number> & { wal_level: string }
+  >`
+    select current_setting('wal_level') as wal_level, ${creates},
+      (select rolreplication or rolsuper from pg_roles where rolname = current_user) as replication,
+      current_setting('max_replication_slots')::int - (select count(*)::int from pg_replication_slots)
+        as slots_free,
+      current_setting('max_wal_senders')::int as senders`;
+  const to = await target.db.one<
+    Record<'superuser' | 'subscribes' | 'creates', boolean> & Record<'version' | 'workers', number>
+  >`
+    select ${creates}, current_setting('max_logical_replication_workers')::int as workers,
+      current_setting('server_version_num')::int / 10000 as version,
+      (select rolsuper from pg_roles where rolname = current_user) as superuser, exists (
+        select from pg_roles where rolname = 'pg_create_subscription'
+          and pg_has_role(current_user, oid, 'usage')) as subscribes`;
   const at = name(source.id);
-  if (from === undefined || to === undefined) return null;
   if (from.wal_level !== 'logical')
     return `${at} has wal_level = ${from.wal_level}: run "alter system set wal_level = 'logical'" there and restart it`;
   if (!from.replication) return `the role of ${at} may not replicate: run "alter role … replication" there`;
   if (!from.creates) return `the role of ${at} may not publish: run "grant create on database … to …" there`;
-  // One slot for the changes, and one for the table being copied.
+  // Requires two free replication slots: one for the stream of changes, and one for the table that is being copied.
   if (from.slots_free < 2)
     return `${at} has no two replication slots left: raise max_replication_slots there`;
   if (from.senders < 2) return `${at} has max_wal_senders = ${from.senders}: raise it there`;
   const there = name(target.id);
-  if (!to.subscribes)
-    return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there (a superuser before PostgreSQL 16)`;
+  if (!to.superuser && to.version < 16)
+    return `the role of ${there} may not subscribe: PostgreSQL ${to.version} allows it to superusers only. Run "alter role … superuser" there until the move has ended`;
+  if (!to.superuser && !to.subscribes)
+    return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there`;
+  // Postgres refuses a subscription without a password to a role that is not a superuser.
+  if (!to.superuser && new URL(conninfo).password === '')
+    return `the URL of ${at} has no password, which a subscription of the role of ${there} needs: set one, or name a URL by --from`;
   if (!to.creates)
     return `the role of ${there} may not subscribe: run "grant create on database … to …" there`;
   if (to.workers < 2)
@@ -110,13 +156,11 @@ export async function replicationProblem(
   return null;
 }
 
-const publicationExists = 'select from pg_publication where pubname = $1';
-const subscriptionOf =
-  'select oid::bigint as id from pg_subscription where subname = $1 and subdbid = (select oid from pg_database where datname = current_database())';
-const slotOf =
-  "select active_pid as pid, coalesce(wal_status, 'lost') as status from pg_replication_slots where slot_name = $1";
-
-const has = async (sql: Sql, text: string, name: string) => (await sql.query(text, [name])).length > 0;
+const ownSubscriptions = fragment(
+  'pg_subscription where subdbid = (select oid from pg_database where datname = current_database())',
+);
+const isSubscribed = (sql: Sql, name: string) => sql.some`
+  select from ${ownSubscriptions} and subname = ${name}`;
 
 const longWait = statement('slot_wait_long', "select set_config('statement_timeout', '120s', true)");
 const createSlot = statement(
@@ -125,201 +169,232 @@ const createSlot = statement(
 );
 
 /**
- * Begins a copy; does nothing if it has begun. `conninfo` is the connection string with which the target reaches the
+ * Begins a copy, unless it has already begun. `conninfo` is the connection string with which the target reaches the
  * source.
  */
 export async function beginCopy(source: Shard, target: Shard, share: Share, conninfo: string): Promise<void> {
   const { name } = share;
-  // The slot must not be older than its publication.
-  if (!(await has(source.db, publicationExists, name))) {
+  // Creates the publication first, because a slot must not be older than its publication.
+  await moving(source, share, async (sql) => {
+    if (await sql.some`select from pg_publication where pubname = ${name}`) return;
     const tables = copied.map(([table, column]) => `table ${table} where (${rowsOf(share, column)})`);
-    await source.db.query(
-      `create publication ${name} for ${tables.join(', ')} with (publish = 'insert, update, delete', publish_via_partition_root = true)`,
-    );
-  }
+    await sql.run`
+      create publication ${fragment(name)} for ${fragment(tables.join(', '))} with
+      (publish = 'insert, update, delete', publish_via_partition_root = true)`;
+  });
+  const history = await historyOf(target);
+  await moving(source, share, (sql) => noteInstallation(sql, 'SHARD_COPY', history));
   await source.pool.transaction(async (tx) => {
-    // Creating the slot waits for every running transaction.
+    // Allows a long wait, because creating the slot waits until every running transaction has ended.
     await tx.query(longWait);
     await tx.query(createSlot, [name]);
   });
-  if (await has(target.db, subscriptionOf, name)) return;
-  // The slot is created separately: if the subscription did it, it would wait for ever where both databases are on
-  // one server.
-  await target.db.query(
-    `create subscription ${name} connection ${literal(conninfo)} publication ${name} with (create_slot = false, slot_name = ${name})`,
-  );
+  // Creates the slot separately. If the subscription created the slot and both databases were on one server, the
+  // statement would wait forever.
+  await moving(target, share, async (sql) => {
+    if (await isSubscribed(sql, name)) return;
+    await sql.run`
+      create subscription ${fragment(name)} connection ${fragment(literal(conninfo))} publication
+        ${fragment(name)} with (create_slot = false, slot_name = ${fragment(name)})`;
+  });
 }
 
-/** Whether a copy that was begun can continue. */
+/** Reads the system identifier and the timeline of a server. A promotion changes the timeline. */
+const historyOf = async ({ pool }: Shard) => (await loadServerState(pool)).history;
+
+/**
+ * Whether a started copy can continue. It cannot continue if another server has replaced the target, because that
+ * server may lack rows that the slot does not send again.
+ */
 export async function isCopying(source: Shard, target: Shard, { name }: Share): Promise<boolean> {
-  const [slot] = await source.db.query<{ status: string }>(slotOf, [name]);
-  if (slot === undefined || slot.status === 'lost') return false;
-  return has(target.db, subscriptionOf, name);
+  const status = await source.db.firstValue<string>`
+    select coalesce(wal_status, 'lost') from pg_replication_slots where slot_name = ${name}`;
+  if (status === undefined || status === 'lost') return false;
+  const noted = await source.db.firstValue<string>`
+    select value from installation where name = 'SHARD_COPY'`;
+  return noted === (await historyOf(target)) && isSubscribed(target.db, name);
 }
 
 export interface CopyState {
   readonly tables: number;
-  /** Tables whose initial copy is complete and that receive changes. */
+  /** The number of tables whose initial copy is complete and that now receive changes. */
   readonly ready: number;
-  /** Number of errors of the subscription since it began; the log of the target has their texts. */
+  /** The number of errors since the subscription began. The log of the target contains their texts. */
   readonly errors: number;
 }
 
 export async function copyState(target: Shard, { name }: Share): Promise<CopyState> {
-  const [state] = await target.db.query<CopyState>(
-    `select count(*)::int as tables, (count(*) filter (where r.srsubstate = 'r'))::int as ready,
-       (select (apply_error_count + sync_error_count)::int from pg_stat_subscription_stats where subname = $1) as errors
-       from pg_subscription_rel r join pg_subscription s on s.oid = r.srsubid where s.subname = $1`,
-    [name],
-  );
+  const state = await target.db.first<CopyState>`
+    select count(*)::int as tables, (count(*) filter (where r.srsubstate = 'r'))::int as ready,
+      (select (apply_error_count + sync_error_count)::int from pg_stat_subscription_stats
+        where subname = ${name}) as errors
+    from pg_subscription_rel r join pg_subscription s on s.oid = r.srsubid where s.subname = ${name}`;
   return state ?? { tables: 0, ready: 0, errors: 0 };
 }
 
-const writtenTo = statement('wal_written_to', 'select pg_current_wal_insert_lsn()::text as lsn');
-
-/** Position up to which the source has written its log. */
-export async function positionOf(source: Pool): Promise<string> {
-  const [row] = (await source.query<{ lsn: string }>(writtenTo)).rows;
-  return row?.lsn ?? '0/0';
-}
+/** Reads the current write position in the log of the source. */
+export const positionOf = (source: Pool) => plainSql(source).value<string>`
+  select pg_current_wal_insert_lsn()::text`;
 
 /**
- * Bytes of the log before a position that the target has not stored on disk yet. Fails when the slot no longer
- * exists.
+ * Returns how many bytes of the source's log before a position the target has not stored on disk yet. Fails when the
+ * slot no longer exists.
  */
 export async function lagOf(source: Shard, { name }: Share, position: string): Promise<number> {
-  const [row] = await source.db.query<{ bytes: number }>(
-    `select greatest(0, pg_wal_lsn_diff($2::pg_lsn, confirmed_flush_lsn))::bigint as bytes
-       from pg_replication_slots where slot_name = $1`,
-    [name, position],
-  );
-  if (row === undefined) throw new Error('the replication slot of the copy no longer exists at the source');
-  return row.bytes;
+  const bytes = await source.db.firstValue<number>`
+    select greatest(0, pg_wal_lsn_diff(${position}::pg_lsn, confirmed_flush_lsn))::bigint as bytes
+    from pg_replication_slots where slot_name = ${name}`;
+  if (bytes === undefined) throw new Error('the replication slot of the copy no longer exists at the source');
+  return bytes;
 }
 
-const lockTimeout = statement('fence_lock_timeout', "set local lock_timeout = '1s'");
+/** Whether a statement failed because a lock was not available in time. */
+const isLocked = (error: unknown) =>
+  ((error as Error).cause as { code?: string } | undefined)?.code === '55P03';
 const lockTriesMax = 30;
 
-/** Changes a table. Each attempt waits at most a second for its writers, because other sessions queue behind it. */
-async function altering(pool: Pool, text: string): Promise<void> {
+/**
+ * Changes a table. Each attempt waits at most one second for the table's writers, because other sessions must wait
+ * behind the attempt.
+ */
+async function altering(shard: Shard, share: Share, text: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      return await pool.transaction(async (tx) => {
-        await tx.query(lockTimeout);
-        await tx.query(statement('', text));
+      return await moving(shard, share, async (sql) => {
+        await sql.run`set local lock_timeout = '1s'`;
+        await sql.query(text);
       });
     } catch (error) {
-      if ((error as { code?: string }).code !== '55P03' || tries === lockTriesMax) throw error;
+      if (!isLocked(error) || tries === lockTriesMax) throw error;
       await sleep(200 + Math.random() * 200);
     }
   }
 }
 
 /**
- * Fences partitions: when this returns, the source accepts no rows of them any more, and every accepted row is
+ * Fences partitions. Once this returns, the source accepts no more rows of these partitions, and every accepted row is
  * committed.
  */
-export async function fenceRows(source: Pool, share: Share): Promise<void> {
+export async function fenceRows(source: Shard, share: Share): Promise<void> {
   for (const [table, column] of copied)
     await altering(
       source,
+      share,
       `create or replace trigger refuse_moved_row before insert or update on ${table} for each row
          when (${rowsOf(share, column, 'new.')}) execute function refuse_moved_row()`,
     );
 }
 
-const fencedTables = statement(
-  'fenced_tables',
-  "select tgrelid::regclass::text as name from pg_trigger where tgname = 'refuse_moved_row' and tgparentid = 0",
-);
-
-export async function unfenceRows(source: Pool): Promise<void> {
-  const { rows } = await source.query<{ name: string }>(fencedTables);
-  for (const { name } of rows) await altering(source, `drop trigger if exists refuse_moved_row on ${name}`);
+export async function unfenceRows(source: Shard, share: Share): Promise<void> {
+  const fenced = await source.db.column<string>`
+    select tgrelid::regclass::text from pg_trigger where tgname = 'refuse_moved_row' and tgparentid = 0`;
+  for (const name of fenced)
+    await altering(source, share, `drop trigger if exists refuse_moved_row on ${name}`);
 }
 
-/** Removes the subscription, the slots and the publication, as far as they exist. */
-export async function endCopy(source: Shard, target: Shard, { name }: Share): Promise<void> {
-  const [subscription] = await target.db.query<{ id: number }>(subscriptionOf, [name]);
-  if (subscription !== undefined) {
-    // A subscription without slot can be dropped even while the source is unavailable.
-    await target.db.query(`alter subscription ${name} disable`);
-    await target.db.query(`alter subscription ${name} set (slot_name = none)`);
-    await target.db.query(`drop subscription ${name}`);
-  }
-  // Each table whose copy is incomplete has a slot.
-  const ofTables = `pg_${subscription?.id ?? '-'}_sync_%`;
+/**
+ * Removes the subscriptions, slots and publications that exist. If the control database was restored to an earlier
+ * state, they may belong to a move that it no longer has.
+ */
+export async function endCopy(source: Shard, target: Shard, share: Share): Promise<void> {
+  const { prefix } = share;
+  const subscriptions = await moving(target, share, async (sql) => {
+    const found = await sql.rows<{ id: number; name: string }>`
+      select oid::bigint as id, subname::text as name from ${ownSubscriptions}
+        and starts_with(subname::text, ${prefix})`;
+    for (const { name } of found) {
+      // Detaches the slot first, because a subscription without a slot can be dropped even when the source is
+      // unavailable.
+      await sql.run`alter subscription ${fragment(name)} disable`;
+      await sql.run`alter subscription ${fragment(name)} set (slot_name = none)`;
+      await sql.run`drop subscription ${fragment(name)}`;
+    }
+    return found;
+  });
+  const publications = await moving(
+    source,
+    share,
+    (sql) => sql.column<string>`
+      select pubname::text from pg_publication where starts_with(pubname::text, ${prefix})`,
+  );
+  // Also removes the slots of single tables. A table has its own slot until its initial copy is complete.
+  const ofTables = subscriptions.map(({ id }) => `pg_${id}_sync_%`);
   for (let tries = 1; ; tries++) {
-    const left = await source.db.query<{ slot: string; pid: number | null }>(
-      `select slot_name as slot, active_pid as pid from pg_replication_slots
-        where database = current_database() and (slot_name = $1 or slot_name like $2)`,
-      [name, ofTables],
-    );
+    const left = await source.db.rows<{ slot: string; pid: number | null }>`
+      select slot_name as slot, active_pid as pid from pg_replication_slots
+      where database = current_database()
+        and (starts_with(slot_name, ${prefix}) or slot_name like any(${ofTables}::text[]))`;
     if (left.length === 0) break;
     for (const { slot, pid } of left) {
-      // The sender of a slot runs on for a moment after its reader has disconnected.
-      if (pid === null) await source.db.query('select pg_drop_replication_slot($1)', [slot]);
-      else if (tries % 20 === 0) await source.db.query('select pg_terminate_backend($1)', [pid]);
+      // Waits for the WAL sender of a slot, which runs for a moment after its reader has disconnected.
+      if (pid === null) await source.db.run`select pg_drop_replication_slot(${slot})`;
+      else if (tries % 20 === 0) await source.db.run`select pg_terminate_backend(${pid})`;
     }
     await sleep(100);
   }
-  await source.db.query(`drop publication if exists ${name}`);
+  await moving(source, share, async (sql) => {
+    for (const name of publications) await sql.run`drop publication if exists ${fragment(name)}`;
+  });
 }
 
-const identities = statement(
-  'sharded_identities',
-  `select c.relname::text as name, pg_sequence_last_value(s.objid) as last
-     from pg_class c join pg_depend s on s.refobjid = c.oid and s.classid = 'pg_class'::regclass and s.deptype in ('a', 'i')
-     join pg_class q on q.oid = s.objid and q.relkind = 'S'
-    where c.relname = any($1::text[]) and c.relnamespace = 'public'::regnamespace`,
-);
-const skipIdentity = statement(
-  'skip_identity',
-  `select setval(pg_get_serial_sequence($1, 'id'), greatest($2::bigint,
-     coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'id')::regclass), 1)))`,
-);
-
-/** Moves the target's identity sequences past every id that the source has given out. */
+/** Moves the target's identity sequences past every id that the source has assigned. */
 export async function skipIdentities(source: Queryable, target: Queryable): Promise<void> {
-  const tables = copied.map(([table]) => table);
-  const { rows } = await source.query<{ name: string; last: number | null }>(identities, [tables]);
-  for (const { name, last } of rows) if (last !== null) await target.query(skipIdentity, [name, last]);
+  const identities = await plainSql(source).rows<{ name: string; last: number | null }>`
+    select c.relname::text as name, pg_sequence_last_value(s.objid) as last
+    from pg_class c
+    join pg_depend s on s.refobjid = c.oid and s.classid = 'pg_class'::regclass and s.deptype in ('a', 'i')
+    join pg_class q on q.oid = s.objid and q.relkind = 'S'
+    where c.relname = any(${copied.map(([table]) => table)}::text[])
+      and c.relnamespace = 'public'::regnamespace`;
+  for (const { name, last } of identities)
+    if (last !== null)
+      await plainSql(target).run`
+        select setval(pg_get_serial_sequence(${name}, 'id'), greatest(${last}::bigint,
+          coalesce(pg_sequence_last_value(pg_get_serial_sequence(${name}, 'id')::regclass), 1)))`;
 }
 
-/** Pages of a table that one statement reads: 8 MiB. */
+/** The number of table pages that one statement reads: 8 MiB. */
 const pagesAtOnce = 1_024;
 
-/** The tables that hold the rows of a table: the table itself, or its partitions. */
+/** The tables that store the rows of a table: the table itself, or its partitions. */
 const leavesOf = (table: string) =>
-  `(select oid as relid from pg_class where oid = to_regclass(${table}) and relkind = 'r'
-    union all select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`;
-
-const leaves = `select i.relid::regclass::text as name, pg_relation_size(i.relid) / current_setting('block_size')::int as pages
-  from ${leavesOf('$1::text')} i`;
+  fragment(`(select oid as relid from pg_class where oid = to_regclass(${table}) and relkind = 'r'
+    union all
+    select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`);
 
 /**
- * Deletes the rows of these partitions from a database whose own records say that it does not hold them. Makes one
- * pass over its tables, 8 MiB of one at a time. Returns the number of rows.
+ * Deletes the rows of these partitions from a database whose own records say that the partitions have left it. Makes
+ * one pass over the tables, and reads 8 MiB per statement. Returns the number of deleted rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
   for (const [table, column] of copied) {
-    for (const { name, pages } of await shard.db.query<{ name: string; pages: number }>(leaves, [table])) {
+    const leaves = await shard.db.query<{ name: string; pages: number }>(
+      `select i.relid::regclass::text as name, pg_relation_size(i.relid) / current_setting('block_size')::int as pages
+         from ${leavesOf('$1::text')} i`,
+      [table],
+    );
+    for (const { name, pages } of leaves) {
       for (let page = 0; page < pages; page += pagesAtOnce) {
-        deleted += await shard.db.transaction(async (sql) => {
-          const away = await sql.query(
-            'select from partitions where partition = any($1::int[]) and left_at is not null for share',
-            [share.partitions],
-          );
+        const count = await moving(shard, share, async (sql) => {
+          const away = await sql.rows`
+            select from partitions where partition = any(${share.partitions}::int[]) and left_at is not null
+            for share`;
           if (away.length < share.partitions.length)
             throw new Error('another process has moved these partitions here');
-          const [{ count } = { count: 0 }] = await sql.query<{ count: number }>(
-            `with gone as (delete from ${name} where ctid >= $1::text::tid and ctid < $2::text::tid and ${rowsOf(share, column)} returning 1)
-             select count(*)::int as count from gone`,
-            [`(${page},0)`, `(${page + pagesAtOnce},0)`],
-          );
-          return count;
+          return sql.value<number>`
+            with gone as (
+              delete from ${fragment(name)} where ctid >= ${`(${page},0)`}::text::tid
+                and ctid < ${`(${page + pagesAtOnce},0)`}::text::tid and ${fragment(rowsOf(share, column))}
+              returning 1)
+            select count(*)::int from gone`;
+        }).catch((error) => {
+          // Skips this partition of the table, because retention has dropped it meanwhile.
+          if ((error as { code?: string }).code === '42P01') return null;
+          throw error;
         });
+        if (count === null) break;
+        deleted += count;
       }
     }
   }
@@ -327,95 +402,119 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
 }
 
 /**
- * Records that partitions are not in a database, which then accepts no flush of them. Returns whether it may still
- * have rows of them.
+ * Records that these partitions do not belong to a database, so that it accepts no flush of them. Returns whether the
+ * database may still have rows of these partitions.
  */
-export async function markAway(shard: Shard, partitions: readonly number[]): Promise<boolean> {
-  const known = await shard.db.transaction(async (sql) => {
-    const found = await sql.query('select from partitions where partition = any($1::int[])', [partitions]);
-    await sql.query(
-      `insert into partitions as p (partition, left_at) select unnest($1::int[]), now()
-       on conflict (partition) do update set left_at = coalesce(p.left_at, excluded.left_at), rewrite_after = null`,
-      [partitions],
-    );
-    return found.length > 0;
+export function markAway(shard: Shard, share: Share): Promise<boolean> {
+  return moving(shard, share, async (sql) => {
+    const found = await sql.some`select from partitions where partition = any(${share.partitions}::int[])`;
+    await sql.run`
+      insert into partitions as p (partition, left_at) select unnest(${share.partitions}::int[]), now()
+      on conflict (partition) do update
+      set left_at = coalesce(p.left_at, excluded.left_at), rewrite_after = null`;
+    return found;
   });
-  return known;
 }
 
-/** Reverts `markAway`: records that partitions are in a database. */
-export async function markPresent(shard: Shard, partitions: readonly number[]): Promise<void> {
-  await shard.db.transaction((sql) =>
-    sql.query('update partitions set left_at = null where partition = any($1::int[])', [partitions]),
+/** Makes a database refuse reads of partitions that have left it (see `ShardDatabase.whileCurrent`). */
+export async function markOutdated(shard: Shard, share: Share): Promise<void> {
+  await moving(
+    shard,
+    share,
+    (sql) => sql.run`
+      update partitions set left_at = coalesce(left_at, now()), outdated = true
+      where partition = any(${share.partitions}::int[])`,
   );
 }
 
-/** The partitions among these that a database records as its own. */
-export async function presentIn(shard: Shard, partitions: readonly number[]): Promise<number[]> {
-  const rows = await shard.db.query<{ partition: number }>(
-    'select partition from partitions where partition = any($1::int[]) and left_at is null',
-    [partitions],
+/** Reverts `markAway`: records that these partitions belong to a database. */
+export async function markPresent(shard: Shard, share: Share): Promise<void> {
+  await moving(
+    shard,
+    share,
+    (sql) => sql.run`update partitions set left_at = null where partition = any(${share.partitions}::int[])`,
   );
-  return rows.map(({ partition }) => partition);
 }
 
-/** The partitions among these that were in the database earlier and have left it. */
-export async function leftFrom(shard: Shard, partitions: readonly number[]): Promise<number[]> {
-  const rows = await shard.db.query<{ partition: number }>(
-    'select partition from partitions where partition = any($1::int[]) and left_at is not null',
-    [partitions],
-  );
-  return rows.map(({ partition }) => partition);
+/** Returns the given partitions that a database records as its own. */
+export const presentIn = (shard: Pick<Shard, 'db'>, partitions: readonly number[]) => shard.db.column<number>`
+  select partition from partitions where partition = any(${partitions}::int[]) and left_at is null`;
+
+export interface LeftPartition {
+  readonly partition: number;
+  /** Whether another database has served the partition since it left this database. */
+  readonly outdated: boolean;
 }
 
-/** Copies the rows of `partitions`, after which the target has all data of these partitions. */
-export async function bringPartitions(
-  source: Shard,
-  target: Shard,
-  partitions: readonly number[],
-): Promise<void> {
-  const rows = await source.db.query<{ row: object }>(
-    'select to_jsonb(p) as row from partitions p where partition = any($1::int[])',
-    [partitions],
-  );
-  await target.db.transaction(async (sql) => {
-    await sql.query('delete from partitions where partition = any($1::int[])', [partitions]);
-    // A partition that was never used has no row in this table.
-    await sql.query(
-      `insert into partitions select p.* from unnest($1::int[]) as wanted (partition)
-         left join jsonb_array_elements($2::jsonb) r on (r ->> 'partition')::int = wanted.partition
-         cross join jsonb_populate_record(
-           jsonb_populate_record(null::partitions, '{"incarnation": 0, "run_id": "", "flushed_version": 0}'),
-           coalesce(r, '{}') || jsonb_build_object('partition', wanted.partition, 'left_at', null)) p`,
-      [partitions, JSON.stringify(rows.map(({ row }) => row))],
+/** Returns the given partitions that have left this database. */
+export const leftFrom = (shard: Shard, partitions: readonly number[]) => shard.db.rows<LeftPartition>`
+  select partition, outdated from partitions
+  where partition = any(${partitions}::int[]) and left_at is not null`;
+
+/** The number of results of repeatable calls that one statement copies. */
+const requestsAtOnce = 1_000;
+
+/** Copies the stored results of repeatable calls that changed rows of the partitions. */
+async function bringRequests(source: Shard, target: Shard, share: Share): Promise<void> {
+  for (let after = ''; ; ) {
+    const rows = await source.db.rows<{ request: string; row: object }>`
+      select request, to_jsonb(r) as row from control_requests r
+      where partition = any(${share.partitions}::int[]) and request > ${after}
+      order by request limit ${requestsAtOnce}`;
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    after = last.request;
+    const copies = JSON.stringify(rows.map(({ row }) => row));
+    await moving(
+      target,
+      share,
+      (sql) => sql.run`
+        insert into control_requests
+        select * from jsonb_populate_recordset(null::control_requests, ${copies}::jsonb) on conflict do nothing`,
     );
+  }
+}
+
+/**
+ * Copies the rows of the table `partitions`, and the results of calls on the partitions. After this the target has all
+ * data of the moved partitions.
+ */
+export async function bringPartitions(source: Shard, target: Shard, share: Share): Promise<void> {
+  const { partitions } = share;
+  await bringRequests(source, target, share);
+  const rows = await source.db.column<object>`
+    select to_jsonb(p) from partitions p where partition = any(${partitions}::int[])`;
+  await moving(target, share, async (sql) => {
+    await sql.run`delete from partitions where partition = any(${partitions}::int[])`;
+    // Starts from the list of partitions, because a partition that was never used has no row in the table `partitions`.
+    await sql.run`
+      insert into partitions select p.* from unnest(${partitions}::int[]) as wanted (partition)
+      left join jsonb_array_elements(${JSON.stringify(rows)}::jsonb) r
+        on (r ->> 'partition')::int = wanted.partition
+      cross join jsonb_populate_record(
+        jsonb_populate_record(null::partitions, '{"incarnation": 0, "run_id": "", "flushed_version": 0}'),
+        coalesce(r, '{}')
+          || jsonb_build_object('partition', wanted.partition, 'left_at', null, 'outdated', false)) p`;
   });
 }
 
 /** Whether a database that was restored to an earlier state is still being rewritten from Redis. */
-export async function isRewriting(shard: Shard, partitions: readonly number[]): Promise<boolean> {
-  const rows = await shard.db.query(
-    'select from partitions where partition = any($1::int[]) and rewrite_after is not null limit 1',
-    [partitions],
-  );
-  return rows.length > 0;
-}
+export const isRewriting = (shard: Shard, partitions: readonly number[]) => shard.db.some`
+  select from partitions where partition = any(${partitions}::int[]) and rewrite_after is not null limit 1`;
 
 export interface ShardSize {
   readonly bytes: number;
-  /** Number of messages, as last estimated by Postgres. */
+  /** Reads Postgres's last estimate of the number of messages. */
   readonly messages: number;
 }
 
-/** Bytes of these tables with their indexes, and the number of messages. */
+/** Reads the size of these tables with their indexes in bytes, and the number of messages. */
 export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<ShardSize> {
-  const [size] = await shard.db.query<ShardSize>(
-    `select coalesce(sum(pg_total_relation_size(i.relid)), 0)::bigint as bytes,
-       coalesce(sum(greatest(c.reltuples, 0)) filter (where t.name = 'messages'), 0)::bigint as messages
-       from unnest($1::text[]) as t (name) cross join lateral ${leavesOf('t.name')} i join pg_class c on c.oid = i.relid`,
-    [tables],
-  );
-  return size ?? { bytes: 0, messages: 0 };
+  return shard.db.one<ShardSize>`
+    select coalesce(sum(pg_total_relation_size(i.relid)), 0)::bigint as bytes,
+      coalesce(sum(greatest(c.reltuples, 0)) filter (where t.name = 'messages'), 0)::bigint as messages
+    from unnest(${tables}::text[]) as t (name) cross join lateral ${leavesOf('t.name')} i
+    join pg_class c on c.oid = i.relid`;
 }
 
 /** Counts the messages by reading all of them. */

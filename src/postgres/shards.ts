@@ -1,16 +1,16 @@
 /**
- * Databases of written-behind data. Each partition is in one of them, according to the map in the control database.
- * All other tables are in the control database, which is shard 0 and also has the partitions that the map does not
- * list. No statement and no transaction uses two shards, or tables of both kinds.
+ * The databases (shards) of written-behind data. The map in the control database assigns each partition to one shard.
+ * The control database is shard 0. It has all other tables, and the partitions that the map does not list. No statement
+ * or transaction uses two shards, or mixes tables of both kinds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
-import { type ControlMarks, type RaisedMark, raiseMark } from './messages/history.js';
+import { postgresLimits as limits } from './limits.js';
+import { type ControlMarks, markedTransaction } from './marks.js';
 import { type Pool, type Queryable, statement } from './pool.js';
-import type { Database } from './sql.js';
+import type { Database, ShardDatabase } from './sql.js';
 
-/** Tables whose rows are divided by partition, each with the column that determines a row's partition. */
+/** The tables whose rows are divided by partition, each with the column that determines a row's partition. */
 export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
   messages: 'chat_id',
   chat_sequences: 'chat_id',
@@ -30,39 +30,50 @@ export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'part
 };
 
 export interface Shard {
-  /** Id of the shard; 0 is the control database. */
+  /** The id of the shard; 0 is the control database. */
   readonly id: number;
   readonly url: string;
   readonly pool: Pool;
-  readonly db: Database;
+  readonly db: ShardDatabase;
   /** Detects that this database was restored to an earlier state. Absent in tests that do not need it. */
   readonly history?: (ControlMarks & { rewriting(): number }) | undefined;
 }
 
 export interface Shards {
-  /** All shards, ascending by id: the control database comes first. */
+  /** All shards in ascending order of their ids. The control database comes first. */
   readonly all: readonly Shard[];
   readonly control: Shard;
   /**
-   * The shard of a partition. Error: `unavailable` while the map may be outdated, or names a shard that is not
-   * configured.
+   * Returns the shard of a partition. Error: `unavailable` while the map may be outdated, or when the map names a shard
+   * that is not configured.
    */
   of(partition: number): Shard;
-  /** Partitions of a shard, as the map was last read. */
+  /**
+   * Returns the database with the rows of these partitions. Needs at least one partition, and all must be in one shard.
+   * Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
+   */
+  at(...partitions: readonly number[]): Database;
+  /** Returns the partitions of a shard, according to the last read of the map. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
   /** Whether writes to a partition are paused now. */
   isPaused(partition: number): boolean;
-  /** Epoch of the map that this process follows; 0 if partitions were never divided. */
+  /** The epoch of the map that this process follows; 0 if partitions were never divided. */
   epoch(): number;
 }
 
-/** Shards of an installation that has all data in one database. */
-export function oneShard(pool: Pool, db: Database, partitions: number, history?: Shard['history']): Shards {
+/** The shards of an installation with a single database. */
+export function oneShard(
+  pool: Pool,
+  db: ShardDatabase,
+  partitions: number,
+  history?: Shard['history'],
+): Shards {
   const control: Shard = { id: 0, url: '', pool, db, history };
   const all = Array.from({ length: partitions }, (_, partition) => partition);
   return {
     ...{ all: [control], control },
     of: () => control,
+    at: () => db,
     owned: () => all,
     isPaused: () => false,
     epoch: () => 0,
@@ -74,7 +85,7 @@ interface Divided<S> {
   owned(shard: Pick<Shard, 'id'>): readonly number[];
 }
 
-/** Shards that have partitions now. */
+/** The shards that have partitions now. */
 export const holding = <S extends Pick<Shard, 'id'>>(shards: Divided<S>): S[] =>
   shards.all.filter((shard) => shards.owned(shard).length > 0);
 
@@ -95,9 +106,9 @@ export function byShard<S, T>(
 }
 
 /**
- * Reads one page of rows that are spread over several shards, in their common order: asks each shard for a page and
- * keeps the first rows of all. A shard is asked for its own partitions only, because it may still have rows of a
- * partition that was moved.
+ * Reads one page of rows that are spread over several shards, in their common order. Requests a page from each shard
+ * and keeps the first rows of all. Requests only the partitions that belong to a shard, because the shard may still
+ * have rows of a partition that was moved.
  */
 export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
   shards: Divided<S>,
@@ -117,7 +128,7 @@ export interface MapRow {
 
 export interface ShardMap {
   readonly epoch: number;
-  /** Partitions that are not in the control database, or that are paused. */
+  /** Reads the partitions that are outside the control database or paused. */
   readonly rows: readonly MapRow[];
 }
 
@@ -125,7 +136,7 @@ const readEpoch = statement(
   'shard_epoch',
   "select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch",
 );
-/** Reads the epoch and the rows in one statement, so that they are from one instant. */
+/** Reads the epoch and the rows in one statement, so that both are from the same instant. */
 const readMap = statement(
   'shard_map',
   `select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch,
@@ -152,26 +163,22 @@ const putRow = statement(
 );
 
 /**
- * Changes the map; returns its new epoch. With `marks`, Redis learns of the change before this returns. `check` runs
- * in the transaction and throws to prevent the change.
+ * Changes the map and returns its new epoch. With `marks`, Redis learns of the change before this function returns.
+ * `check` runs in the transaction and throws to prevent the change.
  */
-export async function changeMap(
+export function changeMap(
   control: Pool,
   rows: readonly MapRow[],
   marks?: ControlMarks,
   check: (tx: Queryable) => Promise<void> = async () => {},
 ): Promise<number> {
-  const { epoch, raised } = await control.transaction(async (tx) => {
+  return markedTransaction(control, marks, async (tx) => {
     await check(tx);
-    // The epoch is raised first, so that a concurrent change waits here.
+    // Raises the epoch first, so that a concurrent change waits at this statement.
     const epoch = (await tx.query<{ epoch: number }>(raiseEpoch)).rows[0]?.epoch ?? 0;
     for (const { partition, shard, paused } of rows) await tx.query(putRow, [partition, shard, paused]);
-    if (marks === undefined) return { epoch, raised: [] };
-    const { statement, values } = raiseMark(tx.server);
-    return { epoch, raised: (await tx.query<RaisedMark>(statement, values)).rows };
+    return epoch;
   });
-  await marks?.note(raised);
-  return epoch;
 }
 
 const report = statement(
@@ -190,13 +197,13 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/** Additional time for which a process may trust its map, for clocks that run at different speeds. */
+/** An allowance for clocks that run at different speeds. Other processes may trust their map for this much longer. */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
 /**
- * Waits until no process follows a map older than this committed epoch: each process has reported it, or has been
- * silent for longer than it trusts its map. Errors: those of Postgres.
+ * Waits until no process follows a map older than this committed epoch. Each process must have reported the epoch, or
+ * must have been silent for longer than it trusts its map. Errors: those of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
   const began = performance.now();
@@ -205,22 +212,24 @@ export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
     if (rows.length === 0) return;
     const waited = performance.now() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
-    // A process that returns reports again before it follows any map.
+    // Removing a process is safe. If it still runs, it reports again before it follows any map.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
     if (silent.length < rows.length) await sleep(acknowledgePoll_ms);
   }
 }
 
 export interface FollowOptions {
-  /** All configured shards, the control database first. */
+  /** All configured shards. The control database comes first. */
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** Time at which the map was requested, by performance.now(). */
+  /** The time at which the map was requested, as a value of performance.now(). */
   readonly at: number;
-  /** Name under which this process reports the epoch that it follows; without a name it reports none. */
+  /**
+   * The name under which this process reports the epoch that it follows. Without a name, the process does not report.
+   */
   readonly node?: string;
-  /** Called when the map cannot be read, and when the shard of a partition is not configured. */
+  /** Called when the map cannot be read, or when the shard of a partition is not configured. */
   readonly onError: (error: Error) => void;
 }
 
@@ -231,7 +240,7 @@ export interface FollowedShards extends Shards {
   stop(): Promise<void>;
 }
 
-/** How often a process with these databases checks the epoch, and how long it trusts a map after a check. */
+/** How often a process with these databases checks the epoch, and how long the process trusts a map after a check. */
 const looksOf = (all: readonly unknown[]) =>
   all.length > 1
     ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
@@ -248,47 +257,51 @@ const forgetOld = statement(
 );
 
 /**
- * Announces that a process is about to read the map, so that a change of the map waits for it. Call this before the
- * first read.
+ * Announces that a process is about to read the map. A change of the map then waits for this process. Call this before
+ * the first read.
  */
 export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): Promise<void> {
   await all[0].pool.query(forgetOld);
   await all[0].pool.query(report, reportOf(node, -1, all));
 }
 
+/** Returns the map that a process follows, with the partitions of each configured shard. */
+function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: FollowOptions) {
+  const places = new Map(rows.map((row) => [row.partition, row]));
+  const owned = new Map<number, number[]>(all.map(({ id }) => [id, []]));
+  const missing = new Set<number>();
+  for (let partition = 0; partition < partitions; partition++) {
+    const id = places.get(partition)?.shard ?? 0;
+    if (!owned.get(id)?.push(partition)) missing.add(id);
+  }
+  if (missing.size > 0)
+    onError(new Error(`DATABASE_SHARDS lacks ${[...missing].join(', ')}, where partitions lie`));
+  return { epoch, places, owned };
+}
+
 /**
- * Follows the map: checks its epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
- * DATABASE_SHARDS), and reads the map when the epoch was raised. The first check reports the initial map.
+ * Follows the map. Checks the map's epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
+ * DATABASE_SHARDS), and reads the map again when the epoch has grown. The first check reports the initial map.
  */
-export function followShards({ all, partitions, map, at, node, onError }: FollowOptions): FollowedShards {
+export function followShards(options: FollowOptions): FollowedShards {
+  const { all, node, onError } = options;
   const control = all[0] as Shard;
   const { every, trust } = looksOf(all);
   const byId = new Map(all.map((shard) => [shard.id, shard]));
-  let places = new Map<number, MapRow>();
-  let owned = new Map<number, number[]>();
-  let epoch = 0;
-  let readAt = at;
-
-  function take(read: ShardMap): void {
-    epoch = read.epoch;
-    places = new Map(read.rows.map((row) => [row.partition, row]));
-    owned = new Map(all.map(({ id }) => [id, []]));
-    const missing = new Set<number>();
-    for (let partition = 0; partition < partitions; partition++) {
-      const id = places.get(partition)?.shard ?? 0;
-      if (byId.has(id)) owned.get(id)?.push(partition);
-      else missing.add(id);
-    }
-    if (missing.size > 0)
-      onError(new Error(`DATABASE_SHARDS lacks ${[...missing].join(', ')}, where partitions lie`));
-  }
-  take(map);
-
+  let followed = divisionOf(options.map, options);
+  /** When the map was last known to be current, by the monotonic clock, in ms. */
+  let readAt = options.at;
+  /** The epoch that this process reported last. */
   let reported: number | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
   async function look(): Promise<void> {
     const asked = performance.now();
-    if ((await loadEpoch(control.pool)) !== epoch) take(await loadMap(control.pool));
-    // The report comes before the map is trusted again, because a change of the map may have stopped waiting for this
+    if ((await loadEpoch(control.pool)) !== followed.epoch)
+      followed = divisionOf(await loadMap(control.pool), options);
+    const { epoch } = followed;
+    // Reports the epoch before the map is trusted again, because `awaitEpoch` may have stopped waiting for this
     // process.
     if (node !== undefined && (reported !== epoch || asked - readAt > trust)) {
       await control.pool.query(report, reportOf(node, epoch, all));
@@ -297,39 +310,37 @@ export function followShards({ all, partitions, map, at, node, onError }: Follow
     readAt = asked;
   }
 
-  let stopped = false;
-  let timer: NodeJS.Timeout | undefined;
   function lookIn(ms: number): void {
     if (stopped) return;
-    timer = setTimeout(async () => {
-      const failed = await look().then(
-        () => false,
-        (error) => {
-          onError(error);
-          return true;
-        },
-      );
-      // After a failure the next check comes soon, because calls that need a shard are refused once the map is no
-      // longer trusted.
-      lookIn(failed ? limits.shard_map_look_ms : every);
-    }, ms);
-    timer.unref();
+    const failed = (error: Error) => {
+      onError(error);
+      // The next check comes soon, because calls that need a shard are refused once the map is too old.
+      lookIn(limits.shard_map_look_ms);
+    };
+    timer = setTimeout(() => look().then(() => lookIn(every), failed), ms).unref();
   }
   lookIn(every);
 
   const refuse = () => {
     throw new ApiError('unavailable', { retry_after: 1 });
   };
+  function of(partition: number): Shard {
+    // Refuses calls when the map is too old. A move of a partition relies on this: it waits until every process has
+    // read the new map or no longer trusts the old map.
+    if (performance.now() - readAt > trust) refuse();
+    return byId.get(followed.places.get(partition)?.shard ?? 0) ?? refuse();
+  }
   return {
-    ...{ all, control, look },
-    of(partition) {
-      // A move of a partition waits until every process has read the new map or no longer trusts the old one.
-      if (performance.now() - readAt > trust) refuse();
-      return byId.get(places.get(partition)?.shard ?? 0) ?? refuse();
+    ...{ all, control, look, of },
+    // The database also checks the partitions, because the clock of this process stops while its virtual machine is
+    // suspended.
+    at(...own) {
+      const { db } = of(own[0] as number);
+      return all.length > 1 ? db.whileCurrent(own) : db;
     },
-    owned: ({ id }) => owned.get(id) ?? [],
-    isPaused: (partition) => places.get(partition)?.paused ?? false,
-    epoch: () => epoch,
+    owned: ({ id }) => followed.owned.get(id) ?? [],
+    isPaused: (partition) => followed.places.get(partition)?.paused ?? false,
+    epoch: () => followed.epoch,
     async stop() {
       stopped = true;
       clearTimeout(timer);

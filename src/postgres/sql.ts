@@ -1,17 +1,93 @@
-/** Interface between modules with statements and a connection, which may be a pool or a transaction. */
+/**
+ * The interface between modules with SQL statements and a database connection. The connection can be a pool or a
+ * transaction.
+ */
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
-import { type ControlMarks, type RaisedMark, raiseMark } from './messages/history.js';
+import { type ControlMarks, markedTransaction } from './marks.js';
 import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
+/** SQL text, in contrast to a value. The text must not come from a user. */
+class Fragment {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  toString() {
+    return this.text;
+  }
+}
+
+export const fragment = (text: string) => new Fragment(text);
+
+/** The SQL that converts a time to Unix seconds. */
+export const seconds = (column: string) => fragment(`floor(extract(epoch from ${column}))::bigint`);
+
+/** A statement written as a template literal. Values in the template become parameters. Fragments become SQL text. */
+type Template = [parts: TemplateStringsArray, ...values: unknown[]];
+
 export interface Sql {
+  /** Runs a statement whose text names its parameters $1, $2, … */
   query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
+  rows<T = unknown>(...statement: Template): Promise<T[]>;
+  /** Returns the first row, or null if there is none. */
+  first<T>(...statement: Template): Promise<T | null>;
+  /** Returns the row of a statement that always returns exactly one row. */
+  one<T>(...statement: Template): Promise<T>;
+  /** Returns the first column of a statement that always returns exactly one row. */
+  value<T>(...statement: Template): Promise<T>;
+  /** Returns the first column of the first row, or undefined if there is no row. */
+  firstValue<T>(...statement: Template): Promise<T | undefined>;
+  /** Returns the first column of all rows. */
+  column<T>(...statement: Template): Promise<T[]>;
+  /** Returns whether the statement returned a row. */
+  some(...statement: Template): Promise<boolean>;
+  run(...statement: Template): Promise<void>;
+}
+
+function only<T>(found: readonly T[]): T {
+  if (found.length === 0) throw new Error('a statement that returns a row returned none');
+  return found[0] as T;
+}
+
+/** Adds the template literal methods to `query`. */
+export function sqlOver(query: Sql['query']): Sql {
+  const rows: Sql['rows'] = (parts, ...values) => {
+    const params = values.filter((value) => !(value instanceof Fragment));
+    let place = 0;
+    const texts = values.map((value) => (value instanceof Fragment ? value.text : `$${++place}`));
+    return query(String.raw({ raw: parts }, ...texts), params);
+  };
+  const column: Sql['column'] = async <T>(...statement: Template) =>
+    (await rows<object>(...statement)).map((row) => Object.values(row)[0] as T);
+  return {
+    ...{ query, rows, column },
+    first: async <T>(...statement: Template) => (await rows<T>(...statement))[0] ?? null,
+    one: async <T>(...statement: Template) => only(await rows<T>(...statement)),
+    value: async <T>(...statement: Template) => only(await column<T>(...statement)),
+    firstValue: async <T>(...statement: Template) => (await column<T>(...statement))[0],
+    some: async (...statement) => (await rows(...statement)).length > 0,
+    run: async (...statement) => void (await rows(...statement)),
+  };
 }
 
 export interface Database extends Sql {
-  /** Commits all changes of `work`, or none. `work` may run again after a serialization failure or a deadlock. */
+  /**
+   * Commits all changes of `work`, or none of them. `work` may run again after a serialization failure or a deadlock.
+   */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+}
+
+/** A database from which partitions may be moved away. */
+export interface ShardDatabase extends Database {
+  /**
+   * Returns the same database, for statements on rows of these partitions. Each statement fails with `unavailable` once
+   * another database has newer rows of one of the partitions.
+   */
+  whileCurrent(partitions: readonly number[]): Database;
 }
 
 /** Whether a statement violated a unique constraint. */
@@ -19,105 +95,120 @@ export function isDuplicate(error: unknown): boolean {
   return (error as { code?: string } | null)?.code === '23505';
 }
 
-/** Returns the row of a statement that always returns one. */
-export async function one<T>(sql: Sql, text: string, params?: readonly unknown[]): Promise<T> {
-  const [row] = await sql.query<T>(text, params);
-  if (row === undefined) throw new Error('a statement that returns a row returned none');
-  return row;
-}
+/** Returns the row of a statement that always returns exactly one row. */
+export const one = async <T>(sql: Sql, text: string, params?: readonly unknown[]): Promise<T> =>
+  only(await sql.query<T>(text, params));
 
 /**
- * Records that a change makes a copy in Redis stale; the sweep refreshes the copy if the process that made the change
- * dies.
+ * Records that a change made a cached copy in Redis stale. If the process that made the change dies, the sweep
+ * refreshes the copy.
  */
-export async function noteStale(
+export const noteStale = (
   sql: Sql,
   subjects: ReadonlyArray<readonly [subject: string, id: number, other?: number]>,
-): Promise<void> {
-  await sql.query(
-    'insert into control_outbox (subject, subject_id, other_id) select * from unnest($1::text[], $2::bigint[], $3::bigint[])',
-    [subjects.map((s) => s[0]), subjects.map((s) => s[1]), subjects.map((s) => s[2] ?? 0)],
-  );
-}
+) => sql.run`
+  insert into control_outbox (subject, subject_id, other_id) select *
+  from unnest(${subjects.map((s) => s[0])}::text[], ${subjects.map((s) => s[1])}::bigint[],
+    ${subjects.map((s) => s[2] ?? 0)}::bigint[])`;
+
+const requireCurrent = 'select require_current($1::int[])';
 
 /**
- * Runs statements over a pool; fails with `unavailable` while Postgres is unavailable. Each statement is prepared
- * once per connection, under a name derived from its text. With `marks`, each transaction that changes something
- * raises a mark, which Redis learns before the call returns.
+ * Adds a check to a query. Postgres runs the check once, before it reads rows, in the snapshot of the query. The rows
+ * therefore belong to a moment at which the check was true.
  */
-export function asDatabase(pool: Pool, marks?: ControlMarks): Database {
-  const prepared = new Map<string, Statement>();
-  const over = (queryable: Queryable): Sql => ({
-    async query<T>(text: string, params: readonly unknown[] = []) {
-      let known = prepared.get(text);
-      if (!known) {
-        known = statement(createHash('sha1').update(text).digest('base64url'), text);
-        prepared.set(text, known);
-      }
-      return (await queryable.query(known, params)).rows as T[];
-    },
-  });
+export const checked = (query: string, check: string): string =>
+  `select q.* from (${query}) q where (select true from ${check})`;
+
+const prepared = new Map<string, Statement>();
+
+/** A statement that each connection prepares once, under a name derived from its text. */
+export function prepare(text: string): Statement {
+  let known = prepared.get(text);
+  if (!known) {
+    known = statement(createHash('sha1').update(text).digest('base64url'), text);
+    prepared.set(text, known);
+  }
+  return known;
+}
+
+/** Runs statements on one connection or pool. Throws the unchanged errors of Postgres. */
+export const plainSql = (queryable: Queryable): Sql =>
+  sqlOver(
+    async <T>(text: string, params: readonly unknown[] = []) =>
+      (await queryable.query(prepare(text), params)).rows as T[],
+  );
+
+/**
+ * Runs statements over a pool. Fails with `unavailable` while Postgres is unavailable. With `marks`, each transaction
+ * that changes something raises a mark. The call returns once Redis has stored the mark.
+ */
+export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
     if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
     throw error;
   };
+  const plain = plainSql(pool);
+  const tried: Pick<Pool, 'transaction'> = { transaction: (work) => pool.transaction(work).catch(away) };
+  const transaction = <T>(work: (sql: Sql) => Promise<T>) =>
+    markedTransaction(tried, marks, (tx) => work(plainSql(tx)));
   return {
-    query: <T>(text: string, params?: readonly unknown[]) => over(pool).query<T>(text, params).catch(away),
-    async transaction<T>(work: (sql: Sql) => Promise<T>) {
-      if (marks === undefined) return pool.transaction((tx) => work(over(tx))).catch(away);
-      const done = await pool
-        .transaction(async (tx) => {
-          const result = await work(over(tx));
-          const { statement, values } = raiseMark(tx.server);
-          return { result, raised: (await tx.query<RaisedMark>(statement, values)).rows };
-        })
-        .catch(away);
-      await marks.note(done.raised);
-      return done.result;
+    ...sqlOver((text, params) => plain.query<never>(text, params).catch(away)),
+    transaction,
+    whileCurrent(partitions) {
+      // The check comes last, because each statement has its own snapshot.
+      const thenCheck = async <T>(sql: Sql, work: (sql: Sql) => Promise<T>): Promise<T> => {
+        const result = await work(sql);
+        await sql.query(requireCurrent, [partitions]);
+        return result;
+      };
+      return {
+        ...sqlOver((text, params = []) => {
+          if (/^\s*select\b/.test(text)) {
+            const own = checked(text, `require_current($${params.length + 1}::int[])`);
+            return plain.query<never>(own, [...params, partitions]).catch(away);
+          }
+          const run = (sql: Sql) => sql.query<never>(text, params);
+          return tried.transaction((tx) => thenCheck(plainSql(tx), run));
+        }),
+        transaction: (work) => transaction((sql) => thenCheck(sql, work)),
+      };
     },
   };
 }
 
 /**
- * The same database for a call that may run again. The result of a transaction is stored with it under the next
- * request id, and a later run gets that result instead of repeating the change. Errors are not stored. Results must
- * be JSON.
+ * Returns the same database, for a call that may run again. Each transaction stores its result under the next request
+ * id. A later run gets this result instead of repeating the change. Errors are not stored. Results must be JSON. With
+ * `partition`, the results move together with the partition's rows to another database.
  */
-export function appliedOnce(db: Database, requestId: () => string): Database {
+export function appliedOnce(
+  db: Database,
+  requestId: () => string,
+  partition: number | null = null,
+): Database {
   return {
-    query: db.query,
+    ...db,
     transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
       const request = requestId();
       return db.transaction(async (sql) => {
-        // Waits for a concurrent run's transaction.
-        const fresh = await sql.query(
-          'insert into control_requests (request) values ($1) on conflict do nothing returning 1',
-          [request],
-        );
-        if (fresh.length === 0) {
-          const known = await one<{ result: T }>(
-            sql,
-            'select result from control_requests where request = $1',
-            [request],
-          );
-          return known.result;
-        }
+        // Waits for the transaction of a concurrent run.
+        const fresh = await sql.some`
+          insert into control_requests (request, partition) values (${request}, ${partition})
+          on conflict do nothing returning 1`;
+        if (!fresh) return sql.value<T>`select result from control_requests where request = ${request}`;
         const result = await work(sql);
-        await sql.query('update control_requests set result = $2 where request = $1', [
-          request,
-          JSON.stringify(result ?? null),
-        ]);
+        await sql.run`
+          update control_requests set result = ${JSON.stringify(result ?? null)} where request = ${request}`;
         return result;
       });
     },
   };
 }
 
-/** Whether a transaction with this request id was committed. */
-export async function wasApplied(sql: Sql, request: string): Promise<boolean> {
-  const rows = await sql.query('select 1 from control_requests where request = $1', [request]);
-  return rows.length > 0;
-}
+/** Returns whether a transaction with this request id was committed. */
+export const wasApplied = (sql: Sql, request: string) => sql.some`
+  select 1 from control_requests where request = ${request}`;
 
 export interface StaleRow {
   readonly id: number;
@@ -127,8 +218,8 @@ export interface StaleRow {
 }
 
 /**
- * Takes copies that have been stale for `ageMs`, at most `limit`, and removes the outbox rows of those that `work`
- * reports as refreshed. Skips rows that another sweep is processing. Returns how many were removed.
+ * Takes up to `limit` copies that have been stale for `ageMs`. Skips rows that another sweep is processing. Removes the
+ * outbox rows of the copies that `work` reports as refreshed. Returns how many rows it removed.
  */
 export async function takeStale(
   db: Database,
@@ -136,22 +227,19 @@ export async function takeStale(
   limit: number,
   work: (row: StaleRow) => Promise<boolean>,
 ): Promise<number> {
-  // Usually no copy is stale; a transaction would need several round trips to find that out.
-  const [some] = await db.query(
-    "select 1 from control_outbox where created_at < now() - $1 * interval '1 millisecond' limit 1",
-    [ageMs],
-  );
-  if (some === undefined) return 0;
+  // Checks for stale copies first. Usually there are none. A transaction would need several round trips to find that
+  // out.
+  const some = await db.some`
+    select 1 from control_outbox where created_at < now() - ${ageMs} * interval '1 millisecond' limit 1`;
+  if (!some) return 0;
   return db.transaction(async (sql) => {
-    const rows = await sql.query<StaleRow>(
-      `select id, subject, subject_id, other_id from control_outbox
-        where created_at < now() - $1 * interval '1 millisecond'
-        order by id limit $2 for update skip locked`,
-      [ageMs, limit],
-    );
+    const rows = await sql.rows<StaleRow>`
+      select id, subject, subject_id, other_id from control_outbox
+      where created_at < now() - ${ageMs} * interval '1 millisecond'
+      order by id limit ${limit} for update skip locked`;
     const refreshed = await Promise.all(rows.map(work));
     const done = rows.filter((_, i) => refreshed[i]).map((row) => row.id);
-    await sql.query('delete from control_outbox where id = any($1)', [done]);
+    await sql.run`delete from control_outbox where id = any(${done})`;
     return done.length;
   });
 }

@@ -1,54 +1,58 @@
-/** Opens what every role needs, in order: Redis, Postgres, the checks that they belong together, and the store. */
+/**
+ * Opens the backends of a role in this order: Redis, Postgres, the store. Also checks that Redis and Postgres belong
+ * together.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, providerOf, redisOf, requireAll } from '../config/config.js';
 import { version } from '../config/version.js';
-import { createWakeQueue, type WakeQueue } from '../delivery/wake_queue.js';
+import { deliveryLimits } from '../delivery/limits.js';
+import { WakeQueue } from '../delivery/wake_queue.js';
 import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
-import { createMeasurer } from '../files/measurer.js';
+import { Measurer } from '../files/measurer.js';
 import { filesProblem, openBlobStore } from '../files/storage.js';
-import { type Adoption, createIdentity, type Identity, IdentityError } from '../journal/identity.js';
-import { createRecovery, type Recovery } from '../journal/recovery.js';
-import { limits } from '../limits.js';
+import { type Adoption, Identity, IdentityError } from '../journal/identity.js';
+import { Recovery } from '../journal/recovery.js';
 import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
 import type { Figure } from '../obs/metrics.js';
 import type { Traces } from '../obs/traces.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { type Pool, RefusedServer } from '../postgres/pool.js';
-import { createReplicas, noReplicas } from '../postgres/replicas.js';
+import { createReplicas, noReplicas, type Replicas } from '../postgres/replicas.js';
 import type { Shards } from '../postgres/shards.js';
 import { asDatabase } from '../postgres/sql.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
-import { connectCluster } from '../redis/cluster.js';
-import { connectRedis, type RedisServers, reconnectDelay } from '../redis/connection.js';
-import { createHints, type Hints } from '../redis/hints.js';
+import { RedisCluster } from '../redis/cluster.js';
+import { RedisConnection, type RedisServers, reconnectDelay } from '../redis/connection.js';
+import { type Hints, RedisHints } from '../redis/hints.js';
+import { redisLimits } from '../redis/limits.js';
 import { createMemoryWatch } from '../redis/memory.js';
-import { createPauses } from '../redis/pauses.js';
+import { createPauses, type Pause } from '../redis/pauses.js';
 import { connectQueueClient } from '../redis/queue_client.js';
-import { createRunner, type ScriptRunner } from '../redis/scripts/scripts.js';
+import { Runner, type ScriptRunner } from '../redis/scripts/scripts.js';
 import { shownUrl } from '../redis/slots.js';
 import { isCluster, type RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/core/keys.js';
 import type { Secrets } from '../store/core/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { checkPartitions, checkSettings, noteSecrets, openSecrets, StartError } from './installation.js';
+import { createNodeKeys, type NodeKeys } from './node_keys.js';
 import { type OwnNode, ownNode } from './own_node.js';
-import { postgresFigures, tellPostgres } from './postgres_events.js';
-import { redisFigures, tellHistories } from './redis_events.js';
-import { createRing, type Ring } from './ring.js';
-import { checkSchemas, openShards, shardUrls } from './shards.js';
+import { postgresFigures, reportPostgres } from './postgres_events.js';
+import { redisFigures, reportHistories } from './redis_events.js';
+import { checkSchemas, openShards, shardUrls, standbysOf } from './shards.js';
 
 export { StartError };
 
 export interface Backends {
   readonly config: Config;
-  /** Id of the installation. */
+  /** The id of the installation. */
   readonly installation: string;
   readonly log: Logger;
   /** The control database. */
   readonly pool: Pool;
-  /** Databases of the tables that flushers write. */
+  /** The databases of the tables that flushers write to. */
   readonly shards: Shards;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
@@ -56,44 +60,50 @@ export interface Backends {
   readonly keys: Keys;
   readonly hints: Hints;
   readonly secrets: Secrets;
-  readonly ring: Ring;
+  readonly nodeKeys: NodeKeys;
   readonly store: Store;
   readonly files: Files;
-  /** Why uploaded files cannot be written now; null when they can. */
+  /** Returns why uploaded files cannot be written now, or null when they can. */
   readonly filesProblem: () => Promise<string | null>;
-  /** Whether this is a drill: nothing is sent to webhooks and browsers. */
+  /** Whether this is a drill. During a drill nothing is sent to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
-  /** Metrics of the roles in this process. */
+  /** The metrics of the roles in this process. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** What this process reports to the others, once it serves. */
+  /** The reports of this process to the other processes. They begin when it starts to serve. */
   readonly node: OwnNode;
-  /** Traces of this process; absent when traces are off. */
+  /** The traces of this process; absent when traces are off. */
   readonly traces: Traces | undefined;
-  /** Id of the management bot. */
+  /** The id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
 }
 
-/** Consequences of a task's failure because Redis, Postgres or time is short, by task. Logged with the failure. */
+/**
+ * Explains the effect when a task fails, because Redis or Postgres is unavailable or the task ran out of time. This
+ * text is logged with the failure.
+ */
 const meaning = {
   wakeQueue:
     'a wake-up of a delivery worker was late, repeated or lost: no update is lost, a sweep finds it within a second',
   background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/** Whether Redis or Postgres was unavailable, slow or full, so that the call may be repeated. */
+/** Whether a call may be repeated, because Redis or Postgres was unavailable, slow or full. */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/** Whether waiting cannot help: wrong settings and versions are final, while a server that is unavailable may return. */
+/**
+ * Whether an error is final. Wrong settings and versions are final. An unavailable server is not, because it may
+ * return.
+ */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||
   (error instanceof RedisCheckError && !error.away) ||
   (error instanceof IdentityError && !error.passing);
 
-/** Why a Postgres server was refused, if that caused the error. */
+/** Returns the reason why a Postgres server was refused, if the refusal caused the error. */
 function refusalIn(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof RefusedServer) return at.message;
   return undefined;
@@ -101,7 +111,10 @@ function refusalIn(error: unknown): string | undefined {
 
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
-/** Retries with jittered exponential backoff, until `msMax` after creation. Error: StartError with the last reason. */
+/**
+ * Creates a function that retries with jittered exponential backoff, until `msMax` after its creation. Error:
+ * StartError with the last reason.
+ */
 function createPatience(log: Logger, msMax: number): Patience {
   const deadline = performance.now() + msMax;
   return async (what, attempt) => {
@@ -121,7 +134,7 @@ function createPatience(log: Logger, msMax: number): Patience {
   };
 }
 
-/** The Redis servers of a target, and the pub/sub channels on them. */
+/** Opens the Redis servers of a target, and the pub/sub channels on them. */
 export function openRedis(
   target: RedisTarget,
   keys: Keys,
@@ -131,20 +144,23 @@ export function openRedis(
 ): { connection: RedisServers; hints: Hints } {
   if (!isCluster(target)) {
     return {
-      connection: connectRedis({ url: target, name, onError, admit: admit && ((self) => admit(self, 0)) }),
-      hints: createHints(target, name, onError),
+      connection: new RedisConnection({
+        url: target,
+        name,
+        onError,
+        admit: admit && ((self) => admit(self, 0)),
+      }),
+      hints: new RedisHints(target, name, onError),
     };
   }
-  const cluster = connectCluster({
-    ...{ seeds: target, name, slots: keys.partitions.slots, onError },
-    ...(admit ? { admit } : {}),
-  });
-  return { connection: cluster, hints: createHints(cluster, name, onError) };
+  const { slots } = keys.partitions;
+  const cluster = new RedisCluster({ seeds: target, name, slots, onError, ...(admit ? { admit } : {}) });
+  return { connection: cluster, hints: new RedisHints(cluster, name, onError) };
 }
 
 /**
- * Creates one queue on a single server, several on a cluster. The two kinds may use different keys, because an
- * installation never runs nodes of both kinds.
+ * Creates one queue for a single server, or several for a cluster. The two kinds may use different keys, because no
+ * installation runs nodes of both kinds.
  */
 function openWakeQueue(
   target: RedisTarget,
@@ -153,8 +169,8 @@ function openWakeQueue(
   onError: (error: unknown) => void,
 ): WakeQueue {
   const { count, tag, of } = keys.partitions;
-  const shards = !isCluster(target) ? 1 : Math.min(limits.wake_queue_shards, count);
-  return createWakeQueue({
+  const shards = !isCluster(target) ? 1 : Math.min(deliveryLimits.wake_queue_shards, count);
+  return new WakeQueue({
     connect: () => connectQueueClient(target, name, onError),
     tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
     shardOf: (bot) => Math.floor((of(bot) * shards) / count),
@@ -162,7 +178,7 @@ function openWakeQueue(
   });
 }
 
-/** Opens every partition under the current run id of the server that holds it. */
+/** Opens all partitions, each under the current run id of its server. */
 async function openPartitions(connection: RedisServers, recovery: Recovery, count: number): Promise<void> {
   const byRun = new Map<string, number[]>();
   for (let partition = 0; partition < count; partition++) {
@@ -179,16 +195,20 @@ async function reachRedis(connection: RedisServers, identity: Identity): Promise
   });
 }
 
-const adopted =
-  'the installation now uses an empty Redis: changes that were only in the former Redis are lost';
-
-function tellMemory(log: Logger, full: boolean, server: string): void {
+function logMemory(log: Logger, full: boolean, server: string): void {
   if (full)
     log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, other calls continue');
   else log.info({ server }, 'Redis has free memory again: sends and uploads are accepted');
 }
 
-/** Creates the management bot before any caller can look for it. */
+function logPause(log: Logger, pause: Pause): void {
+  log.warn(
+    { ...pause },
+    'calls on a partition waited or were refused while its slot migrated: nothing is lost',
+  );
+}
+
+/** Creates the management bot before any caller can look it up. */
 async function openManagementBot(store: Store, username: string): Promise<number> {
   try {
     return await store.management.ensure(managementIdentity(username));
@@ -198,59 +218,81 @@ async function openManagementBot(store: Store, username: string): Promise<number
   }
 }
 
-/**
- * Opens everything a role needs. `adoption` says whether an empty Redis is accepted. Errors: ConfigError, StartError,
- * IdentityError, or the last error of Redis or Postgres.
- */
-export async function openBackends(
-  given: Config,
-  role: string,
-  log: Logger,
-  adoption: Adoption,
-): Promise<Backends> {
-  const config = requireAll(given);
-  const target = redisOf(given);
-  const keys = makeKeys(config.PARTITIONS);
-  const patiently = createPatience(log, config.START_MS);
-  const check = await patiently('Redis', () => checkRedis(target));
-  for (const warning of check.warnings) log.warn(warning);
-  await patiently('the schema of Postgres', () =>
-    checkSchemas(shardUrls(config), adoption === 'unless_used'),
-  );
+/** The state that every step of the start needs. */
+interface Opening {
+  readonly config: ReturnType<typeof requireAll>;
+  readonly target: RedisTarget;
+  readonly keys: Keys;
+  readonly role: string;
+  readonly log: Logger;
+  readonly adoption: Adoption;
+  readonly troubles: Troubles;
+  readonly node: OwnNode;
+  readonly patiently: Patience;
+}
 
-  const troubles = createTroubles(log);
-  const { onError, onDelay } = troubles;
-  const node = ownNode();
-  const identity = createIdentity({
-    ...{ url: config.DATABASE_URL, keys, node: node.id, adoption },
+async function openIdentity(opening: Opening): Promise<Identity> {
+  const { config, keys, log, adoption, troubles, node, patiently } = opening;
+  const identity = new Identity({
+    url: config.DATABASE_URL,
+    keys,
+    node: node.id,
+    adoption,
     onRefused: (reason) =>
       log.error({ reason }, 'Redis and Postgres do not belong together: neither is used'),
-    onAdopted: (generation) => log.warn({ generation }, adopted),
-    onError: onDelay('the identity check of Redis and Postgres', 'the check is repeated within seconds'),
+    onAdopted: (generation) =>
+      log.warn(
+        { generation },
+        'the installation now uses an empty Redis: changes that were only in the former Redis are lost',
+      ),
+    onError: troubles.onDelay(
+      'the identity check of Redis and Postgres',
+      'the check is repeated within seconds',
+    ),
   });
   await patiently('Postgres', () => identity.open((pool) => checkSettings(asDatabase(pool), config)));
-  const { connection, hints } = openRedis(target, keys, role, onError('redis'), identity.admit);
-  const went = tellPostgres(log);
+  return identity;
+}
+
+/** Loads the module for traces only when they are turned on. */
+async function openTraces({ config, role, troubles }: Opening): Promise<Traces | undefined> {
+  const { OTLP_TRACES_URL: url, OTLP_TRACES_RATIO: ratio } = config;
+  if (!url) return undefined;
+  const { Traces } = await import('../obs/traces.js');
+  const onError = troubles.onDelay('traces', 'some traces are lost, nothing else');
+  return new Traces({ url, ratio, role, version, onError });
+}
+
+function openReplicas({ config, role, troubles }: Opening): Replicas {
+  const standbys = standbysOf(config);
+  if (!/^(front|all)$/.test(role) || standbys.length === 0) return noReplicas;
+  const onError = troubles.onDelay('the Postgres replica', 'reads go to the primary');
+  return createReplicas({ standbys, max: config.POSTGRES_POOL, name: role, onError });
+}
+
+/** Opens Redis and Postgres, and the script runner between them, which recovers partitions of a lost Redis. */
+async function openServers(opening: Opening, identity: Identity) {
+  const { config, target, keys, role, log, node, patiently } = opening;
+  const { onError, onDelay } = opening.troubles;
+  const { connection, hints } = openRedis(target, keys, role, onError('redis'), (server, partition) =>
+    identity.admit(server, partition),
+  );
+  const events = reportPostgres(log);
   const databases = openShards({
-    ...{ config, keys, role, node: node.id, connection, runner: () => runner, events: went, identity },
+    config,
+    keys,
+    role,
+    node: node.id,
+    connection,
+    runner: () => runner,
+    events,
+    identity,
     onError: onError('postgres'),
     onLate: onDelay('the marks and the shard map in Postgres', 'both are read later'),
   });
-  const { pool, db } = databases.all[0];
-  const traces = config.OTLP_TRACES_URL
-    ? (await import('../obs/traces.js')).createTraces({
-        ...{ url: config.OTLP_TRACES_URL, ratio: config.OTLP_TRACES_RATIO, role, version },
-        onError: onDelay('traces', 'some traces are lost, nothing else'),
-      })
-    : undefined;
-  const histories = tellHistories(log);
-  const pauses = createPauses((pause) =>
-    log.warn(
-      { ...pause },
-      'calls on a partition waited or were refused while its slot migrated: nothing is lost',
-    ),
-  );
-  const recovery = createRecovery({
+  const traces = await openTraces(opening);
+  const histories = reportHistories(log);
+  const recovery = new Recovery({
     shards: () => shards,
     keys,
     connection,
@@ -264,30 +306,38 @@ export async function openBackends(
   const memory = createMemoryWatch({
     connection,
     bytesMax: config.REDIS_MEMORY_MAX,
-    onChange: (full, { url }) => tellMemory(log, full, shownUrl(url)),
+    onChange: (full, { url }) => logMemory(log, full, shownUrl(url)),
   });
-  const runner: ScriptRunner = createRunner({
+  const pauses = createPauses((pause) => logPause(log, pause));
+  const runner: ScriptRunner = new Runner({
     connection,
-    recover: recovery.recover,
+    recover: (partition, runId) => recovery.recover(partition, runId),
     pauses,
     memory,
-    reconnectMsMax: role === 'front' ? limits.redis_wait_ms_max : limits.redis_wait_background_ms_max,
+    reconnectMsMax:
+      role === 'front' ? redisLimits.redis_wait_ms_max : redisLimits.redis_wait_background_ms_max,
     onCall: traces && ((script, ms) => traces.script(script, ms)),
   });
   await patiently('Redis', () => reachRedis(connection, identity));
   const shards: Shards = await patiently('Postgres', databases.follow);
-  const secrets = await patiently('Postgres', () => openSecrets(db, config));
-  const wakeQueue = openWakeQueue(target, keys, role, onDelay('wake queue', meaning.wakeQueue));
-  const urls = config.DATABASE_REPLICA_URLS;
-  const replicas =
-    /^(front|all)$/.test(role) && urls.length > 0
-      ? createReplicas({
-          ...{ urls, max: config.POSTGRES_POOL, name: role },
-          onError: onDelay('the Postgres replica', 'reads go to the primary'),
-        })
-      : noReplicas;
-  const store = createStore({
-    db,
+  const replicas = openReplicas(opening);
+  const figures = [
+    ...redisFigures(histories, pauses, identity),
+    ...postgresFigures(events, databases.all, replicas),
+  ];
+  return { connection, hints, databases, shards, traces, recovery, memory, runner, replicas, figures };
+}
+
+type Servers = Awaited<ReturnType<typeof openServers>>;
+
+function openStore(
+  { config, keys, troubles }: Opening,
+  { databases, replicas, shards, runner, hints }: Servers,
+  secrets: Secrets,
+  wakeQueue: WakeQueue,
+): Store {
+  return createStore({
+    db: databases.all[0].db,
     replicas,
     shards,
     scripts: runner,
@@ -295,7 +345,7 @@ export async function openBackends(
     keys,
     secrets,
     hotTtlMs: config.HOT_TTL_MS,
-    wake: wakeQueue.wake,
+    wake: (bot) => wakeQueue.wake(bot),
     reactorsListed: config.REACTORS_LISTED,
     issuer: providerOf(config)?.issuer,
     botsPerOwner: config.BOTS_PER_OWNER,
@@ -309,21 +359,58 @@ export async function openBackends(
     uploadBounds: { bytesPerDay: config.UPLOAD_BYTES_PER_DAY, bytesTotal: config.UPLOAD_BYTES_TOTAL },
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
+    editAfterPress: config.EDIT_AFTER_PRESS,
+    baseUrl: (config.BASE_URL ?? `http://localhost:${config.PORT}`).replace(/\/+$/, ''),
     notingWindows: config.VAPID_PRIVATE_KEY !== undefined,
-    onError: onDelay('background work', meaning.background, isLate),
+    onError: troubles.onDelay('background work', meaning.background, isLate),
   });
+}
 
+/** Checks Redis and the schema of Postgres before anything is opened. Rejects if a check fails. */
+async function startOpening(given: Config, role: string, log: Logger, adoption: Adoption): Promise<Opening> {
+  const config = requireAll(given);
+  const target = redisOf(given);
+  const patiently = createPatience(log, config.START_MS);
+  const check = await patiently('Redis', () => checkRedis(target));
+  for (const warning of check.warnings) log.warn(warning);
+  await patiently('the schema of Postgres', () =>
+    checkSchemas(shardUrls(config), adoption === 'unless_used'),
+  );
+  const keys = makeKeys(config.PARTITIONS);
+  const troubles = createTroubles(log);
+  return { config, target, keys, role, log, adoption, troubles, node: ownNode(), patiently };
+}
+
+/**
+ * Opens everything that a role needs. `adoption` controls whether an empty Redis is accepted. Errors: ConfigError,
+ * StartError, IdentityError, or the last error of Redis or Postgres.
+ */
+export async function openBackends(
+  given: Config,
+  role: string,
+  log: Logger,
+  adoption: Adoption,
+): Promise<Backends> {
+  const opening = await startOpening(given, role, log, adoption);
+  const { config, target, keys, troubles, patiently } = opening;
+  const { onError, onDelay } = troubles;
+  const identity = await openIdentity(opening);
+  const servers = await openServers(opening, identity);
+  const { connection, hints, databases, traces, recovery, memory, runner } = servers;
+  const { pool, db } = databases.all[0];
+  const secrets = await patiently('Postgres', () => openSecrets(db, config));
+  const wakeQueue = openWakeQueue(target, keys, role, onDelay('wake queue', meaning.wakeQueue));
+  const store = openStore(opening, servers, secrets, wakeQueue);
   const blobs = await openBlobStore(config);
   const files = createFiles({
     blobs,
-    measurer: createMeasurer(),
+    measurer: new Measurer(),
     pepper: secrets.root,
     expiring: config.MEDIA_DAYS !== undefined,
     refusing: memory.anyFull,
     stored: store.uploads,
     onError: onError('files'),
   });
-
   await patiently('Redis', async () => {
     const first = connection.at(0);
     if (first) await checkPartitions(first.client, keys);
@@ -331,53 +418,36 @@ export async function openBackends(
   });
   await memory.check();
   memory.start();
-  const ring = createRing({ connection, runner, keys, secrets, onError: onError('redis') });
-  await ring.join(log);
+  const nodeKeys = createNodeKeys({ connection, runner, keys, secrets, onError: onError('redis') });
+  await nodeKeys.join(log);
   await noteSecrets(db, secrets);
   const unwatchIdentity = adoption === 'unless_used' ? identity.watch(pool, connection) : null;
   const managementBot = await patiently('the management bot', () =>
     openManagementBot(store, config.MANAGEMENT_BOT),
   );
   return {
-    config,
+    ...opening,
+    ...servers,
     installation: identity.id(),
-    log,
-    ring,
+    nodeKeys,
     managementBot,
     pool,
-    shards,
-    connection,
-    runner,
-    recovery,
-    keys,
-    hints,
     secrets,
     store,
     files,
+    wakeQueue,
     filesProblem: () => filesProblem(blobs, config),
     held: identity.held,
-    wakeQueue,
-    figures: [
-      ...redisFigures(histories, pauses, identity),
-      ...postgresFigures(
-        went,
-        databases.all.map(({ history }) => history),
-        replicas,
-      ),
-    ],
-    troubles,
-    node,
-    traces,
     async close() {
       await unwatchIdentity?.();
       memory.stop();
       await traces?.stop();
-      await ring.leave();
+      await nodeKeys.leave();
       await files.close();
       await wakeQueue.close();
       hints.close();
       await connection.close();
-      await replicas.close();
+      await servers.replicas.close();
       await databases.close();
     },
   };

@@ -1,13 +1,14 @@
-/** Counts backlogs over all partitions, and the memory of the Redis servers, every few seconds for the metrics. */
-import { nowMs } from '../clock.js';
-import { limits } from '../limits.js';
-import { type Figure, gauge } from '../obs/metrics.js';
+/** Reads metrics on demand. They are the backlogs over all partitions, and the memory of the Redis servers. */
+import { nowMs, shared, within } from '../clock.js';
+import { type Figure, figuresOf } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';
 import { shownUrl } from '../redis/slots.js';
 import type { Backends } from './backends.js';
+import { parseInfo } from './facts.js';
+import { processLimits as limits } from './limits.js';
 import type { Role } from './role.js';
 
-/** Numbers of pending items in Redis, over all partitions. */
+/** The number of pending items in Redis over all partitions, by kind. */
 export interface Backlog {
   journal: number;
   fullestJournal: number;
@@ -15,29 +16,11 @@ export interface Backlog {
   outbox: number;
   webhooksDue: number;
   webhooksOverdue: number;
-  /** Seconds since the most overdue webhook was due. */
+  /** How many seconds ago the most overdue webhook was due. */
   webhookOverdueSeconds: number;
 }
 
-interface ServerState {
-  readonly usedBytes: number;
-  readonly maxBytes: number;
-  /** 1 when the last write and rewrite of the append-only file succeeded. */
-  readonly appending: number;
-}
-
-const number = (info: string, name: string) =>
-  Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
-const isOk = (info: string, name: string) => !new RegExp(`^${name}:err`, 'm').test(info);
-
-function stateOf(info: string): ServerState {
-  const appending = isOk(info, 'aof_last_write_status') && isOk(info, 'aof_last_bgrewrite_status');
-  return {
-    usedBytes: number(info, 'used_memory'),
-    maxBytes: number(info, 'maxmemory'),
-    appending: appending ? 1 : 0,
-  };
-}
+type ServerState = Pick<ReturnType<typeof parseInfo>, 'used' | 'max' | 'appending'>;
 
 const nothingWaits = (): Backlog => ({
   ...{ journal: 0, fullestJournal: 0, fullestJournalBytes: 0, outbox: 0 },
@@ -82,84 +65,73 @@ export async function readBacklog({
   return found;
 }
 
+/** Adds the backlogs to the metrics of this process. */
 export function startBacklog({ connection, keys, troubles, figures }: Backends): Role {
   const onError = troubles.onDelay(
     'counting the backlogs in Redis',
     'the metrics keep the last known counts',
   );
   let backlog = nothingWaits();
-  const servers = new Map<string, ServerState>();
-  let looking = false;
+  let servers: ReadonlyArray<readonly [server: string, state: ServerState]> = [];
+  let countedAt = Number.NEGATIVE_INFINITY;
 
-  async function look(): Promise<void> {
+  const count = shared(async () => {
     backlog = await readBacklog({ connection, keys });
-    const present = connection.nodes();
-    const names = present.map(({ url }) => shownUrl(url));
-    for (const name of servers.keys()) if (!names.includes(name)) servers.delete(name);
-    for (const { url, client } of present)
-      servers.set(shownUrl(url), stateOf(await client.info('memory', 'persistence')));
+    servers = await Promise.all(
+      connection
+        .nodes()
+        .map(async ({ url, client }) => [
+          shownUrl(url),
+          parseInfo(await client.info('memory', 'persistence')),
+        ]),
+    );
+    countedAt = performance.now();
+  });
+
+  /** Counts again unless the last count is recent. All metrics in one scrape share a count. */
+  async function refresh(): Promise<void> {
+    if (performance.now() - countedAt <= limits.backlog_age_ms_max) return;
+    await within(limits.backlog_wait_ms_max, count().catch(onError));
   }
 
-  function tick(): void {
-    if (looking) return;
-    looking = true;
-    look()
-      .catch(onError)
-      .finally(() => {
-        looking = false;
-      });
-  }
-
-  const ofServers = (name: string, help: string, read: (state: ServerState) => number): Figure => ({
+  const ofServers = (name: string, help: string, value: keyof ServerState): Figure => ({
     ...{ kind: 'gauge', name, help, labels: ['server'] },
-    *read() {
-      for (const [server, state] of servers) yield [[server], read(state)];
+    async read() {
+      await refresh();
+      return servers.map(([server, state]) => [[server], Number(state[value])]);
     },
   });
   figures.push(
-    gauge(
-      'petrel_journal_entries',
-      'Journal entries waiting to be written to Postgres, over all partitions.',
-      () => backlog.journal,
+    ...figuresOf(
+      {
+        petrel_journal_entries: 'Journal entries waiting to be written to Postgres, over all partitions.',
+        petrel_journal_fullest:
+          'Entries in the fullest journal; changes are refused above petrel_journal_high_water.',
+        petrel_journal_fullest_bytes:
+          'Bytes of the largest journal; changes are refused above petrel_journal_bytes_max.',
+        petrel_outbox_entries: 'Updates waiting in outboxes to be forwarded to bots.',
+        petrel_webhooks_overdue: 'Webhooks with due updates that no process delivers.',
+        petrel_webhooks_overdue_seconds: 'Seconds since the most overdue webhook was due.',
+      },
+      async () => {
+        await refresh();
+        return {
+          petrel_journal_entries: backlog.journal,
+          petrel_journal_fullest: backlog.fullestJournal,
+          petrel_journal_fullest_bytes: backlog.fullestJournalBytes,
+          petrel_outbox_entries: backlog.outbox,
+          petrel_webhooks_overdue: backlog.webhooksOverdue,
+          petrel_webhooks_overdue_seconds: backlog.webhookOverdueSeconds,
+        };
+      },
     ),
-    gauge(
-      'petrel_journal_fullest',
-      'Entries in the fullest journal; changes are refused above petrel_journal_high_water.',
-      () => backlog.fullestJournal,
-    ),
-    gauge(
-      'petrel_journal_fullest_bytes',
-      'Bytes of the largest journal; changes are refused above petrel_journal_bytes_max.',
-      () => backlog.fullestJournalBytes,
-    ),
-    gauge(
-      'petrel_outbox_entries',
-      'Updates waiting in outboxes to be forwarded to bots.',
-      () => backlog.outbox,
-    ),
-    gauge(
-      'petrel_webhooks_overdue',
-      'Webhooks with due updates that no process delivers.',
-      () => backlog.webhooksOverdue,
-    ),
-    gauge(
-      'petrel_webhooks_overdue_seconds',
-      'Seconds since the most overdue webhook was due.',
-      () => backlog.webhookOverdueSeconds,
-    ),
-    ofServers('petrel_redis_memory_bytes', 'Memory used by Redis.', ({ usedBytes }) => usedBytes),
-    ofServers(
-      'petrel_redis_memory_max_bytes',
-      'Memory limit of Redis; 0 when unlimited.',
-      ({ maxBytes }) => maxBytes,
-    ),
+    ofServers('petrel_redis_memory_bytes', 'Memory used by Redis.', 'used'),
+    ofServers('petrel_redis_memory_max_bytes', 'Memory limit of Redis; 0 when unlimited.', 'max'),
     ofServers(
       'petrel_redis_appending',
       '1 while Redis writes its append-only file without errors, else 0.',
-      ({ appending }) => appending,
+      'appending',
     ),
   );
-  tick();
-  const timer = setInterval(tick, limits.backlog_interval_ms);
-  return { stop: async () => clearInterval(timer) };
+  return { stop: async () => undefined };
 }

@@ -1,11 +1,13 @@
-/** The role `deliver`: pushes updates to webhooks, and finishes work that dead processes left behind. */
+/** The role `deliver`. It pushes updates to webhooks, and finishes the work of processes that died. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
-import { makeSender } from '../delivery/outbound/send.js';
-import { createRecorder } from '../delivery/recorder.js';
-import { createDeliveryWorker } from '../delivery/worker.js';
-import { createManager } from '../manage/manager.js';
+import { Sender } from '../delivery/outbound/send.js';
+import { Recorder } from '../delivery/recorder.js';
+import { DeliveryWorker } from '../delivery/worker.js';
+import { Manager } from '../manage/manager.js';
+import { methods } from '../methods/methods.gen.js';
+import { figuresOf } from '../obs/metrics.js';
 import { createAnswerCalls } from '../server/bot_calls.js';
 import { type Backends, isLate } from './backends.js';
 import { startPusher } from './push.js';
@@ -14,20 +16,25 @@ import { traceDeliveries } from './tracing.js';
 
 const held_look_ms = 500;
 
-export async function startDeliver(backends: Backends): Promise<Role> {
-  const {
-    config,
-    managementBot,
-    log,
-    store,
-    files,
-    wakeQueue,
-    figures,
-    troubles: { onError, onDelay },
-  } = backends;
+const late =
+  'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
+
+/** Creates the parts of the role without starting them. */
+function createParts({
+  config,
+  managementBot,
+  log,
+  store,
+  files,
+  wakeQueue,
+  traces,
+  troubles,
+  held,
+}: Backends) {
+  const { onError, onDelay } = troubles;
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);
-  const sender = makeSender({ guard: receivers.guard });
-  const recorder = createRecorder({
+  const sender = new Sender({ guard: receivers.guard });
+  const recorder = new Recorder({
     append: store.attempts.append,
     onRefused: (attempt) =>
       log.error(attempt, 'Postgres refused the record of a delivery attempt: the attempt is only counted'),
@@ -38,23 +45,26 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     ),
   });
   const answers = createAnswerCalls({
-    ...{ store, files, receivers },
+    methods,
+    store,
+    files,
+    receivers,
     onError: onError('a method call in the answer to a delivery'),
   });
-  const manager = createManager({
-    ...{ store, bot: managementBot },
+  const manager = new Manager({
+    store,
+    bot: managementBot,
     onError: onDelay('the management bot', 'the management bot answers late: messages to it wait', isLate),
   });
   const meter = createDeliveryMeter();
-  const traced = backends.traces && traceDeliveries(backends.traces);
-  const worker = createDeliveryWorker({
+  const traced = traces && traceDeliveries(traces);
+  const worker = new DeliveryWorker({
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     wakeQueue,
-    // During a drill, deliveries wait here, so that no attempt counts against a receiver.
+    // Holds deliveries during a drill, so that no failed attempt counts against a receiver.
     async send(to, headers, body, signal) {
-      while (backends.held() && signal?.aborted !== true)
-        await sleep(held_look_ms, undefined, { ref: false });
+      while (held() && signal?.aborted !== true) await sleep(held_look_ms, undefined, { ref: false });
       return sender.send(to, headers, body, signal);
     },
     service: config.HEADER_SERVICE_NAME,
@@ -65,52 +75,60 @@ export async function startDeliver(backends: Backends): Promise<Role> {
       if (dead !== null)
         log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
-    // A truncated answer may hold half a call, so it is ignored.
+    // Ignores a truncated answer, because it may contain only half of a call.
     onAnswer: (bot, delivery, { body, truncated }) =>
       truncated ? undefined : answers.run(bot, delivery, body),
     onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver answered 410 for 23 hours'),
-    onError: onDelay(
-      'delivery',
-      'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again',
-      isLate,
+    onError: onDelay('delivery', late, isLate),
+  });
+  return { sender, recorder, answers, manager, meter, worker };
+}
+
+/** Adds the metrics of the parts, and the report of these parts for operators. */
+function report({ figures, node }: Backends, parts: ReturnType<typeof createParts>): void {
+  const { sender, recorder, answers, meter, worker } = parts;
+  figures.push(
+    ...figuresOf(
+      {
+        petrel_webhook_drains: 'Bots whose webhook queues this process delivers.',
+        petrel_webhook_open: 'Deliveries in flight.',
+        petrel_webhook_connections: 'Connections to receivers.',
+        petrel_webhook_attempts_waiting: 'Records of delivery attempts not yet written to Postgres.',
+        petrel_webhook_attempts_refused_total:
+          'Records of delivery attempts that Postgres refused because of their data. These attempts are only counted.',
+      },
+      () => ({
+        petrel_webhook_drains: worker.stats().drains,
+        petrel_webhook_open: worker.stats().open,
+        petrel_webhook_connections: sender.stats().connections,
+        petrel_webhook_attempts_waiting: recorder.waiting(),
+        petrel_webhook_attempts_refused_total: recorder.refused(),
+      }),
     ),
-  });
-  const gauge = (name: string, help: string, read: () => number) =>
-    figures.push({ kind: 'gauge', name, help, read });
-  gauge(
-    'petrel_webhook_drains',
-    'Bots whose webhook queues this process delivers.',
-    () => worker.stats().drains,
+    {
+      name: 'petrel_webhook_answer_calls_total',
+      help: 'Method calls in answers of receivers, by result. `skipped`: the update was caused by a bot.',
+      kind: 'counter',
+      labels: ['result'],
+      read: () => [
+        [['done'], answers.stats.done],
+        [['refused'], answers.stats.failed],
+        [['skipped'], answers.stats.skipped],
+      ],
+    },
+    ...meter.figures,
   );
-  gauge('petrel_webhook_open', 'Deliveries in flight.', () => worker.stats().open);
-  gauge('petrel_webhook_connections', 'Connections to receivers.', () => sender.stats().connections);
-  gauge(
-    'petrel_webhook_attempts_waiting',
-    'Records of delivery attempts not yet written to Postgres.',
-    recorder.waiting,
-  );
-  figures.push({
-    name: 'petrel_webhook_attempts_refused_total',
-    help: 'Records of delivery attempts that Postgres refused because of their data. These attempts are only counted.',
-    kind: 'counter',
-    read: recorder.refused,
-  });
-  figures.push({
-    name: 'petrel_webhook_answer_calls_total',
-    help: 'Method calls in answers of receivers, by result. `skipped`: the update was caused by a bot.',
-    kind: 'counter',
-    labels: ['result'],
-    read: () => [
-      [['done'], answers.stats.done],
-      [['refused'], answers.stats.failed],
-      [['skipped'], answers.stats.skipped],
-    ],
-  });
-  figures.push(...meter.figures);
-  backends.node.parts.push(() => {
+  node.parts.push(() => {
     const { drains, open } = worker.stats();
     return { deliver: { ...meter.totals(), drains, open, connections: sender.stats().connections } };
   });
+}
+
+export async function startDeliver(backends: Backends): Promise<Role> {
+  const { store } = backends;
+  const parts = createParts(backends);
+  report(backends, parts);
+  const { sender, recorder, manager, worker } = parts;
   const pusher = startPusher(backends);
   await store.auth.start();
   store.sweep.start();

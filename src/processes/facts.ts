@@ -1,4 +1,4 @@
-/** Gathers the facts that findings are made from, for `petrel doctor` and the operations page. */
+/** Gathers the facts from which findings are derived, for `petrel doctor` and the operations page. */
 import { nowMs } from '../clock.js';
 import { loadEngine } from '../http/engine.js';
 import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
@@ -15,27 +15,33 @@ import type { DatabaseFacts, Facts, ServerFacts } from './findings.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** How full a partition's journal is, as a share of its limits. */
+/** Returns the used fraction of a journal's limits. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
 
-async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
-  const info = await client.info();
+/** Parses the answer of Redis to INFO. Missing numbers become 0. */
+export function parseInfo(info: string) {
   const number = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   return {
-    server: `Redis at ${shownUrl(url)}`,
-    usedBytes: number('used_memory'),
-    maxBytes: number('maxmemory'),
-    replicas: number('connected_slaves'),
+    number,
+    used: number('used_memory'),
+    max: number('maxmemory'),
+    /** Whether the last write and rewrite of the append-only file succeeded. */
     appending: !/^(aof_last_write_status|aof_last_bgrewrite_status):err/m.test(info),
   };
+}
+
+async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
+  const { number, used, max, appending } = parseInfo(await client.info());
+  const server = `Redis at ${shownUrl(url)}`;
+  return { server, usedBytes: used, maxBytes: max, replicas: number('connected_slaves'), appending };
 }
 
 async function overdueWebhooks({ connection, keys }: Backends): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
-      // A webhook that became due in the last seconds is not late.
+      // Does not count webhooks that became due within the last few seconds.
       connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', nowMs() - 10_000),
     ),
   );
@@ -50,7 +56,7 @@ async function runningFlushers({ connection, keys }: Backends): Promise<number> 
   return seen.filter((at) => Number(seconds) * 1_000 - Number(at) < flusher_age_ms_max).length;
 }
 
-/** Open and maximum connections of one database. */
+/** Reads the number of open connections of one database, and their maximum. */
 export async function connectionsOf(
   pool: Pool,
 ): Promise<Pick<DatabaseFacts, 'connections' | 'connectionsMax'>> {
@@ -98,7 +104,7 @@ async function movingNow({ pool }: Backends): Promise<Facts['moving']> {
 }
 
 /**
- * Gathers the facts. `warnings` are configuration warnings about Redis. Errors: those of an unavailable Redis or
+ * Gathers the facts. `warnings` are warnings about the configuration of Redis. Errors: those of an unavailable Redis or
  * Postgres.
  */
 export async function gather(
@@ -108,12 +114,12 @@ export async function gather(
   files: string | null,
 ): Promise<Facts> {
   const { note } = loadEngine();
-  const { connection, pool, shards, ring } = backends;
+  const { connection, pool, shards, nodeKeys } = backends;
   const [servers, overdue, flushers, others, databases, moving, loss] = await Promise.all([
     Promise.all(connection.nodes().map(factsOf)),
     overdueWebhooks(backends),
     runningFlushers(backends),
-    ring.others(),
+    nodeKeys.others(),
     Promise.all(shards.all.map((shard) => databaseFacts(backends, shard))),
     movingNow(backends),
     lastLoss(pool),

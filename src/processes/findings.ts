@@ -1,4 +1,4 @@
-/** Pure function that turns facts into findings: problems, with advice on what to do about each. */
+/** Derives findings from facts, without side effects. A finding is a problem with advice on how to solve it. */
 
 export interface ServerFacts {
   readonly server: string;
@@ -10,51 +10,60 @@ export interface ServerFacts {
 }
 
 export interface DatabaseFacts {
-  /** Name of the database for people: `Postgres`, or with the number of its shard. */
+  /** The display name of the database: `Postgres`, or a name with the number of its shard. */
   readonly database: string;
   readonly connections: number;
   readonly connectionsMax: number;
   readonly quarantined: number;
-  /** Future days that have a table partition for delivery failures; null for a database without chat partitions. */
+  /**
+   * The number of future days with a table partition for delivery failures. Null for a database without chat
+   * partitions.
+   */
   readonly failureDaysAhead: number | null;
-  /** Future days that have a table partition for messages; null for a database without chat partitions. */
+  /** The number of future days with a table partition for messages. Null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
-  /** The last time that it was found to have lost committed transactions, in ms ago, and how many; null if never. */
+  /**
+   * The last detected loss of committed transactions in this database: how long ago it was (in ms), and how many
+   * transactions were lost. Null if there was none.
+   */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** Partitions whose entities in Redis are still being written to this database again. */
+  /** The number of partitions whose entities are still being rewritten from Redis to this database. */
   readonly rewriting: number;
 }
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** Warnings about the configuration of Redis, found before it is used. */
+  /** The warnings about the configuration of Redis. The configuration is checked before Redis is used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
     readonly waiting: number;
-    /** How full the fullest journal is, as a share of its limits. */
+    /** The used fraction of the limits of the fullest journal. */
     readonly fullest: number;
-    /** Age of the last write to Postgres, in ms; null for never. */
+    /** The time since the last write to Postgres, in ms; null if there was none. */
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
-  /** Flushers seen recently, and nodes of all roles. */
+  /** The number of flushers seen recently, and the number of nodes of all roles. */
   readonly flushers: number;
   readonly nodes: number;
-  /** Facts about each database, the control database first. */
+  /** Facts about each database. The control database comes first. */
   readonly databases: readonly DatabaseFacts[];
-  /** Partitions that are moving to another database, and the time since the moving process last reported; null for none. */
+  /**
+   * The partitions that are moving to another database, and the time since the last report of the moving process. Null
+   * if no partitions are moving.
+   */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** Whether this is a drill, during which nothing is sent to webhooks and browsers. */
+  /** Whether this is a drill. During a drill nothing is sent to webhooks and browsers. */
   readonly held: boolean;
-  /** Why uploaded files cannot be written; null when they can, or when that was not checked. */
+  /** The reason why uploaded files cannot be written. Null when they can be written, or when this was not checked. */
   readonly files: string | null;
-  /** The last time that Redis was found to have lost changes, in ms ago; null if never. */
+  /** The time since Redis was last found to have lost changes, in ms; null if it never was. */
   readonly lostAgo: number | null;
 }
 
 export interface Finding {
-  /** True for a problem that fails now or will fail; false for advice. */
+  /** Whether the finding is a problem that causes failures now or soon. False for advice. */
   readonly bad: boolean;
   readonly what: string;
   readonly todo: string;
@@ -62,7 +71,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** A move counts as interrupted when its process has reported nothing for this long. */
+/** A move counts as interrupted when its process has reported nothing for this many milliseconds. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -92,7 +101,7 @@ function ofServer({ server, usedBytes, maxBytes, replicas, appending }: ServerFa
     add(
       false,
       'has no replica',
-      'add a replica; without one, losing this server loses all changes not yet in Postgres',
+      'add a replica; without a replica, losing this server loses all changes that are not yet in Postgres',
     );
   return found;
 }
@@ -104,7 +113,7 @@ function ofJournals({ journal, flushers }: Facts): Finding[] {
     found.push({
       bad: true,
       what: 'no flusher runs',
-      todo: 'start "petrel flush" or "petrel all"; without one, journals grow until changes are refused',
+      todo: 'start "petrel flush" or "petrel all"; without a flusher, journals grow until changes are refused',
     });
   else if (stuck)
     found.push({
@@ -135,11 +144,11 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     found.push({
       bad: flushers > 0,
       what: `${database} has no partition for tomorrow’s messages`,
-      todo: 'flushers make them each minute, and their log says why not; until then rows go to messages_default',
+      todo: 'flushers try to create it every minute and log why that fails; until then rows go to messages_default',
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
-      // Without a running flusher this is only advice, because flushers create the partitions as soon as they run.
+      // Only advice if no flusher is running, because a flusher creates the partitions when it starts.
       bad: flushers > 0,
       what: `${database} has no table partition for the delivery failures of tomorrow`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',
@@ -170,7 +179,7 @@ function ofMove({ what, paused, silentMs }: NonNullable<Facts['moving']>): Findi
   };
 }
 
-/** Lists the findings, problems first, then advice. Empty when all is well. */
+/** Lists the findings: first problems, then advice. Empty if there are none. */
 export function findingsOf(facts: Facts): Finding[] {
   const { engine, warnings, servers, overdueWebhooks, nodes, databases, moving, lostAgo } = facts;
   const found: Finding[] = [];

@@ -1,12 +1,16 @@
-/** The role `flush`: writes journals to Postgres and removes unreferenced files. */
-import { createFlusher } from '../journal/flusher.js';
-import { limits } from '../limits.js';
+/** The role `flush`. It writes journals to Postgres and removes unreferenced files. */
+import { shared } from '../clock.js';
+import { fileLimits as limits } from '../files/limits.js';
+import { createFlusher, type Flusher } from '../journal/flusher.js';
+import { figuresOf } from '../obs/metrics.js';
 import type { Backends } from './backends.js';
-import { startEnds } from './ends.js';
+import { startCleanup } from './cleanup.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
-/** Seals Redis for a clean shutdown. The roles that change state have stopped before this one; Redis stops after it. */
+/**
+ * Seals Redis for a clean shutdown. The roles that change state have stopped before this role. Redis stops after it.
+ */
 async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
   const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
   await recovery
@@ -19,10 +23,52 @@ async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
     );
 }
 
+/** Adds the metrics of the flusher, and its part of the report of the process. */
+function report({ figures, node }: Backends, flusher: Flusher): void {
+  figures.push(
+    ...figuresOf(
+      {
+        petrel_flush_entries_total: 'Journal entries written to Postgres and removed from the journal.',
+        petrel_flush_rows_total: 'Rows sent to Postgres.',
+        petrel_flush_batches_total: 'Batches written to Postgres and removed from the journal.',
+        petrel_flush_quarantined_total: 'Journal entries that Postgres refused because of their data.',
+        petrel_flush_failures_total:
+          'Failed flushes: a batch in flight was abandoned, or a partition could not be flushed.',
+        petrel_flush_rewritten_total: 'Entities written again after Postgres lost committed transactions.',
+        petrel_flush_lag_seconds:
+          'Age of the oldest journal entry not yet in Postgres, over the partitions leased by this process.',
+        petrel_flush_partitions:
+          'Partitions leased by this process. The sum over all flushers is the number of partitions.',
+        petrel_failure_days_ahead: 'Future days that have a table partition for delivery failures.',
+        petrel_message_days_ahead: 'Future days that have a table partition for messages.',
+      },
+      () => {
+        const stats = flusher.stats();
+        return {
+          petrel_flush_entries_total: stats.entries,
+          petrel_flush_rows_total: stats.rows,
+          petrel_flush_batches_total: stats.batches,
+          petrel_flush_quarantined_total: stats.quarantined,
+          petrel_flush_failures_total: stats.failures,
+          petrel_flush_rewritten_total: stats.rewritten,
+          petrel_flush_lag_seconds: stats.lagMs / 1_000,
+          petrel_flush_partitions: stats.partitions,
+          petrel_failure_days_ahead: stats.daysAhead,
+          petrel_message_days_ahead: stats.messageDaysAhead,
+        };
+      },
+    ),
+  );
+  node.parts.push(() => {
+    const { entries, rows, failures, quarantined, lagMs, partitions } = flusher.stats();
+    return { flush: { entries, rows, failures, quarantined, lag_ms: Math.round(lagMs), partitions } };
+  });
+}
+
 export function startFlush(backends: Backends): Role {
-  const { config, log, connection, runner, shards, keys, store, files, figures, node } = backends;
+  const { config, log, connection, runner, shards, keys, store, files } = backends;
   const noter = startNoter(backends);
-  let told = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
     runner,
@@ -33,86 +79,30 @@ export function startFlush(backends: Backends): Role {
     intervalMs: config.FLUSH_INTERVAL_MS,
     auditDays: config.AUDIT_DAYS,
     messageDays: config.MESSAGE_DAYS,
-    onWritten: noter.written,
+    onWritten: (rows) => noter.written(rows),
     onError(error) {
-      if (performance.now() - told < 5_000) return;
-      told = performance.now();
+      if (performance.now() - loggedAt < 5_000) return;
+      loggedAt = performance.now();
       log.error({ reason: error.message }, 'the flusher failed and retries');
     },
     onQuarantine: (entry, reason) =>
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),
   });
-  const counter = (name: string, help: string, read: () => number) =>
-    figures.push({ kind: 'counter', name, help, read });
-  const gauge = (name: string, help: string, read: () => number) =>
-    figures.push({ kind: 'gauge', name, help, read });
-  counter(
-    'petrel_flush_entries_total',
-    'Journal entries written to Postgres and removed from the journal.',
-    () => flusher.stats().entries,
-  );
-  counter('petrel_flush_rows_total', 'Rows sent to Postgres.', () => flusher.stats().rows);
-  counter(
-    'petrel_flush_batches_total',
-    'Batches written to Postgres and removed from the journal.',
-    () => flusher.stats().batches,
-  );
-  counter(
-    'petrel_flush_quarantined_total',
-    'Journal entries that Postgres refused because of their data.',
-    () => flusher.stats().quarantined,
-  );
-  counter(
-    'petrel_flush_failures_total',
-    'Failed flushes: a batch in flight was abandoned, or a partition could not be flushed.',
-    () => flusher.stats().failures,
-  );
-  counter(
-    'petrel_flush_rewritten_total',
-    'Entities written again after Postgres lost committed transactions.',
-    () => flusher.stats().rewritten,
-  );
-  gauge(
-    'petrel_flush_lag_seconds',
-    'Age of the oldest journal entry not yet in Postgres, over the partitions leased by this process.',
-    () => flusher.stats().lagMs / 1_000,
-  );
-  gauge(
-    'petrel_flush_partitions',
-    'Partitions leased by this process. The sum over all flushers is the number of partitions.',
-    () => flusher.stats().partitions,
-  );
-  gauge(
-    'petrel_failure_days_ahead',
-    'Future days that have a table partition for delivery failures.',
-    () => flusher.stats().daysAhead,
-  );
-  gauge(
-    'petrel_message_days_ahead',
-    'Days to come that Postgres has a partition for messages for.',
-    () => flusher.stats().messageDaysAhead,
-  );
-  node.parts.push(() => {
-    const { entries, rows, failures, quarantined, lagMs, partitions } = flusher.stats();
-    return { flush: { entries, rows, failures, quarantined, lag_ms: Math.round(lagMs), partitions } };
-  });
+  report(backends, flusher);
   flusher.start();
-  let sweeping: Promise<unknown> | undefined;
-  const sweep = setInterval(() => {
-    sweeping ??= store.pictures
+  const sweep = shared(() =>
+    store.pictures
       .sweep(files.remove)
       .catch((error: Error) =>
         log.error({ reason: error.message }, 'removing unused files failed: it is retried later'),
-      )
-      .finally(() => {
-        sweeping = undefined;
-      });
-  }, limits.unused_files_sweep_ms);
-  const ends = startEnds({ config, log, store, files, figures, held: backends.held });
+      ),
+  );
+  const sweeping = setInterval(sweep, limits.unused_files_sweep_ms);
+  const cleanup = startCleanup(backends);
   return {
     async stop() {
-      clearInterval(sweep);
-      await Promise.all([sweeping, ends.stop(), flusher.stop({ drain: true })]);
+      clearInterval(sweeping);
+      await Promise.all([sweep.running(), cleanup.stop(), flusher.stop({ drain: true })]);
       await noter.stop();
       if (config.PRIVATE_REDIS !== undefined) await sealAll(backends);
     },

@@ -1,6 +1,6 @@
 /**
- * Checks the settings that all nodes of an installation share, which the first node recorded: partitions, keys and
- * peppers.
+ * Checks the settings that must be equal on all nodes of an installation: partitions, keys and peppers. The first node
+ * records these settings.
  */
 import type { Config } from '../config/config.js';
 import { noteInstallation, readInstallation } from '../postgres/accounts/rotation.js';
@@ -9,7 +9,10 @@ import type { RedisConnection } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
 
-/** A start that cannot succeed until someone changes a setting. The message tells the operator what to change. */
+/**
+ * The error for a start that cannot succeed until someone changes a setting. The message tells the operator what to
+ * change.
+ */
 export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
@@ -41,15 +44,15 @@ type Given = Pick<Config, 'PARTITIONS'> & {
   readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
 };
 
-/** Compares the settings with those recorded in Postgres. Changes nothing. Errors: StartError. */
+/** Compares the settings with those recorded in Postgres, and changes nothing. Errors: StartError. */
 export async function checkSettings(db: Sql, config: Given): Promise<void> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   compare(await readInstallation(db), partitions, createSecrets(peppers, ring));
 }
 
 /**
- * Opens the secrets of the settings after comparing them with the recorded ones. Secrets that must survive a new pepper
- * are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
+ * Compares the settings with the recorded ones, and then opens the secrets. Secrets that must survive a change of the
+ * pepper are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
  */
 export async function openSecrets(db: Database, config: Given): Promise<Secrets> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
@@ -63,14 +66,15 @@ export async function openSecrets(db: Database, config: Given): Promise<Secrets>
     const values = { PARTITIONS: String(partitions), TOKEN_PEPPER: pepper, TOKEN_ROOT: box };
     await noteInstallation(db, new Map(Object.entries(values)));
   }
-  // When two nodes start first at the same time, the later one finds the record of the other here.
+  // If two nodes of a new installation start at the same time, the later node finds the values of the earlier node
+  // here.
   const noted = await readInstallation(db);
   compare(noted, partitions, own);
   const root = own.open(Buffer.from(noted.get('TOKEN_ROOT') as string, 'base64'), 'installation:root');
   return createSecrets(peppers, ring, root);
 }
 
-/** Records the key that this node encrypts with. From now on every node must have it. Errors: StartError. */
+/** Records the key with which this node encrypts. From now on every node must have this key. Errors: StartError. */
 export async function noteSecrets(db: Database, { checks }: Secrets): Promise<void> {
   const [first] = checks.keys;
   if (first === undefined) return;
@@ -80,12 +84,13 @@ export async function noteSecrets(db: Database, { checks }: Secrets): Promise<vo
     throw new StartError(`TOKEN_KEYS ${first.id} is not the key that this installation has under this id`);
 }
 
-/** Compares the number of partitions with the one recorded in this Redis. Errors: StartError. */
+/** Compares the number of partitions with the number recorded in this Redis. Errors: StartError. */
 export async function checkPartitions(redis: RedisConnection['client'], keys: Keys): Promise<void> {
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');
   let inRedis = await read();
-  // Only the first node writes. A full Redis would refuse the write, and other nodes must still start.
+  // Only the first node writes the number, because other nodes must be able to start when Redis is full and refuses
+  // writes.
   if (inRedis === null) {
     await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
     inRedis = await read();

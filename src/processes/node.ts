@@ -1,40 +1,42 @@
 /**
- * Every process reports its counters to one Redis hash every few seconds. Any front reads the hash for operators. The
- * reports add nothing to the path of a call.
+ * Every process writes its counters to one Redis hash every few seconds. Any front reads this hash for operators. These
+ * reports do not delay calls.
  */
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { repeat, shared } from '../clock.js';
 import { version } from '../config/version.js';
-import { limits } from '../limits.js';
 import { durationBounds } from '../obs/distribution.js';
 import type { RedisConnection } from '../redis/connection.js';
-import { type NodeCore, type NodeTold, nodeCore, nodeTold } from '../wire/operations_results.js';
+import { type NodeCore, type NodeReport, nodeCore, nodeReport } from '../wire/admin_results.js';
+import { wireLimits } from '../wire/limits.js';
 import type { Backends } from './backends.js';
+import { processLimits } from './limits.js';
 import type { Role } from './role.js';
 
-/** A report, when it was written by the Redis clock, and how long ago that was, in ms. */
-export type SeenNode = (NodeTold | NodeCore) & { readonly told_ms: number; readonly silent_ms: number };
+/** A report, its time of writing (Redis clock), and its age in ms. */
+export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
-/** Reads the Redis server's time in ms, because clocks of nodes may differ. */
+/** Reads the time of the Redis server in ms, because the clocks of nodes may differ. */
 async function clockOf(client: RedisConnection['client']): Promise<number> {
   const [seconds, micros] = await client.time();
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 }
 
-/** Parses a report. Another version may report other details, but its core fields are understood. */
-function understood(text: string, wanted: 'whole' | 'core'): NodeTold | NodeCore | null {
+/** Parses a report. A process of another version may report other details, but its core fields are readable. */
+function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCore | null {
   try {
-    const told: unknown = JSON.parse(text);
-    const whole = wanted === 'whole' ? nodeTold.safeParse(told) : null;
-    return whole?.success ? whole.data : (nodeCore.safeParse(told).data ?? null);
+    const parsed: unknown = JSON.parse(text);
+    const whole = wanted === 'whole' ? nodeReport.safeParse(parsed) : null;
+    return whole?.success ? whole.data : (nodeCore.safeParse(parsed).data ?? null);
   } catch {
     return null;
   }
 }
 
 /**
- * The processes that reported recently. A killed process stays listed for up to limits.node_age_ms_max. Details are
- * dropped beyond limits.nodes_told_bytes_max.
+ * Reads the processes that reported recently. A killed process stays in the list for up to
+ * processLimits.node_age_ms_max. Details beyond wireLimits.nodes_report_bytes_max are dropped.
  */
 export async function readNodes({
   connection,
@@ -46,17 +48,19 @@ export async function readNodes({
   const seen: SeenNode[] = [];
   const gone: string[] = [];
   let bytes = 0;
-  // Sorted, so that the same processes keep their details each time.
+  // Sorts the reports, so that details are always dropped from the same processes.
   for (const [name, text] of Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const space = text.indexOf(' ');
-    const told_ms = Number(text.slice(0, space));
-    const silent_ms = Math.max(0, now - told_ms);
-    const fits = bytes + text.length <= limits.nodes_told_bytes_max;
-    const told =
-      silent_ms > limits.node_age_ms_max ? null : understood(text.slice(space + 1), fits ? 'whole' : 'core');
-    if (told === null) gone.push(name);
-    else if (seen.length < limits.nodes_shown_max) {
-      seen.push({ ...told, told_ms, silent_ms });
+    const reported_ms = Number(text.slice(0, space));
+    const silent_ms = Math.max(0, now - reported_ms);
+    const fits = bytes + text.length <= wireLimits.nodes_report_bytes_max;
+    const parsed =
+      silent_ms > processLimits.node_age_ms_max
+        ? null
+        : understood(text.slice(space + 1), fits ? 'whole' : 'core');
+    if (parsed === null) gone.push(name);
+    else if (seen.length < wireLimits.nodes_shown_max) {
+      seen.push({ ...parsed, reported_ms, silent_ms });
       if (fits) bytes += text.length;
     }
   }
@@ -65,11 +69,13 @@ export async function readNodes({
 }
 
 /**
- * Interval of event loop samples. Each sample wakes the process: at 20 ms, sampling would cost more than half of an
- * idle process's budget.
+ * The interval of event loop samples. Each sample wakes the process. Sampling every 20 ms would use more than half of
+ * the CPU budget of an idle process.
  */
 const loop_look_ms = 100;
-/** Below this share of busy time a process counts as idle, and its event loop delay is not measured. */
+/**
+ * The share of busy time below which a process counts as idle. The event loop delay of an idle process is not measured.
+ */
 const idle_share_max = 0.02;
 
 /** Creates a reader of CPU, memory and event loop delay since its previous call. */
@@ -94,7 +100,7 @@ function createPulse() {
       const share = used / 1_000 / Math.max(1, now.at - before.at);
       before = now;
       const found = {
-        // The histogram includes the interval of the measuring timer itself.
+        // Subtracts the interval of the measuring timer, which the measured delay includes.
         loop_p99_ms: Math.max(0, inMs(delay.percentile(99)) - loop_look_ms),
         loop_max_ms: Math.max(0, inMs(delay.max) - loop_look_ms),
         cpu: Math.round(share * 1_000) / 1_000,
@@ -109,7 +115,7 @@ function createPulse() {
   };
 }
 
-/** Durations of all scripts, by bucket. */
+/** The durations of all scripts, counted by bucket. */
 function scriptTimes({ runner }: Backends): number[] {
   const sum = new Array<number>(durationBounds.length + 1).fill(0);
   for (const { counts } of runner.times.byName.values())
@@ -117,8 +123,10 @@ function scriptTimes({ runner }: Backends): number[] {
   return sum;
 }
 
-/** Reports this process regularly until it is stopped, and once more at shutdown. Must be the last role to start. */
-export const tellAs =
+/**
+ * Reports this process at regular intervals until it is stopped, and once more at shutdown. This role must start last.
+ */
+export const reportAs =
   (role: string) =>
   async (backends: Backends, stopping: AbortSignal): Promise<Role> => {
     const { node, connection, keys, runner, troubles } = backends;
@@ -129,41 +137,33 @@ export const tellAs =
     const pulse = createPulse();
     const since_ms = Math.round(performance.timeOrigin);
 
-    async function tell(): Promise<void> {
-      const told: NodeTold = {
+    async function publish(): Promise<void> {
+      const report: NodeReport = {
         ...{ id: node.id, role, host: hostname(), pid: process.pid, version, since_ms },
         state: stopping.aborted ? 'leaving' : 'serving',
         ...pulse.read(),
         scripts: scriptTimes(backends),
         ...Object.assign({}, ...node.parts.map((part) => part())),
       };
-      node.told = told;
-      // An unused Redis may belong to another installation.
+      node.lastReport = report;
+      // Reports nothing while this Redis is not in use, because it may belong to another installation.
       if (!connection.at(0)?.runId()) return;
       const at = { processes: keys.nodes() };
-      await runner.call('presence/announce', 0, at, { id: node.id, report: JSON.stringify(told) });
+      await runner.call('presence/announce', 0, at, { id: node.id, report: JSON.stringify(report) });
     }
 
-    let telling: Promise<void> | undefined;
-    const tellSoon = () => {
-      telling ??= tell()
-        .catch(onError)
-        .finally(() => {
-          telling = undefined;
-        });
-      return telling;
-    };
-    const onStopping = () => void (telling ?? Promise.resolve()).then(tellSoon);
+    const reportOnce = shared(() => publish().catch(onError));
+    const onStopping = () => void (reportOnce.running() ?? Promise.resolve()).then(reportOnce);
     stopping.addEventListener('abort', onStopping, { once: true });
-    tellSoon();
-    // Each start removes expired reports of killed processes, because operators may never open the page.
+    reportOnce();
+    // Removes expired reports of killed processes at each start, because operators may never open the page.
     await readNodes(backends).catch(onError);
-    const timer = setInterval(tellSoon, limits.node_tell_ms);
+    const stopReporting = repeat(processLimits.node_tell_ms, reportOnce);
     return {
       async stop() {
-        clearInterval(timer);
+        stopReporting();
         pulse.stop();
-        await telling;
+        await reportOnce.running();
         await connection
           .at(0)
           ?.client.hdel(keys.nodes(), node.id)

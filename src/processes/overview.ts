@@ -1,33 +1,35 @@
 /**
- * The state of the whole installation for operators. Databases and Redis are read on demand, but at most once per
- * interval for all viewers. If one is unavailable, its part is missing and the rest is not delayed.
+ * Shows operators the state of the whole installation. Reads the databases and Redis on demand, but at most once per
+ * interval for all viewers together. The part of an unavailable store is missing, and does not delay the other parts.
  */
 
 import { nowMs } from '../clock.js';
 import { version } from '../config/version.js';
 import { journalState } from '../journal/state.js';
-import { limits } from '../limits.js';
 import { durationBounds } from '../obs/distribution.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
-import type { NodeTold, Operations, Overview, RankedBot, Ranking } from '../wire/operations_results.js';
+import type { Operations } from '../server/endpoint.js';
+import { callLimits } from '../server/limits.js';
+import type { NodeReport, Overview, RankedBot, Ranking } from '../wire/admin_results.js';
 import type { Backends } from './backends.js';
 import { readBacklog } from './backlog.js';
-import { connectionsOf, databaseName, gather } from './facts.js';
+import { connectionsOf, databaseName, gather, parseInfo } from './facts.js';
 import { type Finding, findingsOf } from './findings.js';
+import { processLimits } from './limits.js';
 import { readNodes, type SeenNode } from './node.js';
 import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
 
-/** Returns the result, or null if the request fails or takes too long. */
+/** Returns the result of a request, or null if the request fails or takes too long. */
 async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, limits.operations_wait_ms_max, null);
+    timer = setTimeout(resolve, processLimits.operations_wait_ms_max, null);
   });
   return Promise.race([asked.catch(() => null), late]).finally(() => clearTimeout(timer));
 }
 
-/** Caches an answer for `ms` from the start of its request. */
+/** Caches an answer for `ms` milliseconds from the start of its request. */
 function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
@@ -39,13 +41,11 @@ function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
 
 async function serverOf({ client, url }: RedisConnection): Promise<NonNullable<Overview['redis']>[number]> {
   const info = await client.info();
-  const number = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const { number, used, max, appending } = parseInfo(info);
   return {
     server: shownUrl(url),
     version: /^redis_version:(\S+)/m.exec(info)?.[1] ?? '?',
-    used_bytes: number('used_memory'),
-    max_bytes: number('maxmemory'),
-    appending: !/^(aof_last_write_status|aof_last_bgrewrite_status):err/m.test(info),
+    ...{ used_bytes: used, max_bytes: max, appending },
     replicas: number('connected_slaves'),
     clients: number('connected_clients'),
     commands_per_second: number('instantaneous_ops_per_sec'),
@@ -73,10 +73,10 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
   };
 }
 
-/** Reads the journals of the partitions, and the facts for findings. */
+/** Reads the journals of the partitions, and the facts from which findings are derived. */
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
-  // Redis warnings are omitted: every process checks Redis when it starts.
+  // Leaves out the Redis warnings, because every process checks Redis when it starts.
   const facts = await gather(backends, state, [], null);
   return {
     facts,
@@ -96,7 +96,7 @@ const away = (what: string): Finding => ({
   todo: `check ${what} and the network; ${what === 'Redis' ? 'without it no call is served' : 'until it answers, cold data cannot be read and changes wait in the journals'}`,
 });
 
-/** Names of databases that do not answer. */
+/** Returns the names of the databases that do not answer. */
 async function silentOf({ shards }: Backends): Promise<string[]> {
   const answers = await Promise.all(
     shards.all.map(async (shard) => {
@@ -107,10 +107,10 @@ async function silentOf({ shards }: Backends): Promise<string[]> {
   return answers.flat();
 }
 
-/** Findings about processes that were killed or cannot reach Redis. */
+/** Returns findings about processes that were killed or cannot reach Redis. */
 const silent = (nodes: readonly SeenNode[]): Finding[] =>
   nodes
-    .filter(({ silent_ms }) => silent_ms > limits.node_silent_ms)
+    .filter(({ silent_ms }) => silent_ms > processLimits.node_silent_ms)
     .map(({ role, host, pid }) => ({
       bad: true,
       what: `${role} ${pid} on ${host} stopped reporting`,
@@ -127,8 +127,8 @@ async function look(backends: Backends): Promise<Overview> {
     inTime(journalOf(backends)),
     silentOf(backends),
   ]);
-  const own = node.told as NodeTold | null;
-  const seen = nodes ?? (own ? [{ ...own, told_ms: nowMs(), silent_ms: 0 }] : []);
+  const own = node.lastReport as NodeReport | null;
+  const seen = nodes ?? (own ? [{ ...own, reported_ms: nowMs(), silent_ms: 0 }] : []);
   const facts = journal && { ...journal.facts, nodes: seen.length };
   const findings = [
     ...(redis === null || nodes === null ? [away('Redis')] : []),
@@ -141,7 +141,7 @@ async function look(backends: Backends): Promise<Overview> {
     version,
     node: node.id,
     bounds_seconds: [...durationBounds],
-    silent_after_ms: limits.node_silent_ms,
+    silent_after_ms: processLimits.node_silent_ms,
     findings: findings.sort((a, b) => Number(b.bad) - Number(a.bad)),
     nodes: [...seen].sort((a, b) => a.role.localeCompare(b.role) || a.since_ms - b.since_ms),
     journal: journal?.shown ?? null,
@@ -157,12 +157,12 @@ async function look(backends: Backends): Promise<Overview> {
 }
 
 /**
- * The bots with the most pending updates among the due webhooks. Bots that poll are not ranked, but can be looked up by
- * name.
+ * Finds the bots with the most pending updates, among those with due webhooks. Bots that poll are not ranked, but
+ * operators can look them up by name.
  */
 async function mostPending({ connection, keys }: Backends, limit: number): Promise<number[]> {
   const { count } = keys.partitions;
-  const each = Math.max(1, Math.floor(limits.bots_looked_at_max / count));
+  const each = Math.max(1, Math.floor(callLimits.bots_looked_at_max / count));
   const found = await Promise.all(
     Array.from({ length: count }, async (_, partition) => {
       const client = connection.at(partition)?.client;
@@ -196,7 +196,7 @@ async function describe(backends: Backends, ids: readonly number[]): Promise<Ran
       return {
         id,
         username,
-        // Webhook URLs often contain a token, so only the host is shown.
+        // Shows only the host, because webhook URLs often contain a token.
         ...(webhook ? { webhook_host: new URL(webhook.url).host } : {}),
         pending: info.pending,
         ...(failing_since === null ? {} : { failing_since }),
@@ -210,7 +210,7 @@ async function describe(backends: Backends, ids: readonly number[]): Promise<Ran
 }
 
 export function createOperations(backends: Backends): Operations {
-  const most = limits.bots_ranked_max;
+  const most = callLimits.bots_ranked_max;
   const find: Readonly<Record<Ranking, () => Promise<number[]>>> = {
     pending: () => mostPending(backends, most),
     failures: () => mostFailing(backends, most),
@@ -219,11 +219,11 @@ export function createOperations(backends: Backends): Operations {
   const ranked = Object.fromEntries(
     Object.entries(find).map(([order, ids]) => [
       order,
-      remembered(limits.operations_look_ms, async () => describe(backends, await ids())),
+      remembered(processLimits.operations_look_ms, async () => describe(backends, await ids())),
     ]),
   ) as Readonly<Record<Ranking, () => Promise<RankedBot[]>>>;
   return {
-    overview: remembered(limits.operations_look_ms, () => look(backends)),
+    overview: remembered(processLimits.operations_look_ms, () => look(backends)),
     async bots({ order, limit, bot }) {
       if (bot !== undefined) return describe(backends, [bot]);
       return (await ranked[order]()).slice(0, limit);

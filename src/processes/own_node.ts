@@ -1,16 +1,20 @@
-/** This process as a node: its name, and what its roles add to its report. */
+/** The name of this process as a node, and the parts that its roles add to its report. */
 import { randomBytes } from 'node:crypto';
-import type { NodeTold } from '../wire/operations_results.js';
+import type { NodeReport } from '../wire/admin_results.js';
 
 /** The part of a report that a role adds. */
-export type NodePart = Pick<NodeTold, 'engine' | 'front' | 'deliver' | 'flush'>;
+export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'>;
 
 export interface OwnNode {
   readonly id: string;
-  /** Functions of the roles that return their part of each report. */
+  /** One function per role, which returns the role's part of a report. */
   readonly parts: Array<() => NodePart>;
-  /** The last report; null before the first. */
-  told: NodeTold | null;
+  /** The last report; null before the first one. */
+  lastReport: NodeReport | null;
 }
 
-export const ownNode = (): OwnNode => ({ id: randomBytes(6).toString('base64url'), parts: [], told: null });
+export const ownNode = (): OwnNode => ({
+  id: randomBytes(6).toString('base64url'),
+  parts: [],
+  lastReport: null,
+});

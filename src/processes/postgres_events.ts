@@ -1,7 +1,7 @@
-/** Logs and counts when Postgres lost transactions or was replaced by another server. */
+/** Logs and counts two events: Postgres lost transactions, or another server replaced it. */
 import type { History, WentBack } from '../journal/history.js';
 import type { Logger } from '../obs/log.js';
-import { counter, type Figure, gauge } from '../obs/metrics.js';
+import { type Figure, figuresOf } from '../obs/metrics.js';
 import type { Replicas } from '../postgres/replicas.js';
 
 export interface PostgresEvents {
@@ -12,12 +12,12 @@ export interface PostgresEvents {
   readonly stats: { readonly wentBack: number; readonly transactions: number; readonly refused: number };
 }
 
-/** Minimum time between two log lines about a replaced server, because every new connection finds the same one. */
-const told_ms_min = 10_000;
+/** The minimum time between two log lines about a replaced server, because every new connection detects it again. */
+const log_interval_ms = 10_000;
 
-export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvents {
+export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvents {
   const stats = { wentBack: 0, transactions: 0, refused: 0 };
-  let told = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
   return {
     stats,
     back(found, shard) {
@@ -31,8 +31,8 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
     },
     replaced(why, shard) {
       stats.refused++;
-      if (performance.now() - told < told_ms_min) return;
-      told = performance.now();
+      if (performance.now() - loggedAt < log_interval_ms) return;
+      loggedAt = performance.now();
       log.error({ ...(shard === 0 ? {} : { shard }) }, why);
     },
     elsewhere(before, now, shard) {
@@ -44,40 +44,35 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
   };
 }
 
-/** Metrics about Postgres and its standbys. */
+/** Creates the metrics about Postgres and its standbys. */
 export const postgresFigures = (
   { stats }: PostgresEvents,
-  histories: ReadonlyArray<Pick<History, 'rewriting'>>,
+  databases: ReadonlyArray<{ readonly history: Pick<History, 'rewriting'> }>,
   { counts }: Pick<Replicas, 'counts'>,
-): Figure[] => [
-  counter(
-    'petrel_postgres_replica_reads_total',
-    'Reads of cold messages answered by a Postgres standby.',
-    () => counts.replica,
-  ),
-  counter(
-    'petrel_postgres_replica_fallbacks_total',
-    'Reads of cold messages answered by the primary because a standby was behind or away.',
-    () => counts.behind + counts.failed,
-  ),
-  counter(
-    'petrel_postgres_went_back_total',
-    'How often this process found and repaired a Postgres that had lost committed transactions.',
-    () => stats.wentBack,
-  ),
-  counter(
-    'petrel_postgres_lost_transactions_total',
-    'Committed transactions that Postgres had lost, by the marks in Redis.',
-    () => stats.transactions,
-  ),
-  counter(
-    'petrel_postgres_replaced_refused_total',
-    'Connections and changes refused because they went to a Postgres server that has been replaced.',
-    () => stats.refused,
-  ),
-  gauge(
-    'petrel_postgres_rewriting_partitions',
-    'Partitions whose hot entities are being written to Postgres again.',
-    () => histories.reduce((sum, history) => sum + history.rewriting(), 0),
-  ),
-];
+): Figure[] =>
+  figuresOf(
+    {
+      petrel_postgres_replica_reads_total: 'Reads of cold messages answered by a Postgres standby.',
+      petrel_postgres_replica_fallbacks_total:
+        'Reads of cold messages answered by the primary because a standby was behind or unavailable.',
+      petrel_postgres_went_back_total:
+        'How often this process found and repaired a Postgres that had lost committed transactions.',
+      petrel_postgres_lost_transactions_total:
+        'Committed transactions that Postgres had lost, by the marks in Redis.',
+      petrel_postgres_replaced_refused_total:
+        'Connections and changes refused because they went to a Postgres server that has been replaced.',
+      petrel_postgres_rewriting_partitions:
+        'Partitions whose hot entities are being written to Postgres again.',
+    },
+    () => ({
+      petrel_postgres_replica_reads_total: counts.replica,
+      petrel_postgres_replica_fallbacks_total: counts.behind + counts.failed,
+      petrel_postgres_went_back_total: stats.wentBack,
+      petrel_postgres_lost_transactions_total: stats.transactions,
+      petrel_postgres_replaced_refused_total: stats.refused,
+      petrel_postgres_rewriting_partitions: databases.reduce(
+        (sum, { history }) => sum + history.rewriting(),
+        0,
+      ),
+    }),
+  );

@@ -1,16 +1,16 @@
-/** Push notifications: a flusher records the people to notify, and a worker sends the notifications. */
+/** Runs push notifications. A flusher records which people to notify, and a worker sends the notifications. */
 import { pushOf } from '../config/config.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
-import { makeSender } from '../delivery/outbound/send.js';
-import { limits } from '../limits.js';
+import { Sender } from '../delivery/outbound/send.js';
+import { pushLimits as limits } from '../push/limits.js';
 import { createNoter, type Noter } from '../push/noter.js';
-import { createPusher } from '../push/pusher.js';
+import { Pusher } from '../push/pusher.js';
 import { createVapid } from '../push/vapid.js';
 import { type Backends, isLate } from './backends.js';
 
 const late = 'some people are not notified of a message: failed notifications are not repeated';
 
-/** Records chats with new messages as the flusher writes them. */
+/** Records the chats of new messages when the flusher writes the messages. */
 export function startNoter({ config, store, figures, troubles }: Backends): Noter {
   const noter = createNoter({
     push: store.push,
@@ -31,18 +31,22 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
   return noter;
 }
 
-/** Starts to send notifications. Returns undefined when push notifications are off. */
+/** Starts to send push notifications. Returns undefined when they are turned off. */
 export function startPusher({ config, store, figures, held, troubles }: Backends) {
   const settings = pushOf(config);
   if (settings === undefined) return undefined;
-  // Uses connections of its own, so that a slow push service does not delay webhooks.
-  const sender = makeSender({
+  // Uses separate connections, so that a slow push service does not delay webhooks.
+  const sender = new Sender({
     guard: createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS).guard,
     deadlineMs: limits.push_deadline_ms,
     receiverConnectionsMax: limits.push_in_flight_max,
   });
-  const pusher = createPusher({
-    ...{ store, sender, vapid: createVapid(settings), delayMs: config.PUSH_DELAY_MS, held },
+  const pusher = new Pusher({
+    store,
+    sender,
+    vapid: createVapid(settings),
+    delayMs: config.PUSH_DELAY_MS,
+    held,
     onError: troubles.onDelay('notifications', late, isLate),
   });
   figures.push({

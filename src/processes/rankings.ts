@@ -1,15 +1,17 @@
 /**
- * Ranks bots with problems over the control database and all shards. Lists are bounded. Rows of a moved partition are
- * counted once.
+ * Ranks bots with problems over the control database and all shards. Lists are bounded. Rows that belong to a moved
+ * partition are counted only once.
  */
-import { limits } from '../limits.js';
+
 import * as rows from '../postgres/bots/ranking.js';
 import { byShard, holding, type Shard } from '../postgres/shards.js';
+import { ruleLimits } from '../rules/limits.js';
+import { callLimits } from '../server/limits.js';
 import type { Backends } from './backends.js';
 
 type Sources = Pick<Backends, 'shards' | 'keys'>;
 
-/** Counts per bot, each from the shard that holds the bot. */
+/** Collects counts per bot. Each count comes from the shard of the bot. */
 async function countsOf(
   { shards, keys }: Sources,
   ask: (shard: Shard) => Promise<readonly rows.Counted[]>,
@@ -31,13 +33,15 @@ async function deliveredOf({ shards, keys }: Sources, ids: readonly number[]): P
 const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.id - b.id;
 
 /**
- * Up to `limit` bots: currently failing webhooks first (limits.bots_looked_at_max of them are read), then those with
- * the most failed attempts.
+ * Returns up to `limit` bots. Bots whose webhook is failing now come first; at most callLimits.bots_looked_at_max of
+ * them are read. Bots with the most failed attempts follow.
  */
 export async function mostFailing(sources: Sources, limit: number): Promise<number[]> {
   const { db } = sources.shards.control;
-  const failing = await rows.loadFailing(db, limits.bots_looked_at_max);
-  const failed = await countsOf(sources, (shard) => rows.loadMostFailed(shard.db, limits.bots_looked_at_max));
+  const failing = await rows.loadFailing(db, callLimits.bots_looked_at_max);
+  const failed = await countsOf(sources, (shard) =>
+    rows.loadMostFailed(shard.db, callLimits.bots_looked_at_max),
+  );
   const counts = new Map(failed.map(({ id, count }) => [id, count]));
   for (const { id, failed: count } of await deliveredOf(
     sources,
@@ -47,15 +51,13 @@ export async function mostFailing(sources: Sources, limit: number): Promise<numb
   const first = failing.map((id) => ({ id, count: counts.get(id) ?? 0 })).sort(mostFirst);
   const isFailing = new Set(failing);
   const others = failed.filter(({ id }) => !isFailing.has(id));
-  const hooked = await rows.hookedAmong(
-    db,
-    others.map(({ id }) => id),
-  );
+  const ids = others.map(({ id }) => id);
+  const hooked = new Set(await rows.hookedAmong(db, ids));
   const rest = others.filter(({ id }) => hooked.has(id)).sort(mostFirst);
   return [...first, ...rest].slice(0, limit).map(({ id }) => id);
 }
 
-/** Bots with the most dead letters. */
+/** Finds the bots with the most dead letters. */
 export async function mostDead(sources: Sources, limit: number): Promise<number[]> {
   const letters = await countsOf(sources, (shard) => rows.loadDeadCounts(shard.db));
   return letters
@@ -64,7 +66,7 @@ export async function mostDead(sources: Sources, limit: number): Promise<number[
     .map(({ id }) => id);
 }
 
-/** Names and delivery counts of these bots, in no order. */
+/** Reads the names and delivery counts of these bots, in no particular order. */
 export async function describeBots(
   sources: Sources,
   ids: readonly number[],
@@ -78,12 +80,15 @@ export async function describeBots(
   return known.map((row) => ({ ...row, ...(counts.get(row.id) ?? none), id: row.id }));
 }
 
-/** Number of webhooks, of failing ones, and of dead letters, counted up to limits.dead_updates_counted_max. */
+/**
+ * Counts the webhooks, the failing webhooks and the dead letters. Stops counting dead letters at
+ * ruleLimits.dead_updates_counted_max.
+ */
 export async function loadTotals(sources: Sources) {
   const [totals, letters] = await Promise.all([
     rows.loadTotals(sources.shards.control.db),
     countsOf(sources, (shard) => rows.loadDeadCounts(shard.db)),
   ]);
   const dead = letters.reduce((sum, { count }) => sum + count, 0);
-  return { ...totals, dead_letters: Math.min(dead, limits.dead_updates_counted_max) };
+  return { ...totals, dead_letters: Math.min(dead, ruleLimits.dead_updates_counted_max) };
 }

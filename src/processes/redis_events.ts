@@ -1,8 +1,8 @@
-/** Logs and counts when Redis was restarted, replaced or moved, and the changes that this may have lost. */
+/** Logs and counts restarts, replacements and moves of Redis, and the changes that these events may have lost. */
 import type { Identity } from '../journal/identity.js';
 import type { RaisedPartition } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
-import { counter, type Figure, gauge } from '../obs/metrics.js';
+import { type Figure, figuresOf } from '../obs/metrics.js';
 import type { Pauses } from '../redis/pauses.js';
 
 export interface Histories {
@@ -10,7 +10,10 @@ export interface Histories {
   readonly stats: { readonly raised: number; readonly proven: number };
 }
 
-/** Delay before logging. All partitions of one failover are noticed within milliseconds and share one log line. */
+/**
+ * The delay before logging. All partitions notice a failover within milliseconds, so that the delay lets them share one
+ * log line.
+ */
 const gatherMs = 500;
 
 const perhaps =
@@ -18,7 +21,7 @@ const perhaps =
 const certain =
   'Redis lost acknowledged changes. Those already in Postgres are read from there, later ones are lost. No id is used twice';
 
-export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
+export function reportHistories(log: Pick<Logger, 'warn'>): Histories {
   const stats = { raised: 0, proven: 0 };
   let waiting: RaisedPartition[] = [];
 
@@ -38,40 +41,31 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
   };
 }
 
-/** Metrics about Redis: refusals, drills, and partitions found on a different run. */
-export function redisFigures(
+/** Creates the metrics about Redis: refusals, drills, and partitions found on a different run of Redis. */
+export const redisFigures = (
   histories: Histories,
   pauses: Pauses,
   identity: Pick<Identity, 'refusal' | 'held'>,
-): Figure[] {
-  return [
-    gauge(
-      'petrel_redis_refused',
-      '1 while this process refuses its Redis, because it does not belong to its Postgres.',
-      () => (identity.refusal() === null ? 0 : 1),
-    ),
-    gauge('petrel_outgoing_held', '1 during a drill: nothing is sent to webhooks and browsers.', () =>
-      identity.held() ? 1 : 0,
-    ),
-    counter(
-      'petrel_redis_histories_raised_total',
-      'Partitions found on a different Redis run: after a restart, a failover or a slot migration.',
-      () => histories.stats.raised,
-    ),
-    counter(
-      'petrel_redis_histories_lost_total',
-      'Partitions of those whose changes Redis had certainly lost.',
-      () => histories.stats.proven,
-    ),
-    counter(
-      'petrel_redis_moving_refused_total',
-      'Calls refused because their slot was migrating.',
-      () => pauses.stats.refused,
-    ),
-    gauge(
-      'petrel_redis_moving_longest_ms',
-      'Longest time that calls on one partition were refused because its slot was migrating.',
-      () => pauses.stats.longest_ms,
-    ),
-  ];
-}
+): Figure[] =>
+  figuresOf(
+    {
+      petrel_redis_refused:
+        '1 while this process refuses its Redis, because it does not belong to its Postgres.',
+      petrel_outgoing_held: '1 during a drill: nothing is sent to webhooks and browsers.',
+      petrel_redis_histories_raised_total:
+        'Partitions found on a different Redis run: after a restart, a failover or a slot migration.',
+      petrel_redis_histories_lost_total:
+        'Partitions found on a different Redis run that had certainly lost changes.',
+      petrel_redis_moving_refused_total: 'Calls refused because their slot was migrating.',
+      petrel_redis_moving_longest_ms:
+        'Longest time that calls on one partition were refused because its slot was migrating.',
+    },
+    () => ({
+      petrel_redis_refused: Number(identity.refusal() !== null),
+      petrel_outgoing_held: Number(identity.held()),
+      petrel_redis_histories_raised_total: histories.stats.raised,
+      petrel_redis_histories_lost_total: histories.stats.proven,
+      petrel_redis_moving_refused_total: pauses.stats.refused,
+      petrel_redis_moving_longest_ms: pauses.stats.longest_ms,
+    }),
+  );

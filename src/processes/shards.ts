@@ -1,13 +1,13 @@
 /**
- * Opens the databases of the settings, checks that each is the right one, and follows the shard map in the control
+ * Opens the databases named in the settings and checks the identity of each. Follows the shard map in the control
  * database.
  */
 import type { Config } from '../config/config.js';
-import { createHistory, type History } from '../journal/history.js';
+import { History } from '../journal/history.js';
 import type { Identity } from '../journal/identity.js';
 import { loadIdentity } from '../postgres/identity.js';
 import { databaseProblem } from '../postgres/migrate.js';
-import { createPool, type Pool, statement } from '../postgres/pool.js';
+import { createPool, type Pool } from '../postgres/pool.js';
 import {
   changeMap,
   type FollowedShards,
@@ -17,7 +17,7 @@ import {
   loadMap,
   type Shard,
 } from '../postgres/shards.js';
-import { asDatabase } from '../postgres/sql.js';
+import { asDatabase, plainSql } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
@@ -29,17 +29,29 @@ export interface ShardUrl {
   readonly url: string;
 }
 
-/** URLs of the databases, the control database first. */
+/** The URLs of the databases. The control database comes first. */
 export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
+
+/** The standbys of the databases. Throws a StartError if a standby belongs to an unconfigured database. */
+export function standbysOf(
+  config: Pick<Config, 'DATABASE_SHARDS' | 'DATABASE_REPLICA_URLS'>,
+): Config['DATABASE_REPLICA_URLS'] {
+  const known = new Set([0, ...config.DATABASE_SHARDS.map(({ id }) => id)]);
+  const stray = config.DATABASE_REPLICA_URLS.find(({ shard }) => !known.has(shard));
+  if (stray === undefined) return config.DATABASE_REPLICA_URLS;
+  throw new StartError(
+    `DATABASE_REPLICA_URLS has a standby of database ${stray.shard}, which DATABASE_SHARDS does not name`,
+  );
+}
 
 /** The setting that names a database. */
 export const shardName = (id: number): string => (id === 0 ? 'DATABASE_URL' : `DATABASE_SHARDS ${id}`);
 
 /**
- * Throws a StartError for a schema that this program cannot work with. With `waits`, an outdated schema throws another
- * error, because a migration may be running.
+ * Throws a StartError if a database has a schema that this program cannot use. With `waits`, an outdated schema causes
+ * another error, because a migration may be running.
  */
 export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): Promise<void> {
   for (const { id, url } of urls) {
@@ -50,21 +62,32 @@ export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): P
   }
 }
 
-const readNote = statement('shard_note', "select value from installation where name = 'SHARD'");
-const putNote = statement(
-  'put_shard_note',
-  "insert into installation (name, value) values ('SHARD', $1) on conflict (name) do nothing",
-);
-const isNew = statement(
-  'is_new_installation',
-  "select not exists (select from installation where name = 'TOKEN_ROOT') as fresh",
-);
+const noteOf = (pool: Pool) => plainSql(pool).firstValue<string>`
+  select value from installation where name = 'SHARD'`;
 
-async function noteOf(pool: Pool): Promise<string | undefined> {
-  return (await pool.query<{ value: string }>(readNote)).rows[0]?.value;
+/**
+ * Opens the control database and the other databases for `work`, and closes them afterwards. Also passes the id of the
+ * installation to `work`.
+ */
+async function withDatabases(
+  urls: readonly ShardUrl[],
+  name: string,
+  work: (
+    control: Pool,
+    others: ReadonlyArray<{ id: number; pool: Pool }>,
+    installation: string,
+  ) => Promise<void>,
+): Promise<void> {
+  const all = urls.map(({ id, url }) => ({ id, pool: createPool({ url, max: 1, name }) }));
+  try {
+    const [control, ...others] = all as [(typeof all)[number], ...typeof all];
+    await work(control.pool, others, (await loadIdentity(control.pool)).id);
+  } finally {
+    await Promise.all(all.map(({ pool }) => pool.close()));
+  }
 }
 
-/** Refuses a database of another installation, or another shard of this one. */
+/** Refuses a database that belongs to another installation, or that is another shard of this installation. */
 function compareNote(id: number, installation: string, found: string): void {
   if (found === `${id} ${installation}`) return;
   const [number, of] = found.split(' ');
@@ -73,32 +96,26 @@ function compareNote(id: number, installation: string, found: string): void {
 }
 
 /**
- * Compares the recorded shard number of each database with the settings. Must run before the guard of a shard, which
- * would take a wrong shard for one that lost transactions. Errors: StartError, or those of Postgres.
+ * Compares the shard number recorded in each database with the settings. Must run before the guard of a shard, because
+ * the guard would mistake a wrong database for one that lost transactions. Errors: StartError, or those of Postgres.
  */
 export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
   if (urls.length === 1) return;
-  const pools = urls.map(({ url }) => createPool({ url, max: 1, name: 'check' }));
-  try {
-    const [control, ...others] = pools as [Pool, ...Pool[]];
-    const installation = (await loadIdentity(control)).id;
-    for (const [i, pool] of others.entries()) {
-      const { id } = urls[i + 1] as ShardUrl;
+  await withDatabases(urls, 'check', async (_, others, installation) => {
+    for (const { id, pool } of others) {
       const found = await noteOf(pool);
-      // A migration may be recording the shard number now, so a role waits.
+      // A role waits here, because a migration may be about to record the shard number.
       if (found === undefined)
         throw new Error(`${shardName(id)} is not a shard of this installation yet: run "petrel migrate"`);
       compareNote(id, installation, found);
     }
-  } finally {
-    await Promise.all(pools.map((pool) => pool.close()));
-  }
+  });
 }
 
 /**
- * Records in each database which shard it is, once its schema exists. A new installation is divided evenly over
- * DATABASE_SHARDS. An existing one keeps its data in place until `petrel shards move`. Errors: StartError, or those of
- * Postgres.
+ * Records in each database its shard number, once the database has its schema. A new installation is divided evenly
+ * over DATABASE_SHARDS. An existing installation keeps its data in place until `petrel shards move`. Errors:
+ * StartError, or those of Postgres.
  */
 export async function noteShards(
   urls: readonly ShardUrl[],
@@ -106,20 +123,18 @@ export async function noteShards(
   say: (line: string) => void,
 ): Promise<void> {
   if (urls.length === 1) return;
-  const pools = urls.map(({ url }) => createPool({ url, max: 1, name: 'migrate' }));
-  try {
-    const [control, ...others] = pools as [Pool, ...Pool[]];
-    const installation = (await loadIdentity(control)).id;
-    const idOf = (i: number) => (urls[i + 1] as ShardUrl).id;
-    const present = await Promise.all(others.map(noteOf));
-    for (const [i, found] of present.entries())
-      if (found !== undefined) compareNote(idOf(i), installation, found);
-    // The partitions are divided first, because a node starts to serve once every shard has its record.
+  await withDatabases(urls, 'migrate', async (control, others, installation) => {
+    for (const { id, pool } of others) {
+      const found = await noteOf(pool);
+      if (found !== undefined) compareNote(id, installation, found);
+    }
+    // Divides the partitions first, because a node starts to serve as soon as every shard has recorded its number.
     if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
-    for (const [i, pool] of others.entries()) await pool.query(putNote, [`${idOf(i)} ${installation}`]);
-  } finally {
-    await Promise.all(pools.map((pool) => pool.close()));
-  }
+    for (const { id, pool } of others)
+      await plainSql(pool).run`
+        insert into installation (name, value) values ('SHARD', ${`${id} ${installation}`})
+        on conflict (name) do nothing`;
+  });
 }
 
 async function divide(
@@ -128,7 +143,7 @@ async function divide(
   partitions: number,
   say: (line: string) => void,
 ): Promise<void> {
-  const [{ fresh } = { fresh: false }] = (await control.query<{ fresh: boolean }>(isNew)).rows;
+  const fresh = !(await plainSql(control).some`select from installation where name = 'TOKEN_ROOT'`);
   const all = Array.from({ length: fresh ? partitions : 0 }, (_, partition) => partition);
   const rows = all.map((partition) => ({
     ...{ partition, paused: false },
@@ -146,10 +161,10 @@ export interface OpenOptions {
   readonly config: Config & { readonly DATABASE_URL: string };
   readonly keys: Keys;
   readonly role: string;
-  /** Name of this process as a node. */
+  /** The name of this process as a node. */
   readonly node: string;
   readonly connection: RedisServers;
-  /** Called each time it is needed, because the runner is created later. */
+  /** Returns the script runner. Called at each use, because the runner is created after this object. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;
@@ -163,12 +178,12 @@ export interface OpenedShard extends Shard {
 
 export interface OpenedShards {
   readonly all: readonly [OpenedShard, ...OpenedShard[]];
-  /** Reads the map, and follows its changes from then on. */
+  /** Reads the map and then follows its changes. */
   follow(): Promise<FollowedShards>;
   close(): Promise<void>;
 }
 
-/** Creates guarded pools. They connect with their first query. */
+/** Creates guarded pools. A pool connects with its first query. */
 export function openShards({
   config,
   keys,
@@ -183,9 +198,9 @@ export function openShards({
   let followed: FollowedShards | undefined;
   const ends: Array<() => void> = [];
   const open = ({ id, url }: ShardUrl): OpenedShard => {
-    const history = createHistory({
+    const history = new History({
       ...{ url, shard: id, keys, connection, runner },
-      ...(id === 0 ? { checkInstallation: identity.checkPostgres } : {}),
+      ...(id === 0 ? { checkInstallation: (of) => identity.checkPostgres(of) } : {}),
       onWentBack: (found) => events.back(found, id),
       onOtherServer: (before, now) => events.elsewhere(before, now, id),
       onReplaced: (why) => events.replaced(why, id),

@@ -1,4 +1,4 @@
-/** Connects traces to requests of a front and to deliveries. This module is unused when traces are off. */
+/** Connects traces to the requests of a front and to deliveries. This module is not used when traces are turned off. */
 
 import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';
@@ -7,7 +7,10 @@ import { changeName, type Traces } from '../obs/traces.js';
 import type { ApiRequest, RequestHandler } from '../server/request.js';
 import { chatText, directChat, sharedChat } from '../store/core/keys.js';
 
-/** The name of the change that a call made, if its result is a message. The update queue uses the same name. */
+/**
+ * Returns the name of the change that a call made, if the result of the call is a message. The update queue uses the
+ * same name.
+ */
 export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result: unknown): string | null {
   const { message_id, chat, edit_date } = (result ?? {}) as {
     readonly message_id?: unknown;
@@ -16,13 +19,13 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   };
   const id = chat?.id;
   if (typeof message_id !== 'number' || typeof id !== 'number') return null;
-  // In the result, a direct chat has the id of the other participant.
+  // The result identifies a direct chat by the id of the other participant.
   const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
   const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);
 }
 
-/** Wraps the handler and meter of a front to make a trace per request. */
+/** Wraps the request handler and meter of a front so that each request makes a trace. */
 export function tracedRequests(traces: Traces, handler: RequestHandler, meter: RequestListener) {
   return {
     handler: ((request) => traces.within(() => handler(request))) satisfies RequestHandler,

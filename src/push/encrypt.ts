@@ -1,14 +1,17 @@
-/** Builds a web push: a payload that only the browser can read (RFC 8291), with TTL and topic (RFC 8030). */
+/**
+ * Builds a web push message. Only the browser can read the payload (RFC 8291). The message has a TTL and a topic (RFC
+ * 8030).
+ */
 import { createECDH, createHash } from 'node:crypto';
 import { encrypt } from 'http_ece';
-import { limits } from '../limits.js';
+import { pushLimits as limits } from './limits.js';
 
 export interface BrowserKeys {
   readonly p256dh: Buffer;
   readonly auth: Buffer;
 }
 
-/** The encrypted body of a push. Uses a new key each time, so pushes cannot be linked. */
+/** Returns the encrypted body of a push message. Each message uses a new key, so that nobody can link two messages. */
 export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   const sender = createECDH('prime256v1');
   sender.generateKeys();
@@ -20,21 +23,21 @@ export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   });
 }
 
-/** Whether a browser's keys are valid for encryption. */
+/** Whether a browser's keys can be used for encryption. */
 export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
   if (auth.length !== 16 || p256dh.length !== 65 || p256dh[0] !== 4) return false;
   try {
     seal('', { p256dh, auth });
     return true;
   } catch {
-    // Not a point of the curve.
+    // The encryption fails if the bytes are not a point on the curve.
     return false;
   }
 }
 
 /**
- * The headers of a push. Of the waiting pushes with one topic, the push service keeps the newest, so each chat has a
- * topic. It is derived with the browser's secret, so the push service cannot tell which chat it is.
+ * Returns the headers of a push message. A push service keeps only the newest pending message of a topic, so each chat
+ * has its own topic. The topic is derived with the browser's secret, so that the push service cannot identify the chat.
  */
 export function headersOf(chat: number, authorization: string, auth: Buffer): Record<string, string> {
   return {

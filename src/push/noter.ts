@@ -1,16 +1,17 @@
 /**
- * Records who to notify of new messages, from the rows that a flusher committed. Keeps only the newest message of each
- * chat. It never blocks or fails, so that it cannot delay the flusher; notifications it cannot keep or record are lost.
- * Does nothing while nobody has a push subscription.
+ * Records new messages that need push notifications. The input is the rows that a flusher committed. Keeps only the
+ * newest message of each chat. The noter never blocks or fails, so that it cannot delay the flusher. Notifications that
+ * it cannot keep or record are lost. Does nothing while nobody has a push subscription.
  */
-import { nowMs } from '../clock.js';
-import { limits } from '../limits.js';
+import { nowMs, shared } from '../clock.js';
 import type { NotedMessage } from '../store/chats/push.js';
 import { messageFlags, messageHeader, messageKinds } from '../store/core/codec.js';
 import { chatText } from '../store/core/keys.js';
+import { storeLimits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
+import { pushLimits as limits } from './limits.js';
 
-/** A row written to Postgres, as `journal/` passes it. */
+/** A row written to Postgres, in the form that `journal/` passes. */
 export interface WrittenRow {
   readonly table: { readonly table: string };
   readonly key: readonly number[];
@@ -19,34 +20,41 @@ export interface WrittenRow {
 
 export interface NoterOptions {
   readonly push: Pick<Store['push'], 'anybody' | 'note' | 'purge'>;
-  /** Setting PUSH_DELAY_MS. */
+  /** The setting PUSH_DELAY_MS. */
   readonly delayMs: number;
   readonly onError: (error: unknown) => void;
 }
 
 export interface Noter {
-  /** Takes rows that are now in Postgres. */
+  /** Accepts rows that are now in Postgres. */
   written(rows: readonly WrittenRow[]): void;
   start(): void;
   stop(): Promise<void>;
-  /** Recorded messages (the newest per chat), and messages dropped because too many were waiting. */
+  /**
+   * Returns the number of recorded messages (only the newest per chat), and the number of messages dropped because too
+   * many were pending.
+   */
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
 
-/** A message edited later than this is not new, even for a slow flusher. */
+/** The time between sending and editing above which a row counts as an edit and not as a new message. */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
-/** How often to check whether anyone has subscribed. There is no check while no rows are written. */
+/** How often to check whether anyone has a push subscription. No check runs while no rows are written. */
 const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;
 
-/** The message to notify of; null when the row is not a new message, is excluded from notifications, or is too old. */
+/**
+ * Returns the message to record. Null when the row is not a new message, when the message needs no notification, or
+ * when it is too old.
+ */
 function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage | null {
   if (table.table !== 'messages' || entry.image.length === 0) return null;
   const { date, editedAt, sender, kind, flags } = messageHeader(entry.image);
   if (kind === messageKinds.deleted || (flags & messageFlags.silent) !== 0) return null;
-  if (now - date * 1_000 > limits.push_age_ms_max || editedAt - date * 1_000 > edited_ms_max) return null;
+  if (now - date * 1_000 > storeLimits.push_age_ms_max || editedAt - date * 1_000 > edited_ms_max)
+    return null;
   const [chat = 0, user = 0, message = 0] = key;
   return { chat, user, message, sender };
 }
@@ -54,14 +62,15 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  /** Whether anyone has a push subscription. Unknown when no rows were written for `look_interval_ms`. */
+  /** Whether anyone had a push subscription at the last check. Checks happen only while rows are written. */
   let wanted = true;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
   let noting: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
-  let purging: Promise<void> | undefined;
   let purgeTimer: NodeJS.Timeout | undefined;
+
+  const purge = shared(() => push.purge().catch(onError));
 
   async function look(): Promise<void> {
     if (performance.now() - lookedAt < look_interval_ms) return;
@@ -83,7 +92,7 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
     }
   }
 
-  /** Schedules the next write while anything waits. */
+  /** Schedules the next write while messages are pending. */
   function arm(): void {
     if (stopped || noting !== undefined) return;
     timer ??= setTimeout(() => {
@@ -118,20 +127,13 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
       if (waiting.size > 0) arm();
     },
     start() {
-      purgeTimer = setInterval(() => {
-        purging ??= push
-          .purge()
-          .catch(onError)
-          .finally(() => {
-            purging = undefined;
-          });
-      }, purge_interval_ms).unref();
+      purgeTimer = setInterval(purge, purge_interval_ms).unref();
     },
     async stop() {
       stopped = true;
       clearTimeout(timer);
       clearInterval(purgeTimer);
-      await Promise.all([noting, purging]);
+      await Promise.all([noting, purge.running()]);
       await note().catch(onError);
     },
   };

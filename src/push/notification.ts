@@ -1,11 +1,11 @@
-/** Builds the notification of a message: its sender and its beginning. */
+/** Builds the notification of a message from its sender and the start of its text. */
 import { signOf } from '../content/kinds.js';
-import { limits } from '../limits.js';
 import type { Entity, MessageRecord, Profile } from '../store/core/codec.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
+import { pushLimits as limits } from './limits.js';
 
-/** The payload. The service worker in `web/client` reads it. */
+/** The payload of a notification. The service worker in `web/client` reads it. */
 export interface Notification {
   readonly chat_id: number;
   readonly message_id: number;
@@ -15,14 +15,14 @@ export interface Notification {
   readonly date: number;
 }
 
-/** At most `max` code points. */
+/** Shortens text to `max` code points. */
 function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const points = [...text.slice(0, max * 2 + 2)];
   return points.length <= max ? text : `${points.slice(0, max - 1).join('')}…`;
 }
 
-/** Removes spoilers, because a notification may appear on a locked screen. */
+/** Removes spoilers, because a notification may appear on a lock screen. */
 function withoutSpoilers(text: string, entities: readonly Entity[] = []): string {
   let shown = text;
   for (const { type, offset, length } of entities) {
@@ -41,8 +41,8 @@ function wordsOf({ content, origin }: MessageRecord): string {
 const nameOf = ({ n, l }: Profile): string => (l === undefined ? n : `${n} ${l}`);
 
 /**
- * Null for messages that need no notification or have no text. `bot` is the bot of a direct chat in the person's
- * language.
+ * Builds a notification. Returns null for messages that need none or have no text. `bot` is the bot of a direct chat,
+ * in the person's language.
  */
 export function notificationOf(
   chat: ChatRef,

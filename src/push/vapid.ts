@@ -1,30 +1,27 @@
-/** Authenticates the installation at push services (RFC 8292): its key, and a token for each service. */
+/** Authenticates the installation at push services (RFC 8292) with its key and a token for each service. */
 
 import { createECDH } from 'node:crypto';
 import { importJWK, SignJWT } from 'jose';
 import { nowSeconds } from '../clock.js';
-import { limits } from '../limits.js';
+import { pushLimits as limits } from './limits.js';
 
 export interface VapidSettings {
-  /** 32 bytes as base64url, setting VAPID_PRIVATE_KEY */
+  /** 32 bytes as base64url: setting VAPID_PRIVATE_KEY */
   readonly privateKey: string;
   /** contact of the operator: a mailto: or https: URL */
   readonly subject: string;
 }
 
-/** The public key that browsers subscribe under: an uncompressed P-256 point as base64url. */
+/** The public key with which browsers subscribe: an uncompressed P-256 point as base64url. */
 export function publicKeyOf(privateKey: string): string {
   const ecdh = createECDH('prime256v1');
   ecdh.setPrivateKey(Buffer.from(privateKey, 'base64url'));
   return ecdh.getPublicKey().toString('base64url');
 }
 
-export interface Vapid {
-  /** The `Authorization` header of a push to a service. A token is signed once and used for many pushes. */
-  authorization(origin: string): Promise<string>;
-}
+export type Vapid = ReturnType<typeof createVapid>;
 
-export function createVapid({ privateKey, subject }: VapidSettings): Vapid {
+export function createVapid({ privateKey, subject }: VapidSettings) {
   const publicKey = publicKeyOf(privateKey);
   const point = Buffer.from(publicKey, 'base64url');
   const jwk = {
@@ -33,7 +30,7 @@ export function createVapid({ privateKey, subject }: VapidSettings): Vapid {
     y: point.subarray(33).toString('base64url'),
   };
   const key = importJWK(jwk, 'ES256');
-  /** by origin, oldest first */
+  /** The signed tokens by origin of the push service, oldest first */
   const kept = new Map<string, { readonly text: Promise<string>; readonly until: number }>();
 
   async function sign(origin: string, exp: number): Promise<string> {
@@ -47,7 +44,11 @@ export function createVapid({ privateKey, subject }: VapidSettings): Vapid {
   }
 
   return {
-    authorization(origin) {
+    /**
+     * Returns the `Authorization` header of a push message to a service. A token is signed once and used for many
+     * messages.
+     */
+    authorization(origin: string): Promise<string> {
       const now = nowSeconds();
       const known = kept.get(origin);
       if (known !== undefined && known.until > now) return known.text;

@@ -1,6 +1,6 @@
 /**
- * Checks that a Redis server, or every master of a cluster, meets Petrel's requirements. Runs before anything is
- * written to it.
+ * Checks that a Redis server, or every master of a cluster, meets Petrel's requirements. The check runs before Petrel
+ * writes anything to the server.
  */
 import type { Redis } from 'ioredis';
 import { connectionCause } from '../rules/connection_causes.js';
@@ -19,13 +19,13 @@ import {
 
 export interface RedisCheck {
   readonly version: string;
-  /** Settings that work but are discouraged, one sentence each. */
+  /** The warnings: one sentence for each setting that works but is discouraged. */
   readonly warnings: readonly string[];
 }
 
-/** A Redis that cannot be used. The message gives the reason and the fix. */
+/** The error for a Redis that Petrel cannot use. The message gives the reason and the fix. */
 export class RedisCheckError extends Error {
-  /** Redis did not answer properly; the cause may be temporary. */
+  /** Whether Redis did not answer properly. The cause may then be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -42,7 +42,7 @@ function field(info: string, name: string): string | undefined {
 
 /**
  * Checks a single server, the master named by Sentinels, or all masters of a cluster. A cluster must serve all slots.
- * Returns the oldest version found. Throws a RedisCheckError.
+ * Returns the oldest version of the checked servers. Throws a RedisCheckError.
  */
 export async function checkRedis(target: RedisTarget, timeout_ms = 10_000): Promise<RedisCheck> {
   if (isCluster(target)) return checkCluster(target, timeout_ms);
@@ -52,8 +52,8 @@ export async function checkRedis(target: RedisTarget, timeout_ms = 10_000): Prom
 }
 
 /**
- * Warnings of Sentinels that could not elect a master. An unreachable Sentinel is only a warning, because the others
- * may suffice.
+ * Returns warnings about Sentinels that could not elect a master. An unreachable Sentinel is only a warning, because
+ * the other Sentinels may be enough.
  */
 async function checkSentinels(watched: Watched, timeout_ms: number): Promise<string[]> {
   const said = await Promise.all(
@@ -105,11 +105,7 @@ function checkServer(url: RedisServer, inCluster: boolean, timeout_ms: number): 
   return connected(url, timeout_ms, (redis) => inspect(redis, url, inCluster));
 }
 
-async function connected<T>(
-  url: RedisServer,
-  timeout_ms: number,
-  work: (redis: Redis) => Promise<T>,
-): Promise<T> {
+async function connected<T>(url: RedisServer, timeout_ms: number, work: (redis: Redis) => Promise<T>) {
   const redis = openClient(url, {
     lazyConnect: true,
     connectTimeout: timeout_ms,
@@ -124,7 +120,8 @@ async function connected<T>(
   const late = setTimeout(() => redis.disconnect(), timeout_ms);
   try {
     await redis.connect().catch((error: Error) => {
-      // A server without TLS mistakes the handshake for an incomplete command and does not answer.
+      // Suggests TLS as the cause, because a server without TLS mistakes the handshake for an incomplete command and
+      // does not answer.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
@@ -164,18 +161,19 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     refuse('it does not run Lua scripts');
   }
   await redis.spublish('petrel:check', '').catch((error: Error) => {
-    // On a cluster the channel may belong to another server. That error also proves that the command exists.
+    // Accepts the error of a cluster in which the channel belongs to another server. This error also proves that the
+    // command exists.
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });
   const warnings: string[] = [];
-  // Skip the warning when Petrel's user may not read the setting.
+  // Skips the warning if Petrel's user may not read the setting.
   const coverage = inCluster
     ? await redis.config('GET', 'cluster-require-full-coverage').catch(() => [])
     : [];
   if ((coverage as string[])[1] === 'yes') {
     warnings.push('one failed master stops the whole Redis Cluster (set cluster-require-full-coverage no)');
   }
-  // Only Sentinels need this setting: an isolated master of a cluster stops by itself.
+  // Only Sentinels need this setting, because an isolated master of a cluster stops by itself.
   const replicas =
     typeof url === 'string' ? [] : await redis.config('GET', 'min-replicas-to-write').catch(() => []);
   if ((replicas as string[])[1] === '0') {

@@ -1,37 +1,35 @@
 /**
  * The masters of a Redis Cluster: one connection to each, and a map from partitions to masters.
  *
- * The map is refreshed every second, and at once when a server connects, disconnects, or redirects a call. Views of
- * several servers are compared, because an isolated server reports an outdated one. Each refresh also rereads the run
- * ids, because a server may have become a replica and a master again unnoticed.
+ * The map is refreshed every second, and at once when a server connects, disconnects, or redirects a call. Each refresh
+ * compares the views of several servers, because an isolated server reports an outdated view. It also rereads the run
+ * ids, because a server may have become a replica and then a master again unnoticed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectRedis, type RedisConnection, type RedisServers } from './connection.js';
+import { type Redirected, RedisConnection, type RedisServers } from './connection.js';
 import { clusterSlots, readRedirection, readSlots, type SlotRange } from './slots.js';
 import { createWaiting } from './waiting.js';
 
 export interface ClusterOptions {
-  /** URLs of some of its servers. The password and protocol of the first apply to all. */
+  /** The URLs of some servers of the cluster. The password and protocol of the first URL apply to all servers. */
   readonly seeds: readonly string[];
   readonly name: string;
   /** The slot of each partition. */
   readonly slots: readonly number[];
-  readonly onError?: (error: Error) => void;
-  /** As in ConnectOptions. `partition` is the first partition the server carries; null if none. */
-  readonly admit?: (connection: RedisConnection, partition: number | null) => Promise<boolean>;
+  readonly onError?: ((error: Error) => void) | undefined;
+  /** The same as in ConnectOptions. `partition` is the first partition on the server; null if there is none. */
+  readonly admit?: ((connection: RedisConnection, partition: number | null) => Promise<boolean>) | undefined;
 }
 
 /** Maps cluster slots to masters, for hint subscriptions. */
 export interface SlotMap {
-  /** URL of a slot's master; null while unknown. */
+  /** Returns the URL of a slot's master; null while unknown. */
   urlAt(slot: number): string | null;
   /** Updates the map from a server's MOVED error. Ignores other errors. */
   learn(refusal: string, from: string): void;
   /** Calls the listener whenever a slot has moved to another master. */
   onMove(listener: () => void): void;
 }
-
-export interface RedisCluster extends RedisServers, SlotMap {}
 
 interface View {
   readonly ok: boolean;
@@ -40,14 +38,14 @@ interface View {
 }
 
 const refreshMs = 1_000;
-/** Minimum time between two requested refreshes. */
+/** The minimum time between two requested refreshes. */
 const refreshPauseMs = 50;
-/** A server that answers more slowly is ignored for this refresh. */
+/** How long a refresh waits for a server's view. A slower server is ignored. */
 const viewMsMax = 1_000;
-/** How long to keep the connection to a server without slots, because calls may be in flight. */
+/** How long to keep the connection to a server without slots, because calls on it may be in flight. */
 const unownedMsMax = 10_000;
 
-/** One server's view of the cluster. Errors: those of the connection, or of Redis. */
+/** Returns one server's view of the cluster. Errors: those of the connection, or of Redis. */
 export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url'>): Promise<View> {
   const [info, slots] = await Promise.all([
     connection.client.cluster('INFO'),
@@ -60,7 +58,7 @@ export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url
   };
 }
 
-/** The view with the highest epoch, preferring servers that consider the cluster healthy. */
+/** Returns the view with the highest epoch. Prefers servers that consider the cluster healthy. */
 function newest(views: readonly (View | null)[]): View | null {
   const sound = views.filter((view) => view !== null);
   const serving = sound.filter((view) => view.ok);
@@ -70,89 +68,155 @@ function newest(views: readonly (View | null)[]): View | null {
   );
 }
 
-/** Connects to every master that carries a partition, and follows changes. */
-export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOptions): RedisCluster {
-  const [model] = seeds;
-  if (model === undefined) throw new Error('a cluster needs the address of one of its servers');
-  const connections = new Map<string, RedisConnection>();
-  const unownedSince = new Map<string, number>();
-  const owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
-  const waiting = createWaiting();
-  const listeners: Array<() => void> = [];
-  let closed = false;
-  let refreshing = false;
-  let again = false;
+/** Connects to every master with a partition, and follows changes of the map. */
+export class RedisCluster implements RedisServers, SlotMap {
+  readonly clustered = true;
+  readonly #options: ClusterOptions;
+  /** All connections, by server URL. */
+  readonly #connections = new Map<string, RedisConnection>();
+  /** The time at which a server was first found to have no partition, in ms of the monotonic clock. */
+  readonly #unownedSince = new Map<string, number>();
+  /** The master of each slot; null while unknown. */
+  readonly #owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
+  readonly #waiting = createWaiting();
+  readonly #listeners: Array<() => void> = [];
+  readonly #timer = setInterval(() => this.#refreshSoon(), refreshMs).unref();
+  /** Whether a refresh is running, and whether another refresh was requested since it began. */
+  #refreshing = false;
+  #again = false;
+  #closed = false;
 
-  function firstPartitionOf(connection: RedisConnection): number | null {
-    const first = slots.findIndex((slot) => owners[slot] === connection);
-    return first === -1 ? null : first;
+  constructor(options: ClusterOptions) {
+    if (options.seeds.length === 0) throw new Error('a cluster needs the address of one of its servers');
+    this.#options = options;
+    this.#refreshSoon();
   }
 
-  /** Servers list each other without credentials, so those of the first seed are used for all. */
-  function connectionTo(url: string): RedisConnection {
-    let connection = connections.get(url);
-    if (!connection) {
-      const onChange = () => {
-        waiting.wake();
-        // A disconnected server may have been replaced.
-        if (connections.get(url)?.runId() === null) refreshSoon();
-      };
-      connection = connectRedis({
-        ...{ url, name, onChange },
-        ...(onError ? { onError } : {}),
-        ...(admit ? { admit: (self) => admit(self, firstPartitionOf(self)) } : {}),
-      });
-      connections.set(url, connection);
+  at(partition: number): RedisConnection | null {
+    return this.#owners[this.#options.slots[partition] as number] ?? null;
+  }
+
+  nodes(): RedisConnection[] {
+    return [...new Set(this.#carrying())].filter((node) => node !== null);
+  }
+
+  urlAt(slot: number): string | null {
+    return this.#owners[slot]?.url ?? null;
+  }
+
+  learn(refusal: string, from: string): void {
+    const redirection = readRedirection(refusal, from);
+    if (redirection?.kind !== 'MOVED') return;
+    const { slot, url } = redirection;
+    if (this.#own({ start: slot, end: slot, url })) this.#notifyMoved();
+    this.#refreshSoon();
+  }
+
+  onMove(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  redirect(from: RedisConnection, refusal: string): Redirected | null {
+    const redirection = readRedirection(refusal, from.url);
+    if (redirection === null) return null;
+    const asking = redirection.kind === 'ASK';
+    if (!asking) {
+      // Reads the id again, because the server may have become a replica with another replication history.
+      void from.reread();
+      this.learn(refusal, from.url);
     }
+    return { to: this.#connectionTo(redirection.url), asking };
+  }
+
+  ready(msMax: number, partition?: number): Promise<void> {
+    const needed = () => (partition === undefined ? this.#carrying() : [this.at(partition)]);
+    return this.#waiting.until(() => needed().every((node) => node?.reachable()), msMax);
+  }
+
+  reachable(): boolean {
+    return this.nodes().some((node) => node.reachable());
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
+  }
+
+  /** Returns the server of each partition. */
+  #carrying(): Array<RedisConnection | null> {
+    return this.#options.slots.map((slot) => this.#owners[slot] ?? null);
+  }
+
+  /** Uses the credentials of the first seed for all servers, because servers list each other without credentials. */
+  #connectionTo(url: string): RedisConnection {
+    const known = this.#connections.get(url);
+    if (known) return known;
+    const { name, onError, admit } = this.#options;
+    const firstPartitionOf = (self: RedisConnection) => {
+      const first = this.#carrying().indexOf(self);
+      return first === -1 ? null : first;
+    };
+    const connection = new RedisConnection({
+      url,
+      name,
+      onError,
+      admit: admit && ((self) => admit(self, firstPartitionOf(self))),
+      onChange: () => {
+        this.#waiting.wake();
+        // Refreshes the map, because another server may have replaced a disconnected server.
+        if (this.#connections.get(url)?.reachable() === false) this.#refreshSoon();
+      },
+    });
+    this.#connections.set(url, connection);
     return connection;
   }
 
-  function own(start: number, end: number, url: string): boolean {
-    const owner = connectionTo(url);
-    let moved = false;
-    for (let slot = start; slot <= end; slot++) {
-      if (owners[slot] === owner) continue;
-      owners[slot] = owner;
-      moved = true;
-    }
+  /** Changes the master of slots. Returns whether any of them had another master. */
+  #own({ start, end, url }: SlotRange): boolean {
+    const owner = this.#connectionTo(url);
+    const moved = this.#owners.slice(start, end + 1).some((present) => present !== owner);
+    this.#owners.fill(owner, start, end + 1);
     return moved;
   }
 
-  function notifyMoved(): void {
-    waiting.wake();
-    for (const listener of listeners) listener();
+  #notifyMoved(): void {
+    this.#waiting.wake();
+    for (const listener of this.#listeners) listener();
   }
 
-  function apply({ ranges }: View): void {
-    // Connect only to servers that carry a partition.
+  #apply({ ranges }: View): void {
+    // Connects only to servers with a partition.
+    const { slots } = this.#options;
     const ours = ranges.filter(({ start, end }) => slots.some((slot) => slot >= start && slot <= end));
-    let moved = false;
-    for (const { start, end, url } of ours) if (own(start, end, url)) moved = true;
-    closeUnowned();
-    if (moved) notifyMoved();
+    const moved = ours.filter((range) => this.#own(range));
+    this.#closeUnowned();
+    if (moved.length > 0) this.#notifyMoved();
   }
 
-  function closeUnowned(): void {
-    const owning = new Set(nodes());
+  #closeUnowned(): void {
+    const owning = new Set(this.nodes());
     const now = performance.now();
-    for (const [url, connection] of connections) {
-      if (owning.has(connection)) unownedSince.delete(url);
-      else if (!unownedSince.has(url)) unownedSince.set(url, now);
-      else if (now - (unownedSince.get(url) as number) > unownedMsMax) {
-        connections.delete(url);
-        unownedSince.delete(url);
+    for (const [url, connection] of this.#connections) {
+      const since = this.#unownedSince.get(url);
+      if (owning.has(connection)) this.#unownedSince.delete(url);
+      else if (since === undefined) this.#unownedSince.set(url, now);
+      else if (now - since > unownedMsMax) {
+        this.#connections.delete(url);
+        this.#unownedSince.delete(url);
         void connection.close();
       }
     }
   }
 
-  async function viewOf(connection: RedisConnection): Promise<View | null> {
+  async #viewOf(connection: RedisConnection): Promise<View | null> {
     const view = async () => (await Promise.all([viewFrom(connection), connection.reread()]))[0];
     return Promise.race([view().catch(() => null), sleep(viewMsMax, null, { ref: false })]);
   }
 
-  async function viewOfSeed(url: string): Promise<View | null> {
-    const connection = connectRedis({ url, name, ...(onError ? { onError } : {}) });
+  async #viewOfSeed(url: string): Promise<View | null> {
+    const { name, onError } = this.#options;
+    const connection = new RedisConnection({ url, name, onError });
     try {
       await connection.ready(2 * viewMsMax);
       return await viewFrom(connection);
@@ -163,73 +227,23 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
     }
   }
 
-  async function refresh(): Promise<void> {
-    const usable = [...connections.values()].filter((connection) => connection.runId() !== null);
+  async #refresh(): Promise<void> {
+    const usable = [...this.#connections.values()].filter((connection) => connection.reachable());
     const view =
-      newest(await Promise.all(usable.map(viewOf))) ?? newest(await Promise.all(seeds.map(viewOfSeed)));
-    if (view && !closed) apply(view);
+      newest(await Promise.all(usable.map((connection) => this.#viewOf(connection)))) ??
+      newest(await Promise.all(this.#options.seeds.map((url) => this.#viewOfSeed(url))));
+    if (view && !this.#closed) this.#apply(view);
   }
 
-  function refreshSoon(): void {
-    again = true;
-    if (refreshing || closed) return;
-    refreshing = true;
-    (async () => {
-      while (again && !closed) {
-        again = false;
-        await refresh().catch((error: Error) => onError?.(error));
-        if (again) await sleep(refreshPauseMs);
-      }
-      refreshing = false;
-    })();
+  async #refreshSoon(): Promise<void> {
+    this.#again = true;
+    if (this.#refreshing || this.#closed) return;
+    this.#refreshing = true;
+    while (this.#again && !this.#closed) {
+      this.#again = false;
+      await this.#refresh().catch((error: Error) => this.#options.onError?.(error));
+      if (this.#again) await sleep(refreshPauseMs);
+    }
+    this.#refreshing = false;
   }
-
-  const timer = setInterval(refreshSoon, refreshMs);
-  timer.unref();
-  refreshSoon();
-
-  function nodes(): RedisConnection[] {
-    return [...new Set(slots.map((slot) => owners[slot] ?? null))].filter((node) => node !== null);
-  }
-
-  function learn(refusal: string, from: string): void {
-    const redirection = readRedirection(refusal, from);
-    if (redirection?.kind !== 'MOVED') return;
-    if (own(redirection.slot, redirection.slot, redirection.url)) notifyMoved();
-    refreshSoon();
-  }
-
-  const at = (partition: number) => owners[slots[partition] as number] ?? null;
-  const usable = (connection: RedisConnection | null) => connection !== null && connection.runId() !== null;
-  return {
-    clustered: true,
-    at,
-    nodes,
-    urlAt: (slot) => owners[slot]?.url ?? null,
-    learn,
-    onMove: (listener) => void listeners.push(listener),
-    redirect(from, refusal) {
-      const redirection = readRedirection(refusal, from.url);
-      if (redirection === null) return null;
-      if (redirection.kind === 'ASK') return { to: connectionTo(redirection.url), asking: true };
-      // The server may have become a replica, with another replication history.
-      void from.reread();
-      learn(refusal, from.url);
-      return { to: connectionTo(redirection.url), asking: false };
-    },
-    ready: (msMax, partition) =>
-      waiting.until(
-        () =>
-          partition === undefined
-            ? slots.every((slot) => usable(owners[slot] ?? null))
-            : usable(at(partition)),
-        msMax,
-      ),
-    reachable: () => nodes().some(usable),
-    async close() {
-      closed = true;
-      clearInterval(timer);
-      await Promise.all([...connections.values()].map((connection) => connection.close()));
-    },
-  };
 }

@@ -1,7 +1,7 @@
 /** One Redis connection, configured for the hot path. It also tracks the server's replication history. */
 import type { Command, Redis } from 'ioredis';
 import { setClock } from '../clock.js';
-import { limits } from '../limits.js';
+import { redisLimits as limits } from './limits.js';
 import { ScriptCommand } from './scripts/script_command.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
@@ -9,15 +9,18 @@ import { createWaiting } from './waiting.js';
 /** The Redis servers of an installation: a single server, or the masters of a cluster. */
 export interface RedisServers {
   readonly clustered: boolean;
-  /** The server that carries a partition; null while unknown. */
+  /** Returns the server with a partition; null while unknown. */
   at(partition: number): RedisConnection | null;
-  /** The servers that carry partitions. */
+  /** Returns the servers that have partitions. */
   nodes(): readonly RedisConnection[];
-  /** Interprets the error of a call that did not run because its keys are on another server. Returns null for any other error. */
+  /**
+   * Interprets the error of a call that did not run because its keys are on another server. Returns null for any other
+   * error.
+   */
   redirect(from: RedisConnection, refusal: string): Redirected | null;
   /**
-   * Resolves once a partition's server is usable; without `partition`, once all servers are. Rejects with `unavailable`
-   * after `msMax`.
+   * Resolves once a partition's server is usable. Without `partition`, resolves once all servers are usable. Rejects
+   * with `unavailable` after `msMax`.
    */
   ready(msMax: number, partition?: number): Promise<void>;
   /** Whether any server is usable. */
@@ -25,215 +28,239 @@ export interface RedisServers {
   close(): Promise<void>;
 }
 
-/** The server that a call must be sent to instead. `asking`: only this call, because its slot is being migrated. */
+/**
+ * The server to which a call must be sent instead. With `asking`, this applies only to this call, because the slot is
+ * being migrated.
+ */
 export interface Redirected {
   readonly to: RedisConnection;
   readonly asking: boolean;
 }
 
-/** The connection to one server. Outside a cluster, that server carries every partition. */
-export interface RedisConnection extends RedisServers {
-  /** with Sentinels, the host is the master's name */
-  readonly url: string;
-  readonly client: Redis;
-  /**
-   * Identifies the replication history of the connected server; null while disconnected or unresponsive. It is read on
-   * each new connection before any script is sent, so that scripts detect a restarted server.
-   */
-  runId(): string | null;
-  /** Rereads the id, which may have changed without a reconnect. */
-  reread(): Promise<void>;
-  /** Sends a command. Commands of one event loop turn share one socket write. */
-  send(command: Command): Promise<unknown>;
-}
-
 export interface ConnectOptions {
   readonly url: RedisServer;
   readonly name: string;
-  readonly onError?: (error: Error) => void;
+  readonly onError?: ((error: Error) => void) | undefined;
   /** Called when the server becomes usable and when it stops being usable. */
   readonly onChange?: () => void;
-  /** Checks each server before it is used. On false or an error the client reconnects. */
+  /** Checks each server before its use. If the result is false or an error, the client reconnects. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
 }
 
-/** Milliseconds to wait before reconnect attempt `n`: exponential, about a second at most, with jitter. */
+/**
+ * Returns the milliseconds to wait before reconnect attempt `n`. They grow exponentially with jitter, up to about a
+ * second.
+ */
 export function reconnectDelay(attempt: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2);
 }
 
-/** How often to check whether the server still answers. */
+/** The interval at which to check whether the server still answers. */
 const watchMs = 250;
 
-/** Opens a connection. Commands fail at once while it is down: callers decide whether to wait. */
-export function connectRedis({
-  url: server,
-  name,
-  onError,
-  onChange,
-  admit,
-}: ConnectOptions): RedisConnection {
-  const url = typeof server === 'string' ? server : server.url;
-  const client = openClient(server, {
-    connectionName: `petrel-${name}`,
-    protocol: 2,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: 2_000,
-    keepAlive: 10_000,
-    retryStrategy: reconnectDelay,
-    disableClientInfo: true,
-  });
-  let runId: string | null = null;
+/**
+ * The connection to one server. Outside a cluster, this server has every partition. Commands fail at once while the
+ * connection is down, so that callers can decide whether to wait.
+ *
+ * A new connection reads the run id before any script is sent. The server is usable from its admission until the
+ * connection closes or another run id is refused. A silent server is not usable until data arrives.
+ */
+export class RedisConnection implements RedisServers {
+  readonly clustered = false;
+  /** The URL of the server; with Sentinels, its host is the master's name. */
+  readonly url: string;
+  readonly client: Redis;
+  readonly #options: ConnectOptions;
+  readonly #waiting = createWaiting();
+  #runId: string | null = null;
   /** The id that `admit` accepted on this connection, and the check in progress. */
-  let admitted: string | null = null;
-  let admitting: Promise<boolean> | undefined;
-  let closes = 0;
-  let silent = false;
-  let held = false;
-  let clockReadAt = 0;
-  const waiting = createWaiting();
-  client.on('error', (error: Error) => onError?.(error));
-  client.on('close', () => {
-    const was = runId;
-    runId = null;
-    admitted = null;
-    admitting = undefined;
-    closes++;
-    setSilent(false);
-    if (was !== null) onChange?.();
-  });
+  #admitted: string | null = null;
+  #admitting: Promise<boolean> | undefined;
+  /** The number of closed connections. */
+  #closes = 0;
+  #silent = false;
+  /** The bytes received at the last check, and for how many ticks the server has owed an answer without sending any. */
+  #silence = { bytes: 0, ticks: 0 };
+  /** The timer of `#checkSilence`. It runs only while the server owes answers. */
+  #watch: NodeJS.Timeout | undefined;
+  /** Whether writes are held back until the end of the event loop turn. */
+  #held = false;
+  #clockReadAt = 0;
+
+  constructor(options: ConnectOptions) {
+    const { url, name, onError } = options;
+    this.#options = options;
+    this.url = typeof url === 'string' ? url : url.url;
+    const client = openClient(url, {
+      connectionName: `petrel-${name}`,
+      protocol: 2,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      connectTimeout: 2_000,
+      keepAlive: 10_000,
+      retryStrategy: reconnectDelay,
+      disableClientInfo: true,
+    });
+    this.client = client;
+    client.on('error', (error: Error) => onError?.(error));
+    client.on('close', () => this.#onClose());
+    client.on('ready', () => this.reread());
+    const sendCommand = client.sendCommand.bind(client);
+    client.sendCommand = (command, stream) => {
+      this.#watch ??= setInterval(() => this.#checkSilence(), watchMs).unref();
+      return sendCommand(command, stream);
+    };
+  }
+
+  at(): this {
+    return this;
+  }
+
+  nodes(): readonly this[] {
+    return [this];
+  }
+
+  redirect(): null {
+    return null;
+  }
+
+  /** Identifies the replication history of the connected server. Null while the server is not usable. */
+  runId(): string | null {
+    return this.#silent ? null : this.#runId;
+  }
+
+  reachable(): boolean {
+    return this.runId() !== null;
+  }
+
+  ready(msMax: number): Promise<void> {
+    return this.#waiting.until(() => this.reachable(), msMax);
+  }
+
+  /** Sends a command. Commands of one event loop turn share one socket write. */
+  send(command: Command): Promise<unknown> {
+    this.#holdWrites();
+    return this.client.sendCommand(command) as Promise<unknown>;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#watch);
+    this.client.disconnect();
+  }
 
   /**
-   * Builds the id from run id and replication id, because together they change whenever writes may have been lost: the
-   * run id survives a demotion and promotion, the replication id does not. The replication id also changes when the
-   * first replica attaches, so `reread` exists.
+   * Reads the run id, which may change without a reconnect. It consists of the server's run id and its replication id.
+   * At least one of them changes whenever writes may have been lost. The run id survives a demotion and promotion, but
+   * the replication id does not. The replication id also changes when the first replica attaches.
    */
-  async function readId(): Promise<void> {
-    const was = runId;
+  async reread(): Promise<void> {
+    const { url, onChange } = this.#options;
+    const { client } = this;
+    const was = this.#runId;
     try {
-      const asked = readClock();
+      const asked = this.#readClock();
       const info = await client.info('server', 'replication');
       await asked;
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       const found = run && replication ? `${run}.${replication}` : null;
-      // With Sentinels, disconnect from a server that is not the master. The client then asks the Sentinels again.
-      const isUsable = typeof server === 'string' || /^role:master/m.test(info);
-      if (isUsable && (await isAdmitted(found))) runId = found;
+      // With Sentinels, disconnects from a server that is not the master. The client then asks the Sentinels again.
+      const isUsable = typeof url === 'string' || /^role:master/m.test(info);
+      if (isUsable && (await this.#isAdmitted(found))) this.#runId = found;
       else {
-        runId = null;
+        this.#runId = null;
         client.disconnect(true);
       }
     } catch {
-      // After a lost connection, the next one reads the id again. Drop a connection that stays open but does not
-      // answer.
+      // Drops a connection that stays open but does not answer. The next connection reads the id again.
       if (client.status === 'ready') client.disconnect(true);
       return;
     }
-    waiting.wake();
-    if ((was === null) !== (runId === null)) onChange?.();
+    this.#waiting.wake();
+    if ((was === null) !== (this.#runId === null)) onChange?.();
+  }
+
+  #onClose(): void {
+    const was = this.#runId;
+    this.#runId = null;
+    this.#admitted = null;
+    this.#admitting = undefined;
+    this.#closes++;
+    this.#setSilent(false);
+    if (was !== null) this.#options.onChange?.();
   }
 
   /** Throws if the connection was lost during the check. */
-  async function isAdmitted(found: string | null): Promise<boolean> {
-    if (admit === undefined || found === null || found === admitted) return true;
-    const before = closes;
-    const asked = admitting ?? admit(self);
-    admitting = asked;
+  async #isAdmitted(found: string | null): Promise<boolean> {
+    const { admit } = this.#options;
+    if (admit === undefined || found === null || found === this.#admitted) return true;
+    const before = this.#closes;
+    const asked = this.#admitting ?? admit(this);
+    this.#admitting = asked;
     const may = await asked.finally(() => {
-      if (admitting === asked) admitting = undefined;
+      if (this.#admitting === asked) this.#admitting = undefined;
     });
-    if (closes !== before) throw new Error('the connection was lost');
-    if (may) admitted = found;
+    if (this.#closes !== before) throw new Error('the connection was lost');
+    if (may) this.#admitted = found;
     return may;
   }
 
-  /** Reads the server's clock. Repeated at intervals, because clocks drift, and soon after a slow reply. */
-  async function readClock(): Promise<void> {
+  /** Reads the server's clock. Repeats the reading at intervals, because clocks drift, and soon after a slow reply. */
+  async #readClock(): Promise<void> {
     const sent = performance.now();
-    clockReadAt = sent;
-    // Ignore a failed reading: the next one follows soon.
-    const time = (await client.time().catch(() => null)) as [string, string] | null;
+    this.#clockReadAt = sent;
+    // Ignores a failed reading, because the next reading follows soon.
+    const time = (await this.client.time().catch(() => null)) as [string, string] | null;
     if (time !== null && !setClock(time, sent, performance.now()))
-      clockReadAt = performance.now() - limits.clock_read_ms + limits.clock_reread_ms;
+      this.#clockReadAt = performance.now() - limits.clock_read_ms + limits.clock_reread_ms;
   }
 
-  client.on('ready', readId);
-
-  /** Corks the socket until the end of the event loop turn, because one write is cheaper than many. */
-  function holdWrites(): void {
-    const { stream } = client;
-    if (held || !stream) return;
-    held = true;
+  /** Corks the socket until the end of the event loop turn, because one large write is cheaper than many small ones. */
+  #holdWrites(): void {
+    const { stream } = this.client;
+    if (this.#held || !stream) return;
+    this.#held = true;
     stream.cork();
     setImmediate(() => {
-      held = false;
+      this.#held = false;
       stream.uncork();
     });
   }
 
-  function setSilent(value: boolean): void {
-    if (silent === value) return;
-    silent = value;
-    // Keep the commands queued, so that late answers match them. Their callers are told that the outcome is unknown.
-    if (silent) {
-      for (const { command } of client.commandQueue.toArray())
+  #setSilent(value: boolean): void {
+    if (this.#silent === value) return;
+    this.#silent = value;
+    // Keeps the commands queued, so that late answers are matched to them. Their callers get the error that the outcome
+    // is unknown.
+    if (value) {
+      for (const { command } of this.client.commandQueue.toArray())
         if (command instanceof ScriptCommand) command.reject(new Error('Redis is silent'));
-    } else waiting.wake();
-    if (runId !== null) onChange?.();
+    } else this.#waiting.wake();
+    if (this.#runId !== null) this.#options.onChange?.();
   }
 
   /**
-   * Detects an unresponsive server: one that owes answers but sends no byte. A server that is slow but still sends data
-   * is not affected, however old a command is. After redis_silence_ms without data the server counts as unreachable:
-   * waiting callers get an error, and no calls are sent until data arrives. After redis_command_timeout_ms the
-   * connection is closed. Silence is measured in timer ticks rather than time: if this process itself was blocked,
-   * answers may be waiting in the socket, and the late tick counts once.
+   * Detects an unresponsive server, which owes answers but sends no byte. A slow server that still sends data is not
+   * affected, even if a command is old. After redis_silence_ms without data, the server counts as unreachable: waiting
+   * callers get an error, and no calls are sent until data arrives. After redis_command_timeout_ms, the connection is
+   * closed. Silence is measured in timer ticks and not in time. If this process itself was blocked, answers may be
+   * waiting in the socket, and the late tick counts only once.
    */
-  let silence = { bytes: 0, ticks: 0 };
-  let watch: NodeJS.Timeout | undefined;
-  function checkSilence(): void {
-    if (client.commandQueue.length === 0) {
-      clearInterval(watch);
-      watch = undefined;
+  #checkSilence(): void {
+    const owes = this.client.commandQueue.length > 0;
+    if (!owes) {
+      clearInterval(this.#watch);
+      this.#watch = undefined;
     }
-    const bytes = client.stream?.bytesRead ?? 0;
-    const owed = client.commandQueue.length > 0 && bytes === silence.bytes;
-    silence = { bytes, ticks: owed ? silence.ticks + 1 : 0 };
-    setSilent(silence.ticks * watchMs >= limits.redis_silence_ms);
-    if (self.runId() !== null && performance.now() - clockReadAt > limits.clock_read_ms) void readClock();
-    if (silence.ticks * watchMs < limits.redis_command_timeout_ms) return;
-    silence.ticks = 0;
-    client.disconnect(true);
+    const bytes = this.client.stream?.bytesRead ?? 0;
+    const ticks = owes && bytes === this.#silence.bytes ? this.#silence.ticks + 1 : 0;
+    this.#silence = { bytes, ticks };
+    this.#setSilent(ticks * watchMs >= limits.redis_silence_ms);
+    if (this.reachable() && performance.now() - this.#clockReadAt > limits.clock_read_ms)
+      void this.#readClock();
+    if (ticks * watchMs < limits.redis_command_timeout_ms) return;
+    this.#silence.ticks = 0;
+    this.client.disconnect(true);
   }
-
-  /** The timer runs only while answers are owed. */
-  const sendCommand = client.sendCommand.bind(client);
-  client.sendCommand = (command, stream) => {
-    watch ??= setInterval(checkSilence, watchMs).unref();
-    return sendCommand(command, stream);
-  };
-  const self: RedisConnection = {
-    clustered: false,
-    url,
-    client,
-    at: () => self,
-    nodes: () => [self],
-    redirect: () => null,
-    runId: () => (silent ? null : runId),
-    reread: readId,
-    send(command) {
-      holdWrites();
-      return client.sendCommand(command) as Promise<unknown>;
-    },
-    ready: (msMax) => waiting.until(() => self.runId() !== null, msMax),
-    reachable: () => self.runId() !== null,
-    async close() {
-      clearInterval(watch);
-      client.disconnect();
-    },
-  };
-  return self;
 }

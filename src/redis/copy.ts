@@ -2,10 +2,13 @@
 import { spawn } from 'node:child_process';
 import type { RedisConnection } from './connection.js';
 
-/** A failed copy. The message gives the reason. */
+/** The error for a failed copy. The message gives the reason. */
 export class CopyError extends Error {}
 
-/** The redis-cli arguments for the server behind a connection. With Sentinels the URL has no address, so the socket's is used. */
+/**
+ * Returns the redis-cli arguments for the server behind a connection. With Sentinels the URL has no address, so the
+ * address of the socket is used.
+ */
 function argumentsFor({ url, client }: RedisConnection): { args: string[]; password: string } {
   const { protocol, username, password, hostname, port } = new URL(url);
   const { remoteAddress, remotePort } = client.stream as { remoteAddress?: string; remotePort?: number };
@@ -22,12 +25,12 @@ function argumentsFor({ url, client }: RedisConnection): { args: string[]; passw
 }
 
 /**
- * Saves a consistent snapshot of a server to a file, using the replication protocol. `path` is the PATH for finding
- * redis-cli. Throws a CopyError.
+ * Saves a consistent snapshot of a server to a file, through the replication protocol. `path` is the PATH in which to
+ * find redis-cli. Throws a CopyError.
  */
 export function saveRdb(server: RedisConnection, file: string, path: string): Promise<void> {
   const { args, password } = argumentsFor(server);
-  // Pass the password in the environment, because other users can read arguments.
+  // Passes the password in the environment, because other users of the machine can read arguments.
   const auth = password === '' ? {} : { REDISCLI_AUTH: password };
   const child = spawn('redis-cli', [...args, '--rdb', file], {
     env: { PATH: path, ...auth },
@@ -50,17 +53,14 @@ export function saveRdb(server: RedisConnection, file: string, path: string): Pr
 
 const batchKeys = 500;
 
-/** The number of keys on a server. */
+/** Returns the number of keys on a server. */
 export const countKeys = ({ client }: RedisConnection): Promise<number> => client.dbsize();
 
 /**
- * Copies every key, with its time to live, to the server that `placeOf` returns. Keys for which it returns null are
- * only counted. Errors: those of Redis, such as when a key already exists.
+ * Copies every key, with its time to live, to the server that `placeOf` returns. Keys for which `placeOf` returns null
+ * are only counted. Errors: those of Redis, for example if a key already exists.
  */
-export async function copyKeys(
-  from: RedisConnection,
-  placeOf: (key: string) => RedisConnection | null,
-): Promise<{ readonly copied: number; readonly left: number }> {
+export async function copyKeys(from: RedisConnection, placeOf: (key: string) => RedisConnection | null) {
   let copied = 0;
   let left = 0;
   for (let cursor = '0'; ; ) {

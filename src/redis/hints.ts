@@ -1,35 +1,31 @@
 /**
- * Sharded pub/sub messages (hints) that something changed. A hint may be lost, so listeners also poll.
+ * Sends and receives hints. A hint is a sharded pub/sub message that reports a change. It may be lost, so listeners
+ * also poll.
  *
- * A channel is subscribed to on the master of its slot, and again after a reconnect or when the slot moves.
+ * Each channel is subscribed on the master of its slot. The subscription is renewed after a reconnect and when the slot
+ * moves.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { within } from '../clock.js';
 import type { SlotMap } from './cluster.js';
 import { reconnectDelay } from './connection.js';
 import { slotOf } from './slots.js';
 import { openClient, type RedisServer } from './target.js';
 
-export interface Hints {
-  /**
-   * Calls `listener` with the text of each hint, until the returned function is called. Resolves once subscribed, or
-   * after a second without a subscription, so that one failed server does not block listeners on others.
-   */
-  listen(channel: string, listener: (text: string) => void): Promise<() => void>;
-  close(): void;
-}
+export type Hints = Pick<RedisHints, 'listen' | 'close'>;
 
 /** How long to keep an unused subscription, because a polling bot soon returns. */
 const lingerMs = 5_000;
 const subscribeMsMax = 1_000;
-/** Pause before retrying a failed subscription. */
+/** The pause before a failed subscription is retried. */
 const retryMs = 250;
 
 interface Channel {
   readonly name: string;
   readonly slot: number;
-  readonly listeners: Set<(text: string) => void>;
-  /** the subscriber for its slot, connected or still connecting; null while the slot's master is unknown */
+  readonly listeners: Set<(hint: Buffer) => void>;
+  /** The subscriber of the slot, connected or still connecting; null while the slot's master is unknown. */
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;
@@ -42,105 +38,57 @@ interface Subscriber {
   readonly channels: Set<Channel>;
 }
 
+/** The map from channels to servers, for a single server. */
 const oneServer = (url: string): SlotMap => ({
   urlAt: () => url,
   learn: () => undefined,
   onMove: () => undefined,
 });
 
-/** Maps channels to server URLs, and URLs to connection settings. */
-function placesOf(servers: RedisServer | SlotMap): {
-  readonly map: SlotMap;
-  serverAt(url: string): RedisServer;
-} {
-  if (typeof servers === 'string') return { map: oneServer(servers), serverAt: (url) => url };
-  if ('sentinels' in servers) return { map: oneServer(servers.url), serverAt: () => servers };
-  return { map: servers, serverAt: (url) => url };
-}
+const isMap = (servers: RedisServer | SlotMap): servers is SlotMap =>
+  typeof servers !== 'string' && !('sentinels' in servers);
 
-export function createHints(
-  servers: RedisServer | SlotMap,
-  name: string,
-  onError?: (error: Error) => void,
-): Hints {
-  const { map, serverAt } = placesOf(servers);
-  const channels = new Map<string, Channel>();
-  const subscribers = new Map<string, Subscriber>();
-  let closed = false;
+/**
+ * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. While it is open, it is
+ * subscribed on the master of its slot, or waits for a subscription.
+ */
+export class RedisHints {
+  readonly #map: SlotMap;
+  /** The only server; undefined on a cluster. */
+  readonly #server: RedisServer | undefined;
+  readonly #name: string;
+  readonly #onError: ((error: Error) => void) | undefined;
+  readonly #channels = new Map<string, Channel>();
+  readonly #subscribers = new Map<string, Subscriber>();
+  #closed = false;
 
-  function subscriberAt(url: string): Subscriber {
-    const present = subscribers.get(url);
-    if (present) return present;
-    const client = openClient(serverAt(url), {
-      connectionName: `petrel-${name}-hints`,
-      protocol: 2,
-      // The subscriptions are managed here, because their slots may have moved before a reconnect.
-      autoResubscribe: false,
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      retryStrategy: reconnectDelay,
-      disableClientInfo: true,
-    });
-    const subscriber: Subscriber = { url, client, channels: new Set() };
-    subscribers.set(url, subscriber);
-    client.on('error', (error: Error) => onError?.(error));
-    client.on('smessage', (channel: string, text: string) => {
-      for (const listener of channels.get(channel)?.listeners ?? []) listener(text);
-    });
-    const subscribeAll = () => {
-      for (const channel of subscriber.channels) void subscribe(channel, subscriber);
-    };
-    client.on('ready', subscribeAll);
-    // Redis ended a subscription because its slot moved. Subscribing again finds the new master.
-    client.on('moved', () => void sleep(retryMs).then(subscribeAll));
-    return subscriber;
+  constructor(servers: RedisServer | SlotMap, name: string, onError?: (error: Error) => void) {
+    this.#server = isMap(servers) ? undefined : servers;
+    this.#map = isMap(servers) ? servers : oneServer(typeof servers === 'string' ? servers : servers.url);
+    this.#name = name;
+    this.#onError = onError;
+    this.#map.onMove(() => this.#followSlots());
   }
 
-  async function subscribe(channel: Channel, subscriber: Subscriber): Promise<void> {
-    const wanted = () => !closed && channel.at === subscriber && channels.get(channel.name) === channel;
-    while (wanted() && subscriber.client.status === 'ready') {
-      try {
-        await subscriber.client.ssubscribe(channel.name);
-        channel.settle();
-        return;
-      } catch (error) {
-        const { message } = error as Error;
-        map.learn(message, subscriber.url);
-        if (wanted() && !message.startsWith('MOVED')) onError?.(error as Error);
-        await sleep(retryMs);
-      }
-    }
+  /**
+   * Calls `listener` with the bytes of each hint, until the returned function is called. Resolves once subscribed, or
+   * after a second without a subscription, so that one failed server does not block listeners on others.
+   */
+  async listen(name: string, listener: (hint: Buffer) => void): Promise<() => void> {
+    const channel = this.#channels.get(name) ?? this.#open(name);
+    clearTimeout(channel.lingering);
+    channel.listeners.add(listener);
+    await within(subscribeMsMax, channel.subscribed);
+    return () => this.#release(channel, listener);
   }
 
-  /** Subscribes to a channel on the master of its slot. */
-  function place(channel: Channel): void {
-    const url = map.urlAt(channel.slot);
-    if (url === null || channel.at?.url === url) return;
-    // The former master ends the subscription when it loses the slot.
-    channel.at?.channels.delete(channel);
-    channel.at = subscriberAt(url);
-    channel.at.channels.add(channel);
-    void subscribe(channel, channel.at);
+  close(): void {
+    this.#closed = true;
+    for (const channel of this.#channels.values()) clearTimeout(channel.lingering);
+    for (const { client } of this.#subscribers.values()) client.disconnect();
   }
 
-  function leave(channel: Channel): void {
-    const { at } = channel;
-    if (at === null) return;
-    channel.at = null;
-    at.channels.delete(channel);
-    if (at.client.status === 'ready') at.client.sunsubscribe(channel.name).catch(() => undefined);
-  }
-
-  map.onMove(() => {
-    for (const channel of channels.values()) place(channel);
-    for (const [url, subscriber] of subscribers) {
-      if (subscriber.channels.size > 0) continue;
-      subscribers.delete(url);
-      subscriber.client.disconnect();
-    }
-  });
-
-  function open(name: string): Channel {
+  #open(name: string): Channel {
     let settle = () => {};
     const subscribed = new Promise<void>((resolve) => {
       settle = resolve;
@@ -154,37 +102,86 @@ export function createHints(
       settle,
       lingering: undefined,
     };
-    channels.set(name, channel);
-    place(channel);
+    this.#channels.set(name, channel);
+    this.#place(channel);
     return channel;
   }
 
-  function release(channel: Channel, listener: (text: string) => void): void {
+  #release(channel: Channel, listener: (hint: Buffer) => void): void {
     channel.listeners.delete(listener);
     if (channel.listeners.size > 0) return;
     channel.lingering = setTimeout(() => {
-      channels.delete(channel.name);
-      leave(channel);
+      this.#channels.delete(channel.name);
+      const { at } = channel;
+      channel.at = null;
+      at?.channels.delete(channel);
+      if (at?.client.status === 'ready') at.client.sunsubscribe(channel.name).catch(() => undefined);
     }, lingerMs).unref();
   }
 
-  return {
-    async listen(name, listener) {
-      const channel = channels.get(name) ?? open(name);
-      clearTimeout(channel.lingering);
-      channel.listeners.add(listener);
-      let late: NodeJS.Timeout | undefined;
-      const lateness = new Promise<void>((resolve) => {
-        late = setTimeout(resolve, subscribeMsMax);
-      });
-      await Promise.race([channel.subscribed, lateness]);
-      clearTimeout(late);
-      return () => release(channel, listener);
-    },
-    close() {
-      closed = true;
-      for (const channel of channels.values()) clearTimeout(channel.lingering);
-      for (const { client } of subscribers.values()) client.disconnect();
-    },
-  };
+  /** Subscribes to a channel on the master of its slot. */
+  #place(channel: Channel): void {
+    const url = this.#map.urlAt(channel.slot);
+    if (url === null || channel.at?.url === url) return;
+    // The former master ends the subscription when it loses the slot.
+    channel.at?.channels.delete(channel);
+    channel.at = this.#subscriberAt(url);
+    channel.at.channels.add(channel);
+    void this.#subscribe(channel, channel.at);
+  }
+
+  #followSlots(): void {
+    for (const channel of this.#channels.values()) this.#place(channel);
+    for (const [url, subscriber] of this.#subscribers) {
+      if (subscriber.channels.size > 0) continue;
+      this.#subscribers.delete(url);
+      subscriber.client.disconnect();
+    }
+  }
+
+  #subscriberAt(url: string): Subscriber {
+    const present = this.#subscribers.get(url);
+    if (present) return present;
+    const client = openClient(this.#server ?? url, {
+      connectionName: `petrel-${this.#name}-hints`,
+      protocol: 2,
+      // Turns off automatic renewal. This module renews the subscriptions itself, because their slots may have moved
+      // before a reconnect.
+      autoResubscribe: false,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      retryStrategy: reconnectDelay,
+      disableClientInfo: true,
+    });
+    const subscriber: Subscriber = { url, client, channels: new Set() };
+    this.#subscribers.set(url, subscriber);
+    client.on('error', (error: Error) => this.#onError?.(error));
+    client.on('smessageBuffer', (channel: Buffer, hint: Buffer) => {
+      for (const listener of this.#channels.get(String(channel))?.listeners ?? []) listener(hint);
+    });
+    const subscribeAll = () => {
+      for (const channel of subscriber.channels) void this.#subscribe(channel, subscriber);
+    };
+    client.on('ready', subscribeAll);
+    // Subscribes again to find the new master, because Redis ended the subscription when the slot moved.
+    client.on('moved', () => void sleep(retryMs).then(subscribeAll));
+    return subscriber;
+  }
+
+  async #subscribe(channel: Channel, subscriber: Subscriber): Promise<void> {
+    const wanted = () =>
+      !this.#closed && channel.at === subscriber && this.#channels.get(channel.name) === channel;
+    while (wanted() && subscriber.client.status === 'ready') {
+      try {
+        await subscriber.client.ssubscribe(channel.name);
+        channel.settle();
+        return;
+      } catch (error) {
+        const { message } = error as Error;
+        this.#map.learn(message, subscriber.url);
+        if (wanted() && !message.startsWith('MOVED')) this.#onError?.(error as Error);
+        await sleep(retryMs);
+      }
+    }
+  }
 }

@@ -1,25 +1,19 @@
 /**
  * Monitors the memory use of the Redis servers. A server above `limits.redis_full_percent` of its memory counts as
  * full. The runner then rejects every script without the `allow-oom` flag. The remaining memory is reserved for scripts
- * that delete, revoke, acknowledge or deliver. Calls read a flag in this process, which is refreshed once a second
+ * that delete, revoke, acknowledge or deliver. Calls read a flag in this process. The flag is refreshed once a second
  * while calls read it.
  */
-import { limits } from '../limits.js';
-import type { RedisConnection, RedisServers } from './connection.js';
 
-export interface MemoryWatch {
-  isFull(server: RedisConnection): boolean;
-  /** Whether any server is full. */
-  anyFull(): boolean;
-  /** Checks every server now. */
-  check(): Promise<void>;
-  start(): void;
-  stop(): void;
-}
+import { shared } from '../clock.js';
+import type { RedisConnection, RedisServers } from './connection.js';
+import { redisLimits as limits } from './limits.js';
+
+export type MemoryWatch = ReturnType<typeof createMemoryWatch>;
 
 export interface MemoryWatchOptions {
   readonly connection: Pick<RedisServers, 'nodes'>;
-  /** Setting REDIS_MEMORY_MAX: bytes allowed on a server without `maxmemory`; unlimited if absent. */
+  /** The setting REDIS_MEMORY_MAX: the bytes allowed on a server without `maxmemory`. Unlimited if absent. */
   readonly bytesMax?: number | undefined;
   /** Called when a server becomes full, and when it stops being full. */
   readonly onChange?: (full: boolean, server: RedisConnection) => void;
@@ -28,17 +22,17 @@ export interface MemoryWatchOptions {
 const numberIn = (info: string, name: string): number =>
   Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
 
-export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions): MemoryWatch {
+export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions) {
   let full: ReadonlySet<RedisConnection> = new Set();
   let timer: NodeJS.Timeout | undefined;
-  let checking: Promise<void> | undefined;
-  /** Some call has read the flag since the last check. */
+  /** Whether any call has read the flag since the last check. */
   let asked = true;
+  let started = false;
 
-  /** An unreachable server keeps its last known state. */
+  /** Whether a server is full. An unreachable server keeps its last known state. */
   async function isFullNow(server: RedisConnection): Promise<boolean> {
     const was = full.has(server);
-    if (server.runId() === null) return was;
+    if (!server.reachable()) return was;
     try {
       const info = await server.client.info('memory');
       const max = numberIn(info, 'maxmemory') || bytesMax;
@@ -49,43 +43,53 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
     }
   }
 
-  async function checkNow(): Promise<void> {
+  /** Checks every server now. */
+  const check = shared(async () => {
     const servers = connection.nodes();
     const found = await Promise.all(servers.map(isFullNow));
     const before = full;
     full = new Set(servers.filter((_, i) => found[i]));
     for (const server of servers)
       if (before.has(server) !== full.has(server)) onChange?.(full.has(server), server);
+  });
+
+  /** Checks the servers while calls read the flag or a server is full. Otherwise stops the timer. */
+  function onTick(): void {
+    if (asked || full.size > 0) void check();
+    else stopTimer();
+    asked = false;
   }
 
-  function check(): Promise<void> {
-    checking ??= checkNow().finally(() => {
-      checking = undefined;
-    });
-    return checking;
+  function stopTimer(): void {
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  function noteRead(): void {
+    asked = true;
+    if (!started || timer !== undefined) return;
+    timer = setInterval(onTick, limits.redis_memory_look_ms).unref();
+    void check();
   }
 
   return {
-    isFull(server) {
-      asked = true;
+    isFull(server: RedisConnection): boolean {
+      noteRead();
       return full.size > 0 && full.has(server);
     },
-    anyFull() {
-      asked = true;
+    /** Whether any server is full. */
+    anyFull(): boolean {
+      noteRead();
       return full.size > 0;
     },
     check,
     start() {
-      timer ??= setInterval(() => {
-        if (!asked && full.size === 0) return;
-        asked = false;
-        void check();
-      }, limits.redis_memory_look_ms);
-      timer.unref();
+      started = true;
+      noteRead();
     },
     stop() {
-      clearInterval(timer);
-      timer = undefined;
+      started = false;
+      stopTimer();
     },
   };
 }

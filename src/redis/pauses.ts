@@ -1,41 +1,36 @@
-/** Measures how long calls on a partition were blocked by a slot migration. Reported once the migration is over. */
+/**
+ * Measures how long calls on a partition were blocked by a slot migration. Reports the pause once the migration is
+ * over.
+ */
 
 export interface Pause {
   readonly partition: number;
-  /** Milliseconds from the first blocked call to the next successful one. */
+  /** The milliseconds from the first blocked call to the next successful call. */
   readonly ms: number;
-  /** Calls that waited too long and were rejected without a change. */
+  /** The number of calls that waited too long and were rejected without a change. */
   readonly refused: number;
 }
 
-export interface Pauses {
-  /** Records a blocked call. Starts a pause if none is open. */
-  began(partition: number): void;
-  /** Records a call rejected because of the migration. */
-  refused(partition: number): void;
-  /** Records a successful call. Ends an open pause. */
-  ran(partition: number): void;
-  readonly stats: { readonly refused: number; readonly under_way: number; readonly longest_ms: number };
-}
+export type Pauses = ReturnType<typeof createPauses>;
 
-export function createPauses(
-  onEnd: (pause: Pause) => void = () => {},
-  now = () => performance.now(),
-): Pauses {
+export function createPauses(onEnd: (pause: Pause) => void = () => {}, now = () => performance.now()) {
   const open = new Map<number, { readonly since: number; refused: number }>();
   let refused = 0;
   let longest = 0;
   return {
-    began(partition) {
+    /** Records a blocked call. Starts a pause if none is open. */
+    began(partition: number) {
       if (!open.has(partition)) open.set(partition, { since: now(), refused: 0 });
     },
-    refused(partition) {
+    /** Records a call rejected because of the migration. */
+    refused(partition: number) {
       refused++;
       const pause = open.get(partition);
       if (pause) pause.refused++;
     },
-    ran(partition) {
-      // Fast path: there is almost never an open pause.
+    /** Records a successful call. Ends an open pause. */
+    ran(partition: number) {
+      // Takes a fast path, because there is almost never an open pause.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);
@@ -43,7 +38,7 @@ export function createPauses(
       longest = Math.max(longest, ms);
       onEnd({ partition, ms, refused: pause.refused });
     },
-    get stats() {
+    get stats(): { readonly refused: number; readonly under_way: number; readonly longest_ms: number } {
       return { refused, under_way: open.size, longest_ms: longest };
     },
   };

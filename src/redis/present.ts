@@ -1,11 +1,11 @@
-/** Finds partitions with pending work, so that an idle installation does not poll every partition. */
+/** Finds the partitions with pending work, so that an idle installation need not poll every partition. */
 import type { RedisServers } from './connection.js';
 import { unavailable } from './waiting.js';
 
 /**
- * The partitions in which at least one of these keys exists. On a single server, one command shows that there are none.
- * A cluster command can only use keys of one slot, so all partitions are returned and the caller checks each. Errors:
- * `unavailable`.
+ * Returns the partitions in which at least one of these keys exists. On a single server, one command can show that no
+ * key exists. On a cluster, a command can only use keys of one slot, so this returns all partitions and the caller
+ * checks each. Errors: `unavailable`.
  */
 export async function partitionsWith(
   servers: RedisServers,

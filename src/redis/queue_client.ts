@@ -1,19 +1,17 @@
-/** The Redis client of the wake-up queue's library (BullMQ). Unlike Petrel's own clients, it waits for a lost connection. */
+/**
+ * The Redis client of BullMQ, the wake-up queue's library. Unlike Petrel's own clients, it waits for a lost connection.
+ */
 import { Cluster, type ClusterNode, type Redis, type RedisOptions } from 'ioredis';
 import { reconnectDelay } from './connection.js';
-import { isCluster, openClient, type RedisTarget } from './target.js';
+import { credentials, isCluster, openClient, type RedisTarget } from './target.js';
 
 export type QueueClient = Redis | Cluster;
 
 /** Creates a client for one server, a Sentinel-managed master, or a cluster. It connects on first use. */
-export function connectQueueClient(
-  target: RedisTarget,
-  name: string,
-  onError: (error: Error) => void,
-): QueueClient {
+export function connectQueueClient(target: RedisTarget, name: string, onError: (error: Error) => void) {
   const shared = {
     connectionName: `petrel-${name}-doorbell`,
-    // BullMQ requires this: its workers block in commands that must not time out.
+    // BullMQ requires this, because its workers block in commands that must not time out.
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelay,
     disableClientInfo: true,
@@ -26,7 +24,6 @@ export function connectQueueClient(
 
 function cluster(seeds: readonly string[], { connectionName }: { readonly connectionName: string }): Cluster {
   const [model = ''] = seeds;
-  const { username, password, protocol } = new URL(model);
   const nodes: ClusterNode[] = seeds.map((seed) => ({
     host: new URL(seed).hostname,
     port: Number(new URL(seed).port || 6379),
@@ -39,9 +36,8 @@ function cluster(seeds: readonly string[], { connectionName }: { readonly connec
       connectionName,
       maxRetriesPerRequest: null,
       disableClientInfo: true,
-      ...(password === '' ? {} : { password }),
-      ...(username === '' ? {} : { username }),
-      ...(protocol === 'rediss:' ? { tls: {} } : {}),
+      ...credentials(model),
+      ...(model.startsWith('rediss:') ? { tls: {} } : {}),
     },
   });
 }

@@ -1,4 +1,4 @@
-/** Types of redis-parser, limited to what is used. */
+/** Types for the parts of redis-parser that we use. */
 declare module 'redis-parser' {
   interface ParserOptions {
     returnReply(reply: unknown): void;

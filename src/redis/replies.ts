@@ -1,6 +1,6 @@
 /**
  * Parses RESP2 replies with redis-parser. The decoder built into ioredis is four to seven times slower, because its
- * private fields compile to weak maps. Other protocols still use the built-in decoder.
+ * private fields compile to weak maps. It still parses other protocols.
  */
 import { createRequire } from 'node:module';
 import decoders from 'ioredis/built/resp/decoder.js';
@@ -17,13 +17,13 @@ const carriageReturn = 13;
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
-/** Whether the bytes are exactly one error. Errors look the same in RESP2 and RESP3. */
+/** Whether the bytes are exactly one error reply. An error has the same form in RESP2 and RESP3. */
 const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
 /**
- * Replaces ioredis' decoder. The first reply of a connection decides which parser reads it from then on. Throws on
- * malformed bytes.
+ * Replaces ioredis' decoder. The first reply of a connection determines which parser reads the connection from then on.
+ * Throws on malformed bytes.
  */
 export class Replies {
   readonly #options: DecoderOptions;
@@ -81,9 +81,9 @@ const endsSubscription = (reply: unknown): boolean =>
     : Array.isArray(reply) && String(reply[0]) === 'sunsubscribe';
 
 /**
- * Works around an ioredis error. A server that loses a slot sends an unrequested SUNSUBSCRIBE reply. If the client sent
- * SUNSUBSCRIBE just before, ioredis takes the notice as its reply. The real reply then has no command, and ioredis
- * fails with "Command queue state error". Both replies mean only that the slot has moved.
+ * Works around a bug in ioredis. A server that loses a slot sends an unrequested SUNSUBSCRIBE reply. If the client has
+ * just sent SUNSUBSCRIBE, ioredis takes this notice for the reply to its command. The real reply then belongs to no
+ * command, and ioredis fails with "Command queue state error". Both replies mean only that the slot has moved.
  */
 const handlers = createRequire(import.meta.url)('ioredis/built/DataHandler.js') as {
   readonly default: { readonly prototype: Answered };

@@ -2,7 +2,7 @@
 
 export const clusterSlots = 16_384;
 
-/** CRC-16/XMODEM, the checksum by which Redis Cluster maps a hash tag to a slot. */
+/** Computes CRC-16/XMODEM, the checksum by which Redis Cluster maps a hash tag to a slot. */
 export function clusterSlot(tag: string): number {
   let crc = 0;
   for (let i = 0; i < tag.length; i++) {
@@ -13,12 +13,12 @@ export function clusterSlot(tag: string): number {
   return crc % clusterSlots;
 }
 
-/** The slot of a key or channel. It must begin with its hash tag. */
+/** Returns the slot of a key or channel, whose name must begin with its hash tag. */
 export function slotOf(key: string): number {
   return clusterSlot(key.slice(1, key.indexOf('}')));
 }
 
-/** The URL of another server in the cluster, with the protocol and password of `model`. */
+/** Returns the URL of another server in the cluster, with the protocol and password of `model`. */
 export function urlOf(model: string, host: string, port: number): string {
   const url = new URL(model);
   url.hostname = host.includes(':') ? `[${host}]` : host;
@@ -26,7 +26,7 @@ export function urlOf(model: string, host: string, port: number): string {
   return url.href;
 }
 
-/** A URL without its password, for messages. */
+/** Returns a URL without its password, for messages. */
 export function shownUrl(url: string): string {
   const { protocol, hostname, port } = new URL(url);
   return `${protocol}//${hostname}:${port || 6379}`;
@@ -40,8 +40,8 @@ export interface Redirection {
 }
 
 /**
- * Parses an error from the server at `from`. Null if it is not a redirection. A server that does not know its own
- * address omits the host; then that of `from` is used.
+ * Parses an error from the server at `from`. Returns null if the error is not a redirection. A server that does not
+ * know its own address omits the host. In that case the host of `from` is used.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);
@@ -54,11 +54,11 @@ export function readRedirection(refusal: string, from: string): Redirection | nu
 export interface SlotRange {
   readonly start: number;
   readonly end: number;
-  /** URL of the slots' master */
+  /** URL of the master that serves the slots */
   readonly url: string;
 }
 
-/** The masters in a CLUSTER SLOTS reply from the server at `from`. */
+/** Returns the masters in a CLUSTER SLOTS reply from the server at `from`. */
 export function readSlots(reply: unknown, from: string): SlotRange[] {
   const rows = reply as Array<[number, number, [string | null, number]]>;
   return rows.map(([start, end, [host, port]]) => {

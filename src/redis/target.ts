@@ -1,25 +1,25 @@
-/** The Redis to connect to: one server, a Sentinel-managed master, or a cluster. */
+/** The Redis to which Petrel connects: one server, a Sentinel-managed master, or a cluster. */
 import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** A master managed by Sentinels, which name its current address. */
+/** A master managed by Sentinels. The Sentinels know its current address. */
 export interface Watched {
   /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;
-  /** URLs of Sentinels. The password and protocol of the first apply to all. */
+  /** The URLs of the Sentinels. The password and protocol of the first URL apply to all of them. */
   readonly sentinels: readonly string[];
 }
 
 /** A single server, or a Sentinel-managed master. */
 export type RedisServer = string | Watched;
 
-/** A server, or seed URLs of a cluster. */
+/** A server, or the seed URLs of a cluster. */
 export type RedisTarget = RedisServer | readonly string[];
 
 export const isCluster = (target: RedisTarget): target is readonly string[] => Array.isArray(target);
 
-/** The master's name in the Sentinels. */
+/** Returns the name by which the Sentinels know the master. */
 export const masterName = ({ url }: Watched): string => decodeURIComponent(new URL(url).hostname);
 
 /** The default port of Sentinels. */
@@ -31,16 +31,20 @@ export function shownServer(server: RedisServer): string {
   return `the master ${masterName(server)} of ${server.sentinels.length} Sentinels`;
 }
 
-const credentials = (url: string) => {
+/** Returns the user and password of a URL, without absent fields. */
+export function credentials(url: string): { readonly username?: string; readonly password?: string } {
   const { username, password } = new URL(url);
-  return { username: decodeURIComponent(username), password: decodeURIComponent(password) };
-};
+  return {
+    ...(username === '' ? {} : { username: decodeURIComponent(username) }),
+    ...(password === '' ? {} : { password: decodeURIComponent(password) }),
+  };
+}
 
 type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 /**
  * Stops the previous failover detector before reconnecting. Otherwise the old detector could report a new master during
- * the reconnect, and that would close the client for good.
+ * the reconnect, which would close the client for good.
  */
 class MasterConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {
@@ -50,9 +54,8 @@ class MasterConnector extends SentinelConnector {
 }
 
 function optionsOf(server: Watched): ClientOptions {
-  const { username, password } = credentials(server.url);
   const [first = ''] = server.sentinels;
-  const sentinel = credentials(first);
+  const { username, password } = credentials(first);
   return {
     sentinels: server.sentinels.map((url) => ({
       host: new URL(url).hostname.replace(/^\[|\]$/g, ''),
@@ -61,15 +64,14 @@ function optionsOf(server: Watched): ClientOptions {
     name: masterName(server),
     role: 'master',
     Connector: MasterConnector as NonNullable<RedisOptions['Connector']>,
-    // Switch as soon as the Sentinels name another master, even if the old one hangs.
+    // Switches as soon as the Sentinels name another master, even if the old master hangs.
     failoverDetector: true,
     sentinelCommandTimeout: 1_000,
     sentinelRetryStrategy: (attempt) => Math.min(1_000, 50 * attempt),
     sentinelReconnectStrategy: (attempt) => Math.min(1_000, 50 * attempt),
-    ...(password === '' ? {} : { password }),
-    ...(username === '' ? {} : { username }),
-    ...(sentinel.password === '' ? {} : { sentinelPassword: sentinel.password }),
-    ...(sentinel.username === '' ? {} : { sentinelUsername: sentinel.username }),
+    ...credentials(server.url),
+    ...(password === undefined ? {} : { sentinelPassword: password }),
+    ...(username === undefined ? {} : { sentinelUsername: username }),
     ...(new URL(server.url).protocol === 'rediss:' ? { tls: {}, enableTLSForSentinelMode: true } : {}),
     ...(first.startsWith('rediss:') ? { sentinelTLS: {} } : {}),
   };

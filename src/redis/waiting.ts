@@ -1,24 +1,19 @@
-/** Waits until a condition holds. The condition is rechecked only when notified. */
+/** Waits until a condition is true. Rechecks the condition only after a notification. */
 import { ApiError } from '../errors.js';
 
-/** The caller's error for an unreachable Redis. `why` only appears in the log. */
+/** Returns the caller's error for an unreachable Redis. Only the log shows `why`. */
 export const unavailable = (why?: string): ApiError =>
   new ApiError('unavailable', { retry_after: 1 }, why === undefined ? {} : { cause: new Error(why) });
 
-export interface Waiting {
-  /** Rechecks all waiting conditions. */
-  wake(): void;
-  /** Resolves once `holds` returns true; rejects with `unavailable` after `msMax`. */
-  until(holds: () => boolean, msMax: number): Promise<void>;
-}
-
-export function createWaiting(): Waiting {
+export function createWaiting() {
   const waiting = new Set<() => void>();
   return {
+    /** Rechecks all waiting conditions. */
     wake() {
       for (const recheck of [...waiting]) recheck();
     },
-    until(holds, msMax) {
+    /** Resolves once `holds` returns true. Rejects with `unavailable` after `msMax`. */
+    until(holds: () => boolean, msMax: number): Promise<void> {
       if (holds()) return Promise.resolve();
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {

@@ -1,6 +1,6 @@
 /** Validates a bot's command list and selects the commands to show a person. */
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
 export interface BotCommand {
@@ -33,7 +33,7 @@ export function checkCommands(commands: readonly BotCommand[]): BotCommand[] {
   });
 }
 
-/** The storage key of a scope. Without a scope, that of the default scope. */
+/** Returns the storage key of a scope. The default scope is used if none is given. */
 export function scopeKey(scope: CommandScope = { type: 'default' }): string {
   switch (scope.type) {
     case 'default':
@@ -52,8 +52,8 @@ export function scopeKey(scope: CommandScope = { type: 'default' }): string {
 }
 
 /**
- * The commands to show a person in the direct chat with a bot. The narrowest scope with commands wins; within it,
- * commands in the person's language precede those for all languages.
+ * Returns the commands to show a person in the direct chat with a bot. The narrowest scope with commands wins. Within
+ * that scope, commands in the person's language take precedence over those for all languages.
  */
 export function commandsFor(
   all: Readonly<Record<string, readonly BotCommand[]>>,

@@ -25,7 +25,7 @@ const causes: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: plain,
 };
 
-/** Errors that Redis returns at the start of a connection. */
+/** The errors that Redis returns when a connection starts. */
 const refusals: ReadonlyArray<readonly [RegExp, string]> = [
   [/^(WRONGPASS|ERR invalid password)/, 'the user or the password is wrong'],
   [/^NOAUTH/, 'a password is required, but the address has none'],
@@ -36,7 +36,10 @@ const refusals: ReadonlyArray<readonly [RegExp, string]> = [
   ],
 ];
 
-/** The known cause followed by the original message in brackets; only the message for unknown errors. */
+/**
+ * Returns the cause, followed by the original message in brackets. Returns only the message if the error is not in this
+ * list.
+ */
 export function connectionCause(error: unknown): string {
   const { message = '', code = '', cause } = error as { message?: string; code?: string; cause?: unknown };
   const known = refusals.find(([form]) => form.test(message))?.[1] ?? causes[code];

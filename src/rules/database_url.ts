@@ -1,11 +1,14 @@
-/** Parses a Postgres URL: one host, or several hosts of which one is the primary, optionally behind a connection pooler. */
+/**
+ * Parses a Postgres URL. It names one host, or several hosts of which one is the primary, optionally behind a
+ * connection pooler.
+ */
 
 export interface PostgresAddress {
-  /** One URL per host, in the order given. */
+  /** The URLs of the hosts, in the order given. */
   readonly urls: readonly string[];
   /**
-   * True behind a pooler in transaction mode: session settings do not persist, and each transaction may use another
-   * server connection.
+   * Whether the URL points to a pooler in transaction mode. With such a pooler, session settings do not persist, and
+   * each transaction may use another server connection.
    */
   readonly pooled: boolean;
   /** Whether named prepared statements can be used. */
@@ -15,9 +18,9 @@ export interface PostgresAddress {
 const form = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^@/?]+)(.*)$/;
 
 /**
- * Parses `postgres://user:password@host1:5432,host2:5432/name`. `?pooler=unnamed` means a pooler in transaction mode,
- * `?pooler=prepared` one that supports prepared statements (PgBouncer 1.21 or later with `max_prepared_statements`).
- * Returns null for any other text.
+ * Parses `postgres://user:password@host1:5432,host2:5432/name`. `?pooler=unnamed` means a pooler in transaction mode.
+ * `?pooler=prepared` means such a pooler that supports prepared statements (PgBouncer 1.21 or later with
+ * `max_prepared_statements`). Returns null for any other text.
  */
 export function parseAddress(text: string): PostgresAddress | null {
   const [, head = '', hosts = '', rest = ''] = form.exec(text) ?? [];
@@ -31,7 +34,7 @@ export function parseAddress(text: string): PostgresAddress | null {
 /** Parses a URL that the settings have already validated. Throws if it is invalid. */
 export function addressOf(url: string): PostgresAddress {
   const address = parseAddress(url);
-  // The message must not contain the URL, which holds a password.
+  // The message must not contain the URL, because the URL contains a password.
   if (address === null) throw new Error('not a Postgres URL');
   return address;
 }

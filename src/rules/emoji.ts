@@ -1,16 +1,16 @@
 /** Validates reactions. A reaction is exactly one emoji that Unicode recommends for interchange (behaviour §8). */
 import { fail } from '../errors.js';
 
-// RegExp properties of strings need the v flag, which this code's language level cannot write as a literal.
+// RegExp properties of strings need the flag v, which is not allowed in a literal at this code's language level.
 // biome-ignore lint/complexity/useRegexLiterals: the flag v is newer than the language level of this code
 const oneEmoji = new RegExp('^\\p{RGI_Emoji}$', 'v');
-/** Characters that show as text unless U+FE0F follows. Their fully qualified form includes it. */
+/** Matches characters that show as text unless U+FE0F follows. Their fully qualified form includes U+FE0F. */
 const textByDefault = /^\p{Emoji}$/u;
 const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** Longer than any emoji sequence with its selectors. */
+/** A number of code units that no emoji sequence with its selectors reaches. */
 const codeUnitsMax = 64;
 
 /** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
@@ -25,7 +25,7 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** Cache of valid emoji without U+FE0F. Unicode bounds its size. */
+/** The cache of valid emoji without U+FE0F. The number of emoji in Unicode limits its size. */
 const recommended = new Set<string>();
 
 /** Normalises an emoji to the form that is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */

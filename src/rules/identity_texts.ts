@@ -1,11 +1,11 @@
 /** A bot's name and descriptions by language (interface §2). */
 import { isBlank } from './text.js';
 
-/** The languages of interface §2. */
+/** The supported languages (interface §2). */
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'] as const;
 export type Language = (typeof languages)[number];
 
-/** Texts by language; `''` is the default. Languages without a text have no key. */
+/** The texts by language. The key `''` is the default. Languages without a text have no key. */
 export type Texts = Readonly<Record<string, string>>;
 
 /** Whether a text may be stored under this key: one of the seven language codes, or `''`. */
@@ -14,15 +14,15 @@ export function isTextKey(key: string): boolean {
 }
 
 /**
- * Normalises a text for storage: line breaks become LF, outer white space is removed. A text of only invisible
- * characters becomes empty; empty texts are not stored.
+ * Normalises a text for storage: converts line breaks to LF and removes outer white space. A text with only invisible
+ * characters becomes empty, and empty texts are not stored.
  */
 export function cleanText(given: string): string {
   const text = given.replaceAll('\r', '').trim();
   return isBlank(text) ? '' : text;
 }
 
-/** The text for a language, else the default, else `fallback`. */
+/** Returns the text for a language, else the default text, else `fallback`. */
 export function textIn(texts: Texts, language: string | null | undefined, fallback: string): string {
   return (language && Object.hasOwn(texts, language) ? texts[language] : texts['']) ?? fallback;
 }

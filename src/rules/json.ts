@@ -1,12 +1,14 @@
 /** Parses JSON with limits on depth and number of values. */
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from './limits.js';
 import { checkText } from './text.js';
 
 const json_depth_max = 64;
 const [quote, comma, bracket, backslash, brace] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b];
 
-/** Checks a parsed value. Errors: `bad_json` beyond 64 levels, `bad_unicode` for a name or text that cannot be stored. */
+/**
+ * Checks a parsed value. Errors: `bad_json` beyond 64 levels, `bad_unicode` for a name or text that cannot be stored.
+ */
 function checkValue(value: unknown, depth: number): void {
   if (typeof value === 'string') checkText(value);
   if (typeof value !== 'object' || value === null) return;
@@ -21,7 +23,10 @@ function checkValue(value: unknown, depth: number): void {
   }
 }
 
-/** Whether the text contains more than `max` opening brackets. Fast, because most texts contain few. */
+/**
+ * Whether the text contains more than `max` opening brackets. This check is fast, because most texts contain few
+ * brackets.
+ */
 function opensMoreThan(text: string, max: number): boolean {
   let opened = 0;
   for (const bracket of ['[', '{']) {
@@ -31,8 +36,11 @@ function opensMoreThan(text: string, max: number): boolean {
   return false;
 }
 
-/** Index of the quote that ends the string which begins at `begin`; the length of the text where none does. Most strings hold no
- * other quote, and looking for one takes a tenth of the time of looking at each character. */
+/**
+ * Returns the index of the quote that ends the string at `begin`, or the length of the text if no quote ends the
+ * string. Searches for quotes instead of checking each character, which takes a tenth of the time because most strings
+ * contain no escaped quote.
+ */
 function stringEnd(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slashes = 0;
@@ -43,9 +51,9 @@ function stringEnd(text: string, begin: number): number {
 }
 
 /**
- * Whether JSON text contains more values than `max`. Each value follows a comma, except the first of an array or
- * object, which follows a bracket. So the number of commas and brackets outside of strings bounds the number of values.
- * A value takes at least two characters, so most texts are too short to scan.
+ * Whether JSON text contains more values than `max`. Each value follows a comma, except the first value of an array or
+ * object, which follows a bracket. A text therefore has no more values than commas and brackets outside of strings. A
+ * value takes at least two characters, so most texts are too short to need a scan.
  */
 function holdsMoreValuesThan(text: string, max: number): boolean {
   if (text.length <= 2 * max) return false;
@@ -59,9 +67,9 @@ function holdsMoreValuesThan(text: string, max: number): boolean {
 }
 
 /**
- * Parses JSON from UTF-8 text, including JSON inside a parameter. Errors: `bad_json` when it is malformed, deeper than
- * 64 levels or holds more than `limits.json_text_values_max` values; `bad_unicode` when a text or name in it contains
- * U+0000 or half a surrogate pair.
+ * Parses JSON from UTF-8 text, including JSON inside a parameter. Errors: `bad_json` if the JSON is malformed, deeper
+ * than 64 levels, or contains more than `limits.json_text_values_max` values; `bad_unicode` if a text or name in it
+ * contains U+0000 or half a surrogate pair.
  */
 export function parseJson(text: string): unknown {
   if (holdsMoreValuesThan(text, limits.json_text_values_max)) fail('bad_json');

@@ -1,40 +1,89 @@
 /** Validates inline keyboards (behaviour §4). */
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from './limits.js';
+import { isLongerThan } from './text.js';
 
-interface Button {
+/** A button as bots send it. If it has several actions, the first one in the order of `actionOf` counts. */
+export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;
   readonly url?: string | undefined;
+  readonly login_url?: { readonly url: string } | undefined;
+  readonly web_app?: { readonly url: string } | undefined;
+  readonly copy_text?: { readonly text: string } | undefined;
+  readonly switch_inline_query?: string | undefined;
+  readonly switch_inline_query_current_chat?: string | undefined;
+  readonly switch_inline_query_chosen_chat?: { readonly query?: string | undefined } | undefined;
+  readonly style?: string | undefined;
 }
 
-type Rows = ReadonlyArray<readonly Button[]>;
+type Rows = ReadonlyArray<readonly ButtonInput[]>;
 
-export type StoredButton = { text: string; callback_data: string } | { text: string; url: string };
+/** A button as it is stored and shown. It has exactly one action. */
+export type StoredButton = { text: string; style?: string } & ReturnType<typeof actionOf>;
+
+/** Returns a link with its scheme, or with `http` if it has none, as in `t.me/name`. Error: `button_type_invalid`. */
+function linkOf(url: string): string {
+  if (/^(https?|tg):\/\/\S+$/i.test(url)) return url;
+  return /^[\w-]+(\.[\w-]+)+(:\d{1,5})?([/?#]\S*)?$/.test(url)
+    ? `http://${url}`
+    : fail('button_type_invalid');
+}
+
+/** Returns the URL of a page that can be opened. Error: `button_url_invalid`. */
+export const pageOf = (url: string, scheme: RegExp): string =>
+  scheme.test(url) && URL.canParse(url) ? url : fail('button_url_invalid');
+
+const query = (text: string): string =>
+  Buffer.byteLength(text) > limits.button_query_bytes_max ? fail('button_query_invalid') : text;
+
+/** Returns the action of a button. Contains only supported fields, because only these are stored. */
+function actionOf(button: ButtonInput) {
+  const { callback_data, url, login_url, web_app, copy_text } = button;
+  if (callback_data !== undefined) {
+    const bytes = Buffer.byteLength(callback_data);
+    if (bytes < 1 || bytes > limits.callback_data_bytes_max) fail('button_data_invalid');
+    return { callback_data };
+  }
+  if (url !== undefined) return { url: linkOf(url) };
+  if (login_url !== undefined) return { login_url: { url: pageOf(linkOf(login_url.url), /^https?:/i) } };
+  if (web_app !== undefined) return { web_app: { url: pageOf(web_app.url, /^https:/i) } };
+  if (copy_text !== undefined) {
+    if (copy_text.text === '' || isLongerThan(copy_text.text, limits.copy_text_length_max))
+      fail('button_copy_text_invalid');
+    return { copy_text: { text: copy_text.text } };
+  }
+  const { switch_inline_query, switch_inline_query_current_chat, switch_inline_query_chosen_chat } = button;
+  if (switch_inline_query !== undefined) return { switch_inline_query: query(switch_inline_query) };
+  if (switch_inline_query_current_chat !== undefined)
+    return { switch_inline_query_current_chat: query(switch_inline_query_current_chat) };
+  if (switch_inline_query_chosen_chat !== undefined)
+    return { switch_inline_query_chosen_chat: { query: query(switch_inline_query_chosen_chat.query ?? '') } };
+  return fail('button_type_invalid');
+}
+
+function storedButton(button: ButtonInput): StoredButton {
+  const { text, style } = button;
+  if (text.trim() === '') fail('button_text_empty');
+  const stored = { text, ...actionOf(button) };
+  return style === undefined ? stored : { ...stored, style };
+}
+
+/** Returns the total size of a button's texts and URLs in bytes. */
+const sizeOf = ({ text, url, login_url, web_app, copy_text }: ButtonInput): number =>
+  Buffer.byteLength(text + (url ?? login_url?.url ?? web_app?.url ?? copy_text?.text ?? ''));
 
 /**
- * Returns the keyboard to store, without empty rows; null if no button is left. Errors: `button_text_empty`,
- * `button_data_invalid`, `button_type_invalid` (a button without action), `keyboard_too_large`.
+ * Returns the keyboard to store, without empty rows, or null if no button is left. Errors: `button_text_empty`,
+ * `button_data_invalid`, `button_url_invalid`, `button_copy_text_invalid`, `button_query_invalid`,
+ * `button_type_invalid` (a button without a known action), `keyboard_too_large`.
  */
 export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: StoredButton[][] } | null {
   const kept = (rows ?? []).filter((row) => row.length > 0);
   if (kept.length === 0) return null;
   if (kept.reduce((sum, row) => sum + row.length, 0) > limits.keyboard_buttons_max)
     fail('keyboard_too_large');
-  const bytes = kept.flat().reduce((sum, { text, url = '' }) => sum + Buffer.byteLength(text + url), 0);
-  if (bytes > limits.keyboard_bytes_max) fail('keyboard_too_large');
-  return {
-    inline_keyboard: kept.map((row) =>
-      row.map(({ text, callback_data, url }) => {
-        if (text.trim() === '') fail('button_text_empty');
-        if (callback_data !== undefined) {
-          const bytes = Buffer.byteLength(callback_data);
-          if (bytes < 1 || bytes > limits.callback_data_bytes_max) fail('button_data_invalid');
-          return { text, callback_data };
-        }
-        if (url === undefined || !/^(https?|tg):\/\/\S+$/i.test(url)) return fail('button_type_invalid');
-        return { text, url };
-      }),
-    ),
-  };
+  if (kept.flat().reduce((sum, button) => sum + sizeOf(button), 0) > limits.keyboard_bytes_max)
+    fail('keyboard_too_large');
+  return { inline_keyboard: kept.map((row) => row.map(storedButton)) };
 }

@@ -12,7 +12,7 @@ export function parseRanges(texts: readonly string[], bound: number): number[] |
   return [...found].sort((a, b) => a - b);
 }
 
-/** Of ascending numbers. */
+/** Formats ascending numbers as ranges. */
 export function rangesText(numbers: readonly number[]): string {
   const runs: Array<[number, number]> = [];
   for (const each of numbers) {

@@ -1,6 +1,8 @@
-/** Forbidden ports for user-supplied URLs: their services might misinterpret an HTTP request as a command. */
+/**
+ * The forbidden ports for user-supplied URLs. A service on such a port might interpret an HTTP request as a command.
+ */
 
-/** https://fetch.spec.whatwg.org/#port-blocking */
+/** The ports that the Fetch standard blocks: https://fetch.spec.whatwg.org/#port-blocking */
 const ofFetchStandard = [
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104,
   109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515,
@@ -8,38 +10,20 @@ const ofFetchStandard = [
   3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/** Databases, message queues and machine management. */
+/** The ports of databases, message queues and machine management. */
 const ofServers = [
-  445, // SMB
-  873, // rsync
-  1433, // SQL Server
-  1521, // Oracle
-  2181, // ZooKeeper
-  2375, // Docker
-  2376,
-  2379, // etcd
-  2380,
-  3306, // MySQL
-  3389, // remote desktop
-  5432, // PostgreSQL
-  5433,
-  5672, // AMQP
-  5900, // VNC
-  5984, // CouchDB
-  6379, // Redis
-  6380,
-  6432, // PgBouncer
-  9042, // Cassandra
-  9092, // Kafka
-  9200, // Elasticsearch
-  9300,
-  10250, // kubelet
-  11211, // memcached
-  16379, // Redis Cluster bus
-  26379, // Sentinel
-  27017, // MongoDB
-  27018,
-  27019,
+  // SMB, rsync, remote desktop, VNC
+  445, 873, 3389, 5900,
+  // SQL Server, Oracle, MySQL, PostgreSQL, PgBouncer
+  1433, 1521, 3306, 5432, 5433, 6432,
+  // ZooKeeper, Docker, etcd, kubelet
+  2181, 2375, 2376, 2379, 2380, 10250,
+  // AMQP, Kafka
+  5672, 9092,
+  // CouchDB, Cassandra, Elasticsearch, MongoDB
+  5984, 9042, 9200, 9300, 27017, 27018, 27019,
+  // Redis, memcached
+  6379, 6380, 11211, 16379, 26379,
 ];
 
 const refused: ReadonlySet<number> = new Set([...ofFetchStandard, ...ofServers]);

@@ -1,15 +1,16 @@
 /** Parses `Range` headers of file requests (RFC 9110 §14.2). */
 
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from './limits.js';
 
-/** First and last byte, both inclusive. */
+/** The first and the last byte, both inclusive. */
 export type Range = readonly [start: number, end: number];
 
 const digits = /^\d{0,15}$/;
 
 /**
- * The single range of a `Range` header for a file of `size` bytes; `unsatisfiable` when it starts after the end. Null
- * means the whole file: the header is absent, malformed, too long, in another unit, or names several ranges.
+ * Returns the single range of a `Range` header for a file of `size` bytes, or `unsatisfiable` if the range starts after
+ * the end. Null means the whole file, because the header is absent, malformed, too long, in another unit, or names
+ * several ranges.
  */
 export function parseRange(header: string, size: number): Range | 'unsatisfiable' | null {
   if (header.length > limits.range_length_max) return null;

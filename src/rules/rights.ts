@@ -1,4 +1,4 @@
-/** Rights of administrators (behaviour §3). */
+/** The rights of administrators (behaviour §3). */
 
 export const rightNames = [
   'can_pin_messages',
@@ -6,25 +6,29 @@ export const rightNames = [
   'can_post_messages',
   'can_delete_messages',
   'can_invite_users',
+  'can_change_info',
+  'can_restrict_members',
+  'can_promote_members',
 ] as const;
-export type RightName = (typeof rightNames)[number];
+type RightName = (typeof rightNames)[number];
 
-/** Further administrator flags that client libraries read. */
+/** The other administrator flags that client libraries read. */
 export const otherFlags = [
   'can_be_edited',
   'can_manage_chat',
   'can_manage_video_chats',
-  'can_restrict_members',
-  'can_promote_members',
-  'can_change_info',
   'can_post_stories',
   'can_edit_stories',
   'can_delete_stories',
+  'can_send_welcome_messages',
 ] as const;
 
 const allRights = Object.fromEntries(rightNames.map((name) => [name, true]));
 
-/** A member's rights: all for the creator, the granted ones for an administrator, none for others. */
+/**
+ * Returns a member's rights. The creator has all rights, an administrator has the granted rights, and other members
+ * have none.
+ */
 export function rightsOf(
   status: string,
   rights: Readonly<Record<string, boolean>>,
@@ -33,6 +37,12 @@ export function rightsOf(
   return status === 'administrator' ? rights : {};
 }
 
+/** Whether a member has an administrator right. */
+export const hasRight = (
+  { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },
+  right: RightName,
+): boolean => rightsOf(status, rights)[right] === true;
+
 /** Whether a person with this status is a member of the chat. */
 export const isInChat = (status: string): boolean =>
-  status === 'creator' || status === 'administrator' || status === 'member';
+  status === 'creator' || status === 'administrator' || status === 'member' || status === 'restricted';

@@ -1,11 +1,11 @@
 /** Validates texts and measures their length (behaviour §1, §4). */
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from './limits.js';
 
-// White space, control and format characters, and characters that fonts draw blank.
+// Matches texts that consist only of white space, control and format characters, and characters that fonts draw blank.
 const invisible = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 
-/** The number of Unicode code points. A lone surrogate counts as one. */
+/** Returns the number of Unicode code points. A lone surrogate counts as one code point. */
 export function codePointLength(text: string): number {
   let count = text.length;
   for (let i = 0; i + 1 < text.length; i++) {
@@ -17,7 +17,10 @@ export function codePointLength(text: string): number {
   return count;
 }
 
-/** Whether the text is longer than `max` code points. Counts code points only when the size in code units does not decide. */
+/**
+ * Whether the text is longer than `max` code points. Counts code points only if the number of code units does not
+ * decide the question.
+ */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;
   return text.length > 2 * max || codePointLength(text) > max;
@@ -25,17 +28,17 @@ export function isLongerThan(text: string, max: number): boolean {
 
 /** Whether Postgres can store the text: no lone surrogate and no U+0000. */
 export function isWellFormed(text: string): boolean {
-  // Every supported Node has this method, but the ES2023 library types do not.
+  // Casts the type, because every supported Node has this method but the ES2023 library types do not.
   return (text as string & { isWellFormed(): boolean }).isWellFormed() && !text.includes('\0');
 }
 
-/** Returns the text unchanged; `bad_unicode` when it contains U+0000 or half a surrogate pair. */
+/** Returns the text unchanged. Error: `bad_unicode` if it contains U+0000 or half a surrogate pair. */
 export function checkText(text: string): string {
   if (!isWellFormed(text)) fail('bad_unicode');
   return text;
 }
 
-/** Whether a text shows nothing: empty, or only spaces, line breaks and invisible characters. */
+/** Whether a text shows nothing, because it is empty or contains only spaces, line breaks and invisible characters. */
 export function isBlank(text: string): boolean {
   return invisible.test(text);
 }

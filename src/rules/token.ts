@@ -1,9 +1,9 @@
 /** The format of bot and user tokens: an id, random characters and a checksum (behaviour §2). */
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from './limits.js';
 
 export type TokenKind = 'bot' | 'user';
 
-/** First character of the secret: A for bots, U for people, O for administrators. */
+/** The first character of the secret: A for bots, U for people, O for administrators. */
 type Letter = 'A' | 'U' | 'O';
 
 export interface TokenOwner {
@@ -22,14 +22,15 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const allowed = new Uint8Array(128);
 for (const char of base64url) allowed[char.charCodeAt(0)] = 1;
 
-// CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, newer than the oldest supported version.
+// The table for CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, which is newer than the oldest supported
+// version.
 const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   let rest = byte;
   for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
   return rest;
 });
 
-/** CRC-32 of the first `length` characters, which must be ASCII. */
+/** Computes the CRC-32 of the first `length` characters, which must be ASCII. */
 function crc32(text: string, length: number): number {
   let crc = -1;
   for (let i = 0; i < length; i++) crc = crcTable[(crc ^ text.charCodeAt(i)) & 0xff]! ^ (crc >>> 8);
@@ -37,8 +38,8 @@ function crc32(text: string, length: number): number {
 }
 
 /**
- * Builds a token from at least 28 random bytes. 64 divides 256, so all characters are equally likely. The id is 1 to
- * `id_max` - 1. Throws a RangeError for invalid arguments.
+ * Builds a token from at least 28 random bytes. All characters are equally likely, because 64 divides 256. The id is 1
+ * to `id_max` - 1. Throws a RangeError for invalid arguments.
  */
 export const makeToken = (kind: TokenKind, id: number, random: Uint8Array): string =>
   make(kind === 'bot' ? 'A' : 'U', id, random);
@@ -61,7 +62,10 @@ function make(letter: Letter, id: number, random: Uint8Array): string {
   return text + checksum;
 }
 
-/** The owner that a token names, or null if its form or checksum is invalid. One pass; allocates nothing for invalid tokens. */
+/**
+ * Returns the owner that a token names, or null if the token's format or checksum is invalid. Takes one pass, and
+ * allocates nothing for invalid tokens.
+ */
 export function parseToken(text: string): TokenOwner | null {
   const kind = text[text.length - secretLength];
   if (kind !== 'A' && kind !== 'U') return null;
@@ -69,11 +73,11 @@ export function parseToken(text: string): TokenOwner | null {
   return id === null ? null : { kind: kind === 'A' ? 'bot' : 'user', id };
 }
 
-/** Whether the text has the form and checksum of an administrator's token. */
+/** Whether the text has the format and a valid checksum of an administrator's token. */
 export const isAdminToken = (text: string): boolean =>
   text[text.length - secretLength] === 'O' && idOf(text) !== null;
 
-/** The id in a token of any kind, or null if the text is not a token. */
+/** Returns the id in a token of any kind, or null if the text is not a token. */
 function idOf(text: string): number | null {
   const colon = text.length - secretLength - 1;
   if (colon < 1 || colon > idDigitsMax || text[colon] !== ':') return null;
@@ -97,7 +101,7 @@ function idOf(text: string): number | null {
   return id;
 }
 
-/** Length limits of a token: as written, and with its colon escaped as %3A. */
+/** The maximum lengths of a token: as written, and with its colon escaped as %3A. */
 export const tokenLengthMax = idDigitsMax + 1 + secretLength;
 export const escapedTokenLengthMax = tokenLengthMax + 2;
 
@@ -116,12 +120,12 @@ const adminOf = (token: string) => ({
   id: Number(token.slice(0, token.indexOf(':'))),
 });
 
-/** Finds tokens in a text, judged by form and checksum. `at` is the index of the first character. */
+/** Finds tokens in a text by their format and checksum. `at` is the index of a token's first character. */
 export function findTokens(text: string): FoundToken[] {
   const found: FoundToken[] = [];
   for (const match of text.matchAll(tokenLike)) {
     const [, digits = '', secret] = match;
-    // Other digits may precede the id: the checksum shows where it begins.
+    // Tries several starts, because other digits may precede the id. The checksum shows where the id begins.
     for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
       const token = `${digits.slice(from)}:${secret}`;
       const owner = isAdminToken(token) ? adminOf(token) : parseToken(token);
@@ -131,6 +135,6 @@ export function findTokens(text: string): FoundToken[] {
   return found;
 }
 
-/** Removes the secret part of everything that looks like a token, whether or not its checksum is valid. */
+/** Masks the secret part of everything that looks like a token, even if the checksum is invalid. */
 export const maskTokens = (text: string): string =>
   text.replace(/(\d(?::|%3[Aa]))[AOU][A-Za-z0-9_-]{34}/g, '$1…');

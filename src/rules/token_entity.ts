@@ -1,20 +1,8 @@
 /**
  * A placeholder for a bot's token in a message text. The record stores the bot's id and replacement words. The bot's
- * current owner is shown the live token instead of the words (behaviour §12). Callers cannot create such entities,
- * because no parser produces this type.
+ * current owner sees the live token instead of the words (behaviour §12). Callers cannot create such entities, because
+ * no parser produces this type.
  */
-
-export interface TokenEntity {
-  readonly type: 'bot_token';
-  readonly offset: number;
-  readonly length: number;
-  readonly bot: number;
-  readonly [key: string]: unknown;
-}
-
-export const tokenEntity = (offset: number, length: number, bot: number): TokenEntity => ({
-  ...{ type: 'bot_token' as const, offset, length, bot },
-});
 
 interface AnyEntity {
   readonly type: string;
@@ -23,11 +11,20 @@ interface AnyEntity {
   readonly [key: string]: unknown;
 }
 
+export interface TokenEntity extends AnyEntity {
+  readonly type: 'bot_token';
+  readonly bot: number;
+}
+
+export const tokenEntity = (offset: number, length: number, bot: number): TokenEntity => ({
+  ...{ type: 'bot_token' as const, offset, length, bot },
+});
+
 export const isTokenEntity = (entity: AnyEntity): entity is TokenEntity => entity.type === 'bot_token';
 
 /**
- * Replaces placeholders by live tokens and shifts the other entities. A placeholder whose bot is not in `tokens` keeps
- * its words. Entities must be sorted by offset, and none may cross the edge of a placeholder.
+ * Replaces placeholders with live tokens, and shifts the other entities. A placeholder whose bot is not in `tokens`
+ * keeps its words. Entities must be sorted by offset, and none may cross the edge of a placeholder.
  */
 export function fillTokens<E extends AnyEntity>(
   text: string,

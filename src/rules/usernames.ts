@@ -1,5 +1,5 @@
 /** Validates usernames of people, bots, groups and channels. */
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from './limits.js';
 
 const shape = /^[A-Za-z][A-Za-z0-9_]*$/;
 
@@ -19,7 +19,7 @@ export function validBotUsername(text: string): boolean {
   return validUsername(text) && usernameKey(text).endsWith('bot');
 }
 
-/** The case-insensitive key of a username. */
+/** Returns the case-insensitive key of a username. */
 export function usernameKey(text: string): string {
   return text.toLowerCase();
 }

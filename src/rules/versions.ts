@@ -1,11 +1,11 @@
-/** Minimum versions of the supported servers: the oldest ones that the tests run with. */
+/** The minimum versions of the supported servers. They are the oldest versions with which the tests run. */
 
-/** Major version of PostgreSQL. */
+/** The major version of PostgreSQL. */
 export const postgresVersionMin = 15;
 export const redisVersionMin = '7.0';
 export const valkeyVersionMin = '7.2';
 
-/** Negative when `a` is older than `b`. Ignores suffixes such as `-rc1`. */
+/** Compares two versions. The result is negative if `a` is older than `b`. Ignores suffixes such as `-rc1`. */
 function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((text) => (/^[\d.]*/.exec(text)?.[0] ?? '').split('.').map(Number));
   for (let i = 0; i < 3; i++) {
@@ -15,7 +15,7 @@ function compareVersions(a: string, b: string): number {
   return 0;
 }
 
-/** Why this PostgreSQL version is unsupported; null if it is supported. */
+/** Returns the reason why this PostgreSQL version is unsupported, or null if it is supported. */
 export function postgresVersionProblem(version: string): string | null {
   return Number.parseInt(version, 10) >= postgresVersionMin
     ? null
@@ -25,11 +25,11 @@ export function postgresVersionProblem(version: string): string | null {
 export interface RedisVersion {
   readonly name: 'Redis' | 'Valkey';
   readonly version: string;
-  /** Why this version is unsupported; null if it is supported. */
+  /** The reason why this version is unsupported, or null if it is supported. */
   readonly problem: string | null;
 }
 
-/** Reads the output of INFO. Valkey always reports `redis_version` 7.2 there, so its own field is used. */
+/** Reads the output of INFO. Valkey always reports 7.2 as `redis_version`, so its own field is used instead. */
 export function redisVersion(info: string): RedisVersion {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const valkey = field('valkey_version');

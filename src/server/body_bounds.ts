@@ -1,10 +1,12 @@
 /** The body size limit of endpoints that take raw bytes instead of parameters. */
-import { limits } from '../limits.js';
-import { endpoints } from './endpoints.gen.js';
+import { fileLimits as limits } from '../files/limits.js';
+import type { Endpoint } from './endpoint.js';
 import { createRouter } from './router.js';
 
-/** Returns the limit in bytes for a verb and a path; `usual` for all other calls. */
-export function rawBodyBound(): (verb: string, path: string, usual: number) => number {
+/** Returns the limit in bytes for a verb and a path. For all other calls, this is `usual`. */
+export function rawBodyBound(
+  endpoints: readonly Endpoint[],
+): (verb: string, path: string, usual: number) => number {
   const find = createRouter(endpoints.filter(({ rawBody }) => rawBody));
   return (verb, path, usual) => {
     const found = find(verb, path);

@@ -1,25 +1,55 @@
-/** Runs bot methods called over HTTP or in a webhook receiver's answer to a delivery (behaviour §10). */
+/** Runs bot methods that are called over HTTP, or in a webhook receiver's answer to a delivery (behaviour §10). */
 import { isUtf8 } from 'node:buffer';
-import { ApiError } from '../errors.js';
+import { ApiError, fail } from '../errors.js';
 import type { Files } from '../files/files.js';
-import { limits } from '../limits.js';
 import { parseJson } from '../rules/json.js';
 import { isBlocked } from '../store/core/control.js';
 import { directChat, sharedChat } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import type { Delivery } from '../store/webhooks/deliveries.js';
 import { namesChat, withChatIds } from './chat_names.js';
+import { callLimits as limits } from './limits.js';
 import { changesState, type Method, type MethodContext, parseWith, type Receivers } from './method.js';
-import { methods } from './methods.gen.js';
 import { noFiles, type Params } from './params.js';
 import { createTurns } from './turns.js';
 
-const byName = new Map(methods.map((method) => [method.name, method]));
-const byLowerName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
+/**
+ * Finds methods by name, ignoring case (behaviour §1). Tries the map of exact names first, because nearly all calls use
+ * the exact name.
+ */
+export function createMethodFinder(methods: readonly Method[]): (name: string) => Method | undefined {
+  const byName = new Map(methods.map((method) => [method.name, method]));
+  const byLowerName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
+  return (name) => byName.get(name) ?? byLowerName.get(name.toLowerCase());
+}
 
-/** Method names ignore case (behaviour §1). Nearly all calls use the exact name, so that map is tried first. */
-export const methodNamed = (name: string): Method | undefined =>
-  byName.get(name) ?? byLowerName.get(name.toLowerCase());
+/**
+ * The parameters of the Bot API for features that Petrel does not have. A call with one of them is refused. If the
+ * parameter were ignored, the message would go to another place, or lack something that its sender wanted.
+ */
+const unsupportedParams = [
+  'business_connection_id',
+  'cover',
+  'direct_messages_topic_id',
+  'ephemeral_message_parameters',
+  'inline_message_id',
+  'ip_address',
+  'message_effect_id',
+  'message_thread_id',
+  'rich_message',
+  'suggested_post_parameters',
+] as const;
+
+/**
+ * Refuses unsupported parameters. Error: `parameter_unsupported`. Empty values and 0 count as absent, as in the
+ * reference server.
+ */
+function refuseUnsupported(values: Params): void {
+  for (const name of unsupportedParams) {
+    const given = values[name];
+    if (given && given !== '0' && given !== 'null') fail('parameter_unsupported', { name });
+  }
+}
 
 /** Runs a method that takes parameters. Throws or rejects with an `ApiError` when the call is refused. */
 export function runMethod(
@@ -27,6 +57,7 @@ export function runMethod(
   context: MethodContext,
   values: Params,
 ): unknown {
+  refuseUnsupported(values);
   const params = parseWith(method.params, values);
   const run = (given: unknown) =>
     fairly(method, context, given, () => method.handler(context, given as never));
@@ -34,7 +65,7 @@ export function runMethod(
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** How many messages a call makes: the length of its longest list of ids or media, else 1. */
+/** Returns how many messages a call makes: the length of its longest list of ids or media, else 1. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -47,20 +78,20 @@ export function messagesIn(params: unknown): number {
 }
 
 /**
- * Settings changes lock the bot's row. Without a bound, parallel changes by one owner would occupy every Postgres
- * connection while they wait for each other.
+ * Bounds the parallel changes of settings by one owner. They lock the bot's row, and could otherwise occupy every
+ * Postgres connection while they wait for each other.
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** How many calls this call counts as. A commit in Postgres costs as much as many messages. */
+/** Returns how many calls this call counts as. A commit in Postgres costs as much as many messages. */
 function weightOf(method: Method, params: unknown): number {
   if (method.effect === 'configure') return limits.settings_call_weight;
   return method.effect === 'grow' ? messagesIn(params) : 1;
 }
 
 /**
- * Runs a call after counting it against the rate limits (behaviour §14), if those are on. Polls have a counter of their
- * own: a bot over its limit still gets its updates.
+ * Counts a call against the rate limits (behaviour §14), if they are on, and runs it. Polls have their own counter, so
+ * that a bot over its limit still gets its updates.
  */
 export function fairly(
   method: Method,
@@ -86,7 +117,10 @@ export function fairly(
 const isCall = (value: unknown): value is Params & { readonly method: string } =>
   typeof value === 'object' && value !== null && typeof (value as Params).method === 'string';
 
-/** Returns the calls in an answer: an object with a `method`, or an array of them. Empty for any other body. */
+/**
+ * Returns the calls in an answer, which is an object with a `method`, or an array of such objects. Returns an empty
+ * list for any other body.
+ */
 function callsIn(body: Buffer): readonly unknown[] {
   const begin = body.find((byte) => byte > 0x20);
   if ((begin !== 0x7b && begin !== 0x5b) || !isUtf8(body)) return [];
@@ -100,33 +134,27 @@ function callsIn(body: Buffer): readonly unknown[] {
   return isCall(value) ? [value] : [];
 }
 
-export interface AnswerCalls {
-  /**
-   * Runs the method calls in an answer to a delivery, in order, as that bot. Returns undefined when there are none.
-   * Idempotent per delivery. Calls in answers to updates caused by a bot are skipped, because two bots could answer
-   * each other forever. Counts refusals and reports unexpected errors. Never rejects.
-   */
-  run(bot: number, delivery: Pick<Delivery, 'id' | 'entry'>, body: Buffer): Promise<void> | undefined;
-  /** `skipped` counts calls in answers to updates caused by a bot. */
-  readonly stats: { readonly done: number; readonly failed: number; readonly skipped: number };
-}
+export type AnswerCalls = ReturnType<typeof createAnswerCalls>;
 
 export interface AnswerCallsOptions {
+  readonly methods: readonly Method[];
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
   onError(error: unknown): void;
 }
 
-export function createAnswerCalls({ store, files, receivers, onError }: AnswerCallsOptions): AnswerCalls {
+export function createAnswerCalls({ methods, store, files, receivers, onError }: AnswerCallsOptions) {
+  const methodNamed = createMethodFinder(methods);
+  /** The counts of calls in answers. `skipped` counts those in answers to updates that a bot caused. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
-  /** False when the call is not allowed in an answer, or the bot may not act now. */
+  /** Runs one call. Returns false when the call is not allowed in an answer, or the bot may not act now. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || method.inAnswers === false) return false;
     const bot = await store.auth.botById(id);
-    // A blocked bot may have a webhook set by whoever stole its token. A suspended bot may get answers to earlier
+    // A thief of the token may have set the webhook of a blocked bot. A suspended bot may get answers to earlier
     // updates.
     if (bot === null || isBlocked(bot) || bot.state !== undefined || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
@@ -152,13 +180,18 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
   }
 
   return {
-    run(bot, delivery, body) {
+    /**
+     * Runs the method calls in an answer to a delivery, in order, as the bot of that delivery. Returns undefined when
+     * there are none. A repeated delivery repeats no call. Skips calls in answers to updates caused by a bot, because
+     * two bots could answer each other forever. Counts refusals and reports unexpected errors. Never rejects.
+     */
+    run(bot: number, delivery: Pick<Delivery, 'id' | 'entry'>, body: Buffer): Promise<void> | undefined {
       const calls = callsIn(body);
       if (calls.length === 0) return undefined;
       if (delivery.entry.from.bot !== 1) return runAll(bot, delivery.id, calls);
       stats.skipped += calls.length;
       return undefined;
     },
-    stats,
+    stats: stats as Readonly<typeof stats>,
   };
 }

@@ -1,11 +1,10 @@
-/** Authenticates callers of the application API: people and administrators, each by a bearer token. */
+/** Authenticates callers: bots by the token in the path, people and administrators by a bearer token. */
 import { timingSafeEqual } from 'node:crypto';
 import { nowMs } from '../clock.js';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
-import type { Admins } from '../store/access/admins.js';
-import type { Auth } from '../store/access/auth.js';
-import type { User } from '../store/core/control.js';
+import type { Bot, User } from '../store/core/control.js';
+import { storeLimits as limits } from '../store/limits.js';
+import type { Store } from '../store/store.js';
 import type { ApiRequest } from './request.js';
 
 /** Tokens issued by an external identity provider. `identity/` implements it. */
@@ -17,28 +16,19 @@ export interface TokenProvider {
    * is created. Error: `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
-  /** When a valid token expires: Unix time in ms. */
+  /** The Unix time in ms at which a valid token expires. */
   endOf(token: string): number;
 }
 
 /** An administrator, identified by the token of the call. */
 export interface Operator {
-  /** 0 for ADMIN_TOKEN. */
+  /** The id of a named administrator; 0 for ADMIN_TOKEN. */
   readonly id: number;
   readonly name: string;
 }
 
 /** The administrator of setting ADMIN_TOKEN. No other administrator can have this name. */
 const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
-
-export interface Callers {
-  /** Error: `unauthorized` when the token belongs to no administrator. */
-  operator(request: ApiRequest): Promise<Operator>;
-  /** Error: `unauthorized` when the token is not valid. */
-  person(request: ApiRequest): User | Promise<User>;
-  /** Calls `listener` once when the token of the call is no longer accepted. Returns a function that stops watching. */
-  onRevoked(request: ApiRequest, user: User, listener: () => void): () => void;
-}
 
 /** The longest delay setTimeout accepts, in ms. */
 const timer_ms_max = 2 ** 31 - 1;
@@ -53,75 +43,103 @@ function sameText(a: string, b: string): boolean {
 }
 
 export interface CallersOptions {
-  readonly auth: Auth;
-  /** Setting ADMIN_TOKEN. */
+  readonly store: Store;
+  /** The setting ADMIN_TOKEN. */
   readonly adminToken: string | undefined;
-  readonly admins: Pick<Admins, 'find'>;
-  readonly provider: TokenProvider | undefined;
-  /** Rejects an invalid token with `unauthorized`, or `too_many_requests` when the address tried too many. */
-  readonly refuse: (request: ApiRequest, token: string) => Promise<never>;
-  /** Runs before each token lookup. Error: `too_many_requests` when the address is throttled. */
-  readonly check: (request: ApiRequest, token: string) => void;
+  readonly provider?: TokenProvider | undefined;
+  /** The address of the client as limits count it. */
+  readonly clientAddress: (request: ApiRequest) => string;
 }
 
-export function createCallers({
-  auth,
-  adminToken,
-  admins,
-  provider,
-  refuse,
-  check,
-}: CallersOptions): Callers {
-  const personOf = (token: string, known = false) =>
-    provider?.takes(token) ? provider.person(token, known) : auth.user(token);
+export class Callers {
+  readonly #options: CallersOptions;
 
-  return {
-    async operator(request) {
-      const token = bearer(request);
-      if (adminToken !== undefined && sameText(token, adminToken)) return fromSettings;
-      check(request, token);
-      return (await admins.find(token)) ?? refuse(request, token);
-    },
-    person(request) {
-      const token = bearer(request);
-      // A token signed by the provider is not a guess, so it is not throttled.
-      const isExternal = provider?.takes(token) ?? false;
-      const refused = () => (isExternal ? fail('unauthorized') : refuse(request, token));
-      if (!isExternal) check(request, token);
-      const found = personOf(token);
-      if (found instanceof Promise) return found.then((user) => user ?? refused());
-      return found ?? refused();
-    },
-    onRevoked(request, user, listener) {
-      const token = bearer(request);
-      let ended = false;
-      let timer: NodeJS.Timeout | undefined;
-      const checkIn = (ms: number) => {
-        clearTimeout(timer);
-        timer = setTimeout(check, Math.min(Math.max(ms, 0) + 1, timer_ms_max)).unref();
-      };
-      const check = async (): Promise<void> => {
-        try {
-          // The token may now resolve to a newer account: the old one was removed.
-          if ((await personOf(token, true))?.id !== user.id) {
-            if (ended) return;
-            end();
-            listener();
-          } else if (!ended && provider?.takes(token)) checkIn(provider.endOf(token) - nowMs());
-        } catch {
-          // The lookup failed, which does not make the token invalid. Try again later.
-          if (!ended) checkIn(limits.auth_lease_ms);
-        }
-      };
-      const forget = auth.onForgotten(`user:${user.id}`, () => void check());
-      const end = () => {
-        ended = true;
-        clearTimeout(timer);
-        forget();
-      };
-      // The token may have been revoked before this watch started.
-      void check();
-      return end;
-    },
-  };
+  constructor(options: CallersOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with 401, or with 429 when the address tried many tokens that never existed. */
+  async #refuse(request: ApiRequest, token: string): Promise<never> {
+    const { store, clientAddress } = this.#options;
+    const wait = await store.guesses.note(clientAddress(request), token);
+    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
+  }
+
+  /** Refuses a throttled address before any lookup, unless this node already knows the token. */
+  #checkGuesser(request: ApiRequest, token: string): void {
+    const { store, clientAddress } = this.#options;
+    if (!store.guesses.slowing || store.auth.remembers(token)) return;
+    const wait = store.guesses.refused(clientAddress(request), token);
+    if (wait > 0) fail('too_many_requests', { retry_after: wait });
+  }
+
+  #personOf(token: string, known = false): User | null | Promise<User | null> {
+    const { provider, store } = this.#options;
+    return provider?.takes(token) ? provider.person(token, known) : store.auth.user(token);
+  }
+
+  /** The bot of a token. Creates no promise when the bot is in memory. Errors: `unauthorized`, `too_many_requests`. */
+  bot(request: ApiRequest, token: string): Bot | Promise<Bot> {
+    this.#checkGuesser(request, token);
+    const bot = this.#options.store.auth.bot(token);
+    if (bot instanceof Promise) return bot.then((found) => found ?? this.#refuse(request, token));
+    return bot ?? this.#refuse(request, token);
+  }
+
+  /** Errors: `unauthorized` when the token belongs to no administrator, `too_many_requests`. */
+  async operator(request: ApiRequest): Promise<Operator> {
+    const token = bearer(request);
+    const { store, adminToken } = this.#options;
+    if (adminToken !== undefined && sameText(token, adminToken)) return fromSettings;
+    this.#checkGuesser(request, token);
+    return (await store.admins.find(token)) ?? this.#refuse(request, token);
+  }
+
+  /** Errors: `unauthorized` when the token is not valid, `too_many_requests`. */
+  person(request: ApiRequest): User | Promise<User> {
+    const token = bearer(request);
+    // A token signed by the provider is not a guess, so it is not throttled.
+    const isExternal = this.#options.provider?.takes(token) ?? false;
+    const refused = () => (isExternal ? fail('unauthorized') : this.#refuse(request, token));
+    if (!isExternal) this.#checkGuesser(request, token);
+    const found = this.#personOf(token);
+    if (found instanceof Promise) return found.then((user) => user ?? refused());
+    return found ?? refused();
+  }
+
+  /** Calls `listener` once when the token of the call is no longer accepted. Returns a function that stops watching. */
+  onRevoked(request: ApiRequest, user: User, listener: () => void): () => void {
+    const token = bearer(request);
+    const { provider, store } = this.#options;
+    const issuer = provider?.takes(token) ? provider : undefined;
+    let ended = false;
+    let timer: NodeJS.Timeout | undefined;
+    const checkIn = (ms: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(check, Math.min(Math.max(ms, 0) + 1, timer_ms_max)).unref();
+    };
+    const check = async (): Promise<void> => {
+      try {
+        // Compares the ids, because the token may resolve to a newer account if the former account was deleted.
+        const found = await this.#personOf(token, true);
+        if (ended) return;
+        if (found?.id !== user.id) {
+          end();
+          listener();
+        } else if (issuer) checkIn(issuer.endOf(token) - nowMs());
+      } catch {
+        // Tries again later, because a failed lookup does not make the token invalid.
+        if (!ended) checkIn(limits.auth_lease_ms);
+      }
+    };
+    const forget = store.auth.onForgotten(`user:${user.id}`, () => void check());
+    const end = () => {
+      ended = true;
+      clearTimeout(timer);
+      forget();
+    };
+    // Checks at once, because the token may have been revoked before this watch started.
+    void check();
+    return end;
+  }
 }

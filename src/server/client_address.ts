@@ -1,10 +1,10 @@
-/** Finds the client address behind trusted proxies, for limits per address. */
+/** Finds the address of the client behind trusted proxies, for limits per address. */
 import ipaddr from 'ipaddr.js';
 import type { ApiRequest } from './request.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Null for text that is not an address. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Parses an address. Null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
   // Proxies may add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
@@ -14,7 +14,7 @@ function parse(text: string): Address | null {
     : null;
 }
 
-/** IPv6 is counted by /64, because one client controls at least that many addresses. */
+/** Shortens IPv6 to its /64 network, because one client controls at least all addresses of such a network. */
 function counted(address: Address): string {
   if (address.kind() === 'ipv4') return address.toString();
   const parts = (address as ipaddr.IPv6).parts.slice(0, 4);
@@ -31,7 +31,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Whether the peer is a trusted proxy, whose forwarding headers are believed. */
+/** Whether the peer is a trusted proxy. Only its forwarding headers are used. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -46,17 +46,17 @@ export function createTrust(
 type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
- * Reads `X-Forwarded-For` from the right and skips trusted proxies. The first other address is the client; anyone could
- * have invented what stands to its left. Without trusted proxies the peer is the client. Null when unknown.
+ * Reads `X-Forwarded-For` from the right and skips trusted proxies. The first other address is the client.
+ * Addresses to its left may be forged. Without trusted proxies the peer is the client. Null when unknown.
  */
 function createClient(trusted: readonly string[]): (request: Peer) => Address | null {
   const isTrusted = rangesOf(trusted);
   return ({ remoteAddress, forwardedFor }) => {
     let client = parse(remoteAddress);
     if (client === null) return null;
-    const told = forwardedFor === '' ? [] : forwardedFor.split(',');
-    while (told.length > 0 && isTrusted(client)) {
-      const next = parse(told.pop() as string);
+    const hops = forwardedFor === '' ? [] : forwardedFor.split(',');
+    while (hops.length > 0 && isTrusted(client)) {
+      const next = parse(hops.pop() as string);
       if (next === null) break;
       client = next;
     }
@@ -64,7 +64,7 @@ function createClient(trusted: readonly string[]): (request: Peer) => Address | 
   };
 }
 
-/** The address that limits are counted by, IPv6 as /64. '' when unknown. */
+/** The address for which limits are counted, with IPv6 as /64. '' when unknown. */
 export function createClientAddress(trusted: readonly string[]): (request: Peer) => string {
   const clientOf = createClient(trusted);
   return (request) => {
@@ -73,20 +73,17 @@ export function createClientAddress(trusted: readonly string[]): (request: Peer)
   };
 }
 
-export interface AdminClients {
-  /** The full address of a client; '' when unknown. */
-  address(request: Peer): string;
-  /** Whether administrators may call from the client's address. */
-  allows(request: Peer): boolean;
-}
+export type AdminClients = ReturnType<typeof createAdminClients>;
 
 /** Checks administrators' addresses against `allowed` (setting ADMIN_ALLOW_CIDRS). An empty list allows all. */
-export function createAdminClients(trusted: readonly string[], allowed: readonly string[]): AdminClients {
+export function createAdminClients(trusted: readonly string[], allowed: readonly string[]) {
   const clientOf = createClient(trusted);
   const isAllowed = rangesOf(allowed);
   return {
-    address: (request) => clientOf(request)?.toString() ?? '',
-    allows(request) {
+    /** The full address of a client; '' when unknown. */
+    address: (request: Peer) => clientOf(request)?.toString() ?? '',
+    /** Whether administrators may call from the client's address. */
+    allows(request: Peer): boolean {
       if (allowed.length === 0) return true;
       const client = clientOf(request);
       return client !== null && isAllowed(client);

@@ -1,23 +1,16 @@
-/** Sends stored files: whole, as a range, or only if modified (RFC 9110 §13, §14). */
+/** Sends stored files as a whole, as a range, or only if modified (RFC 9110 §13, §14). */
 import { Readable } from 'node:stream';
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
 import type { Files } from '../files/files.js';
-import { limits } from '../limits.js';
 import { matchesTag } from '../rules/entity_tags.js';
 import { parseRange } from '../rules/ranges.js';
+import { callLimits as limits } from './limits.js';
 import type { ApiRequest } from './request.js';
 
-export interface Downloads {
-  /**
-   * Replies with the file. `caller` is the id of the bot or person whose downloads are counted together. Errors:
-   * `not_found`, `too_many_requests` (over `limits.downloads_max` at once, or `limits.downloads_per_caller_max` of one
-   * caller), `unavailable`.
-   */
-  send(request: ApiRequest, file: MediaFile, caller: number): Promise<void>;
-}
+export type Downloads = ReturnType<typeof createDownloads>;
 
-/** RFC 8187 file name, with a plain one for clients that do not support it. */
+/** The Content-Disposition header: an RFC 8187 file name, and a plain name for clients that do not support it. */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';
   if (name === undefined) return kind;
@@ -29,7 +22,7 @@ function disposition({ type, name }: MediaFile, shown: boolean): string {
   return `${kind}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
-/** Anyone can upload, so no file may run as a page of this origin. */
+/** Prevents a file from running as a page of this origin, because anyone can upload files. */
 function headersOf(file: MediaFile, tag: string): Array<readonly [string, string]> {
   const type = file.mime ?? 'application/octet-stream';
   const shown = /^(image|audio|video)\//.test(type) && type !== 'image/svg+xml';
@@ -58,11 +51,11 @@ function unsatisfiable(request: ApiRequest, size: number): void {
   });
 }
 
-export function createDownloads(files: Files): Downloads {
+export function createDownloads(files: Files) {
   const running = new Map<number, number>();
   let all = 0;
 
-  /** Opens a counted stream. The count goes down when the stream ends or fails. */
+  /** Opens a stream, and counts it as active until it ends or fails. */
   async function openCounted(file: MediaFile, start: number, end: number, caller: number): Promise<Readable> {
     const own = running.get(caller) ?? 0;
     if (all >= limits.downloads_max || own >= limits.downloads_per_caller_max)
@@ -85,6 +78,11 @@ export function createDownloads(files: Files): Downloads {
     }
   }
 
+  /**
+   * Replies with the file. `caller` is the id of the bot or person whose downloads are counted together. Errors:
+   * `not_found`, `too_many_requests` (more than `limits.downloads_max` at once, or more than
+   * `limits.downloads_per_caller_max` of one caller), `unavailable`.
+   */
   async function send(request: ApiRequest, file: MediaFile, caller: number): Promise<void> {
     const { size } = file;
     if (file.key === undefined || size === undefined) return fail('not_found');

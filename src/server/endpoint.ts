@@ -5,7 +5,8 @@ import type { Files } from '../files/files.js';
 import type { SubscriptionKeys } from '../store/chats/push.js';
 import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
-import type { Operations } from '../wire/operations_results.js';
+import type { Overview, RankedBot, Ranking } from '../wire/admin_results.js';
+import { done } from '../wire/results.js';
 import type { Downloads } from './downloads.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
@@ -13,7 +14,7 @@ import type { ApiRequest } from './request.js';
 /** The only path with signed bodies. The server keeps the signature headers there and accepts larger bodies. */
 export const leakReportPath = '/api/leaks/report';
 
-/** Verifies reports of leaked tokens. `leaks/` implements it. */
+/** Verifies reports of leaked tokens. `leaks/` implements this interface. */
 export interface LeakKeys {
   /** Whether the key of this id signed these bytes. Error: `unavailable` when the keys cannot be loaded. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
@@ -27,23 +28,31 @@ export interface GivenSubscription {
   readonly auth: string;
 }
 
-/** Push notifications for people without an open window. `push/` implements it. */
+/** Serves push subscriptions, for people without an open window. `push/` implements this interface. */
 export interface PushService {
-  /** The public key under which browsers subscribe, base64url. */
+  /** The public key with which browsers subscribe, as base64url. */
   readonly publicKey: string;
   /**
-   * Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be contacted. Calls `count`
-   * before each name lookup, and rejects if `count` does.
+   * Checks a subscription. Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be
+   * contacted. Calls `count` before each name lookup, and rejects if `count` does.
    */
   read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }
 
+/** Reads the state of the installation for operators. `processes/` implements this interface. */
+export interface Operations {
+  /** Reads the stores at most once a second, for any number of clients. */
+  overview(): Promise<Overview>;
+  /** Returns up to limits.bots_ranked_max bots, ranked by `order`. With `bot`, returns only the bot with this id. */
+  bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
+}
+
 export interface EndpointContext<U> {
-  /** The caller; null for administrators and partners. */
+  /** The caller. Null for administrators and partners. */
   readonly user: U;
   readonly store: Store;
   readonly files: Files;
-  /** Uploaded files by the name of their form field. */
+  /** The uploaded files by the name of their form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
@@ -52,18 +61,18 @@ export interface EndpointContext<U> {
    * streams. Returns a function that stops watching.
    */
   readonly onRevoked: (listener: () => void) => () => void;
-  /** Null when reports of leaked tokens are off. */
+  /** The verifier of reports. Null when reports of leaked tokens are off. */
   readonly leakKeys: LeakKeys | null;
-  /** Null when push notifications are off. */
+  /** The push service. Null when push notifications are off. */
   readonly push: PushService | null;
-  /** Null when there is no operations data. */
+  /** The reader of the installation's state. Null when this process has no operations data. */
   readonly operations: Operations | null;
 }
 
 /** A handler returns this after it has sent the reply itself. */
 export const replied: unique symbol = Symbol('replied');
 
-/** A body without `result`: its fields stand beside `ok` (interface §2). */
+/** A body without `result`. Its fields are next to `ok` (interface §2). */
 export class Flat {
   readonly fields: Readonly<Record<string, unknown>>;
 
@@ -74,19 +83,21 @@ export class Flat {
 
 /** The schema of an answer. Exactly one of these fields is set. */
 interface Answer {
-  /** Schema of `result` in the envelope, from `wire/results.ts`. */
+  /** The schema of `result` in the envelope, from `wire/results.ts`. */
   readonly result?: z.ZodType;
-  /** Schema of the whole body, for answers without an envelope. */
+  /** The schema of the whole body, for answers without an envelope. */
   readonly body?: z.ZodType;
-  /** Content type of an answer that is not JSON. */
+  /** The content type of an answer that is not JSON. */
   readonly contentType?: string;
-  /** Schema of each line of an answer in JSON lines. */
+  /** The schemas of the data of each server-sent event, by the name of the event. */
+  readonly events?: Readonly<Record<string, z.ZodType>>;
+  /** The schema of each line of an answer in JSON lines. */
   readonly line?: z.ZodType;
 }
 
 export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With `{name}` for each path parameter. */
+  /** The path, with `{name}` for each path parameter. */
   readonly path: string;
   /** `admin` requires an administrator's token. A `partner` signs the body, and the handler verifies the signature. */
   readonly caller: 'user' | 'admin' | 'partner';
@@ -96,11 +107,13 @@ export interface Endpoint extends Answer {
    * The body is up to `limits.picture_bytes_max` raw bytes that the handler reads. Parameters come from path and query.
    */
   readonly rawBody?: true;
-  /** Schema of the whole body, when it is more than named parameters. The handler reads it. */
+  /** The schema of a body that is more than named parameters. The handler parses such a body. */
   readonly given?: z.ZodType;
-  /** Changes nothing in the chat it names, so the call does not count against the chat's limit (behaviour §14). */
+  /**
+   * True when the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14).
+   */
   readonly uncounted?: true;
-  /** Changes Redis only, so the call need not wait for other changes by the same person. */
+  /** True when the call changes only Redis. It then need not wait for other changes by the same person. */
   readonly inRedis?: true;
   /** The body parameter that the administrators' log shows as the target of the call. */
   readonly target?: string;
@@ -108,19 +121,31 @@ export interface Endpoint extends Answer {
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
 }
 
-interface Definition<P extends z.ZodType, U> extends Answer {
-  readonly verb: Endpoint['verb'];
-  readonly path: string;
-  readonly summary: string;
+type Handler<P extends z.ZodType, U, R> = (context: EndpointContext<U>, params: z.output<P>) => R;
+
+type Definition<P extends z.ZodType, U> = Omit<
+  Endpoint,
+  'caller' | 'params' | 'errors' | 'handler' | keyof Answer
+> & {
   readonly params: P;
-  readonly rawBody?: true;
-  readonly given?: z.ZodType;
-  readonly uncounted?: true;
-  readonly inRedis?: true;
-  readonly target?: string;
-  readonly errors?: readonly ErrorName[];
-  readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
-}
+  readonly errors?: Endpoint['errors'];
+} & (
+    | (Answer & { readonly handler: Handler<P, U, unknown> } & (
+          | Required<Pick<Answer, 'result'>>
+          | Required<Pick<Answer, 'body'>>
+          | Required<Pick<Answer, 'contentType'>>
+        ))
+    | ({ readonly [name in keyof Answer]?: never } & {
+        readonly handler: Handler<P, U, void | Promise<void>>;
+      })
+  );
+
+/** Without the schema of an answer, the result of the endpoint is `true`. */
+const define = <P extends z.ZodType, U>(caller: Endpoint['caller'], definition: Definition<P, U>) => {
+  const { result, body, contentType } = definition;
+  const answer = result ?? body ?? contentType;
+  return { errors: [], caller, ...definition, ...(answer === undefined && { result: done }) } as Endpoint;
+};
 
 const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
   chat_not_found: 'unknown_chat',
@@ -129,18 +154,19 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
 };
 
 /**
- * Maps errors for people: what their path names and is missing is a 404. Bots get the texts that their libraries know.
+ * Adapts errors for people. If the path names something that does not exist, the answer is 404. Bots get the texts that
+ * their libraries recognise.
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 
 /** Defines an endpoint for people, who use their own token. */
-export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>): Endpoint =>
-  ({ errors: [], caller: 'user', ...definition }) as Endpoint;
+export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>) =>
+  define('user', definition);
 
 /** Defines an endpoint for administrators. */
-export const defineAdminEndpoint = <P extends z.ZodType>(definition: Definition<P, null>): Endpoint =>
-  ({ errors: [], caller: 'admin', ...definition }) as Endpoint;
+export const defineAdminEndpoint = <P extends z.ZodType>(definition: Definition<P, null>) =>
+  define('admin', definition);
 
 /** Defines an endpoint for other services, which sign their requests. */
-export const definePartnerEndpoint = <P extends z.ZodType>(definition: Definition<P, null>): Endpoint =>
-  ({ errors: [], caller: 'partner', ...definition }) as Endpoint;
+export const definePartnerEndpoint = <P extends z.ZodType>(definition: Definition<P, null>) =>
+  define('partner', definition);

@@ -1,21 +1,21 @@
 /**
- * Calls with an `Idempotency-Key`: a repeated call gets the first answer and changes nothing (behaviour §1).
+ * Handles calls with an `Idempotency-Key`. A repeated call gets the first answer and changes nothing (behaviour §1).
  *
  * One script claims the key. The method then runs on a store that derives its request ids from the claim's seed. If the
- * node dies between a change and saving the answer, the next run makes the same ids. The scripts recognise the changes
- * already applied, and the same answer comes out. Successes and refusals below 500 are kept, except 429. All other
- * answers release the key. Calls without the header skip all this.
+ * node dies between a change and saving the answer, the next run makes the same ids. The scripts then recognise changes
+ * that were already applied, so the call returns the same answer. Successes and errors below 500 are saved, except 429.
+ * All other answers release the key. Calls without the header skip all this.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, fail } from '../errors.js';
-import { limits } from '../limits.js';
 import type { Caller } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
+import { callLimits as limits } from './limits.js';
 import { parseParams, type UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** A reply that can be kept: JSON text. */
+/** A reply that can be saved. Its body is JSON text. */
 export interface Outcome {
   readonly status: number;
   readonly body: string;
@@ -27,14 +27,14 @@ export interface KeyedCall {
   readonly request: ApiRequest;
   readonly caller: Caller;
   readonly method: string;
-  /** Parameters from the path. */
+  /** The parameters from the path. */
   readonly segments?: Readonly<Record<string, string>>;
-  /** The body is raw bytes, whatever its content type says. */
+  /** True if the body is raw bytes. The content type is then ignored. */
   readonly raw?: true | undefined;
-  /** The call makes something permanent, so it is refused while Redis is full. */
+  /** True if the call creates something permanent. It is then refused while Redis is full. */
   readonly grows: boolean;
   /**
-   * Counts a repeated call that is answered from the key. Calls that run are counted elsewhere. Error:
+   * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Error:
    * `too_many_requests`.
    */
   readonly count: () => Promise<void> | undefined;
@@ -48,23 +48,27 @@ const sorted = (_: string, value: unknown) =>
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('base64url');
 
 /**
- * Libraries give the parts of an upload a random name on each try, so files are compared by content and not by name.
+ * Compares files by content and not by name, because libraries give the parts of an upload a random name on each
+ * attempt.
  */
 function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): readonly unknown[] {
   const texts = new Map(
     [...files].map(([name, file]) => [name, [file.filename, file.contentType, digestOf(file.bytes)].join()]),
   );
   const named = new Set<string>();
-  const told = values.replace(/attach:\/\/([^"\\]+)/g, (whole, name: string) => {
+  const renamed = values.replace(/attach:\/\/([^"\\]+)/g, (whole, name: string) => {
     const text = texts.get(name);
     if (text === undefined) return whole;
     named.add(name);
     return `attach://${JSON.stringify(text)}`;
   });
-  return [told, ...[...texts].filter(([name]) => !named.has(name)).sort()];
+  return [renamed, ...[...texts].filter(([name]) => !named.has(name)).sort()];
 }
 
-/** A canonical text of the parameters: the order of names and the boundaries of a multipart body make no difference. */
+/**
+ * Returns a canonical text of the parameters. It depends neither on the order of names nor on the boundary of a
+ * multipart body.
+ */
 export function parametersText(
   request: ApiRequest,
   segments: Readonly<Record<string, string>> = {},
@@ -126,7 +130,7 @@ async function runOnce(
     outcome = await run();
   } catch (error) {
     const released = settled(claim.release());
-    // Redis is away: do not delay the answer by another wait.
+    // Does not wait again, because Redis is unavailable and the answer would be delayed.
     if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }
@@ -148,7 +152,7 @@ export function holdReply(request: ApiRequest): {
   const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
     held ??= { status, body: body.toString(), retryAfter };
   };
-  // `reply` is replaced; every other member must reach the original object, which tracks its own reply state.
+  // Replaces only `reply`. Every other member must reach the original object, which tracks its own reply state.
   const proxy = new Proxy(request, {
     get(target, name) {
       if (name === 'reply') return reply;

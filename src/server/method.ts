@@ -4,10 +4,11 @@ import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { Bot } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
+import { done } from '../wire/results.js';
 import { chatId } from '../wire/schema.js';
 import type { UploadedFile } from './params.js';
 
-/** Checks webhook addresses. `delivery/` implements it. */
+/** Checks webhook addresses. `delivery/` implements this interface. */
 export interface Receivers {
   /**
    * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
@@ -27,17 +28,17 @@ export interface MethodContext {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** Uploaded files by the name of their form field. */
+  /** The uploaded files by the name of their form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   /** Calls `listener` when the client disconnects. */
   readonly onGone: (listener: () => void) => void;
 }
 
 /**
- * What a method does to the state of the service:
+ * The effect of a method on the state of the service:
  *
  * - `read` changes nothing.
- * - `change` changes or removes what is there.
+ * - `change` changes or removes existing data.
  * - `grow` makes messages or makes them larger. These calls are refused first while Redis is full.
  * - `configure` commits settings or memberships of the bot in Postgres.
  */
@@ -46,25 +47,28 @@ export type Effect = 'read' | 'change' | 'grow' | 'configure';
 interface Traits {
   readonly name: string;
   readonly effect: Effect;
-  /** Counts as a poll, separately from other calls, so that a bot over its limit still gets its updates. */
+  /**
+   * True for a poll. Polls are counted separately from other calls, so that a bot over its limit still gets its
+   * updates.
+   */
   readonly polls?: true;
   /**
-   * false: may not be called from the answer to a webhook delivery, where its result is lost or would end that
-   * delivery.
+   * False for a method that may not be called from the answer to a webhook delivery. Its result would be lost there, or
+   * would end the delivery.
    */
   readonly inAnswers?: false;
 }
 
 export interface Method extends Traits {
-  /** Parameters that name a chat, in schema order. A change counts against the first chat. */
+  /** The parameters that name a chat, in schema order. A change counts against the limit of the first chat. */
   readonly chatParams: readonly string[];
   readonly summary: string;
-  /** Null for a method without parameters that answers from memory. */
+  /** The schema of the parameters. Null for a method without parameters that answers from memory. */
   readonly params: z.ZodType | null;
-  /** Errors specific to this method, besides those that every method can give. */
+  /** The errors of this method, besides the errors that every method can return. */
   readonly errors: readonly ErrorName[];
-  /** Schema of `result` in the envelope, from `wire/results.ts`. */
-  readonly result?: z.ZodType;
+  /** The schema of `result` in the envelope, from `wire/results.ts`. */
+  readonly result: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
@@ -82,7 +86,7 @@ export class Described {
   }
 }
 
-/** A result serialised once with its envelope, because it is returned again and again. */
+/** A result that is serialised only once with its envelope, because many calls return it. */
 export class Prepared {
   readonly envelope: string;
 
@@ -91,25 +95,29 @@ export class Prepared {
   }
 }
 
-/** Names of the parameters whose schema is `chatId`. */
+/** The names of the parameters whose schema is `chatId`. */
 const chatParamsOf = (params: z.ZodType | null): string[] =>
   params instanceof z.ZodObject
     ? Object.entries(params.shape).flatMap(([name, schema]) => (schema === chatId ? [name] : []))
     : [];
 
-interface Definition<P extends z.ZodType | null> extends Traits {
+type Handler<P, R> = (context: MethodContext, params: P extends z.ZodType ? z.output<P> : null) => R;
+
+type Definition<P extends z.ZodType | null> = Traits & {
   readonly summary: string;
   readonly params: P;
   readonly errors?: readonly ErrorName[];
-  readonly result?: z.ZodType;
-  readonly handler: (context: MethodContext, params: P extends z.ZodType ? z.output<P> : null) => unknown;
-}
+} & (
+    | { readonly result: z.ZodType; readonly handler: Handler<P, unknown> }
+    | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
+  );
 
+/** Without `result`, the result of the method is `true`. */
 export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
-  return { errors: [], ...method, chatParams: chatParamsOf(method.params) } as Method;
+  return { errors: [], result: done, ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
 
-/** The first schema error as the error answer that clients know (behaviour §1). */
+/** Converts the first schema error to the error answer that clients expect (behaviour §1). */
 function refusal(error: z.ZodError): ApiError {
   const { path = [], message = '', input } = error.issues[0] ?? {};
   if (message.startsWith('!') && message.slice(1) in catalogue) {
@@ -124,6 +132,7 @@ function refusal(error: z.ZodError): ApiError {
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  // Parsing with options takes zod ten times as long. Only a refusal needs the input that they report.
+  // Parses again with options only for a refusal, which needs the input of each error. Parsing with options takes ten
+  // times as long.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

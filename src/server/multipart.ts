@@ -1,24 +1,24 @@
 /**
  * Parses a complete multipart/form-data body (RFC 7578) strictly, but accepts the part heads that clients send.
  *
- * We have our own parser because the two common ones lose data silently. Common clients send an unquoted file name in
- * raw UTF-8: `busboy` 1 then drops the whole part, and `@fastify/busboy` 3 removes the spaces from the name. Both also
+ * We have our own parser because the two common parsers lose data silently. Common clients send an unquoted file name
+ * in raw UTF-8. For such a name, `busboy` 1 drops the whole part, and `@fastify/busboy` 3 removes the spaces. Both also
  * skip a part with an unreadable head, and replace invalid UTF-8 with U+FFFD. Our bodies are complete when they are
  * parsed, so streaming is not needed.
  */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { callLimits as limits } from './limits.js';
 
 export interface MultipartPart {
   readonly name: string;
-  /** False for a plain text field. */
+  /** Whether the part is a file. False for a plain text field. */
   readonly file: boolean;
-  /** Base name only; '' when absent. */
+  /** The base name of the file; '' when absent. */
   readonly filename: string;
-  /** Lower case without parameters; 'text/plain' when absent. */
+  /** The content type in lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;
-  /** Shares memory with the body. */
+  /** The content of the part. It shares memory with the body. */
   readonly bytes: Buffer;
 }
 
@@ -29,15 +29,15 @@ const dash = 0x2d;
 const crlf = '\r\n';
 
 /**
- * Parts in the order sent. Throws `bad_request` when the body is malformed, truncated, or has a part without a name;
- * `too_large` above `limits.multipart_parts_max` parts, or when the text fields together exceed
- * `limits.body_bytes_max`; `bad_unicode` when a part head is not UTF-8.
+ * Returns the parts in the order in which they were sent. Throws `bad_request` when the body is malformed, truncated,
+ * or has a part without a name; `too_large` above `limits.multipart_parts_max` parts, or when the text fields together
+ * exceed `limits.body_bytes_max`; `bad_unicode` when a part head is not UTF-8.
  */
 export function parseMultipart(contentType: string, body: Buffer): MultipartPart[] {
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');
   const parts: MultipartPart[] = [];
   let textBytes = 0;
-  // The first delimiter may start the body, without its leading line break.
+  // Accepts a first delimiter without its leading line break at the start of the body.
   const startsAtOnce = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = startsAtOnce ? delimiter.length - 2 : findDelimiter(body, delimiter, 0).next;
   while (!isClosing(body, at)) {
@@ -68,7 +68,7 @@ function isClosing(body: Buffer, at: number): boolean {
   return body[at] === dash && body[at + 1] === dash;
 }
 
-/** Position after the spaces and the line break at `at`; -1 when other text follows. */
+/** Returns the position after the spaces and the line break at `at`, or -1 when other text follows. */
 function lineEnd(body: Buffer, at: number): number {
   let end = at;
   while (body[end] === 0x20 || body[end] === 0x09) end++;
@@ -76,8 +76,9 @@ function lineEnd(body: Buffer, at: number): number {
 }
 
 /**
- * Returns where the next delimiter starts and where its line ends. A delimiter followed by other text is content and is
- * skipped, up to `limits.multipart_near_boundaries_max` of them: senders choose boundaries that their content does not hold.
+ * Returns where the next delimiter starts and where its line ends. Skips a delimiter with other text behind it, because
+ * it belongs to the content. Skips at most `limits.multipart_near_boundaries_max` of them, because senders choose
+ * boundaries that their content does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);
@@ -108,8 +109,8 @@ function readPart(head: Buffer, bytes: Buffer): MultipartPart {
 }
 
 /**
- * A parameter of Content-Disposition: quoted with backslash escapes, or unquoted up to what looks like the next
- * parameter.
+ * Reads a parameter of Content-Disposition. It is quoted with backslash escapes, or unquoted and ends where the text
+ * looks like the next parameter.
  */
 const parameter = /;\s*([\w-]+\*?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|((?:(?!;\s*[\w-]+\*?\s*=).)*))/g;
 
@@ -127,7 +128,7 @@ function readDisposition(disposition: string): { name: string | undefined; filen
   return { name, filename };
 }
 
-/** Decodes `UTF-8''%D1%84.png`. Forms may not use this form, but some clients send it for non-ASCII names. */
+/** Decodes `UTF-8''%D1%84.png`. RFC 7578 forbids this encoding, but some clients use it for non-ASCII names. */
 function decodeExtended(value: string): string {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value)?.[1];
   if (encoded === undefined) return value;

@@ -1,18 +1,18 @@
 /** Builds pages of lists, bounded in items and in bytes. */
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next_cursor?: string;
 }
 
-/** Rows shown per step. A page that is full stops after the current step. */
+/** The number of rows converted to items per step. When the page is full, no further step follows. */
 const shownAtOnce = 10;
 
 /**
- * Returns as many rows as fit into `limits.page_bytes_max`, at least one. `show` turns some rows into items, with null
- * for rows that are gone. `more` says whether rows follow. `cursorOf` gives the cursor of the page that starts after a
- * row.
+ * Builds a page of as many rows as fit into `limits.page_bytes_max`, but at least one. `show` converts some rows to
+ * items, with null for rows that no longer exist. `more` says whether more rows follow. `cursorOf` returns the cursor
+ * of the page that starts after a row.
  */
 export async function page<R, T>(
   rows: readonly R[],
@@ -36,16 +36,38 @@ export async function page<R, T>(
   return { items, ...(more && last !== undefined ? { next_cursor: cursorOf(last) } : {}) };
 }
 
-/** `page` for rows queried with `limit + 1`: the extra row tells that more follow. */
+/** Makes a `show` that converts each row separately. */
+export const each =
+  <R, T>(view: (row: R) => T | Promise<T>) =>
+  (rows: readonly R[]): Promise<T[]> =>
+    Promise.all(rows.map(view));
+
+/** Like `page`, for rows that were queried with `limit + 1`. The extra row shows that more rows follow. */
 export const pageOfRows = <R, T>(
   found: readonly R[],
   limit: number,
+  view: (row: R) => T | Promise<T>,
   cursorOf: (row: R) => string,
-  show: (rows: readonly R[]) => Promise<ReadonlyArray<T | null>>,
-): Promise<Page<T>> => page(found.slice(0, limit), found.length > limit, cursorOf, show);
+): Promise<Page<T>> => page(found.slice(0, limit), found.length > limit, cursorOf, each(view));
 
-/** A `show` for rows that need no further reads. */
-export const viewed =
-  <R, T>(view: (row: R) => T) =>
-  async (rows: readonly R[]): Promise<T[]> =>
-    rows.map(view);
+/** Like `pageOfRows`, for rows sorted by id. */
+export const pageById = <R extends { readonly id: number }, T>(
+  found: readonly R[],
+  limit: number,
+  view: (row: R) => T | Promise<T>,
+): Promise<Page<T>> => pageOfRows(found, limit, view, ({ id }) => String(id));
+
+/** Reads a whole list page by page, from the cursor `first`. */
+export async function* allPages<R>(
+  read: (after: number, limit: number) => Promise<readonly R[]>,
+  cursorOf: (row: R) => number,
+  first = 0,
+): AsyncIterable<readonly R[]> {
+  for (let after = first; ; ) {
+    const rows = await read(after, limits.page_size_max);
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < limits.page_size_max) return;
+    after = cursorOf(last);
+  }
+}

@@ -1,28 +1,29 @@
-/** Parses query and body of a request into one set of named parameters, whichever usual encoding the client chose. */
+/** Parses the query and the body of a request into one set of named parameters. Accepts all usual encodings. */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
 import { parseJson } from '../rules/json.js';
 import { checkText } from '../rules/text.js';
+import { callLimits as limits } from './limits.js';
 import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** Base name as sent; '' when only the content type made the part a file. */
+  /** The base name as the client sent it. '' when the part is a file only because of its content type. */
   readonly filename: string;
-  /** As sent, in lower case without parameters; 'text/plain' when absent. */
+  /** The content type that the client sent, in lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
 /**
- * Has no prototype: `__proto__` and `constructor` are ordinary parameter names. Values are text, except in a JSON body.
+ * The parameters. The object has no prototype, so that `__proto__` and `constructor` are ordinary names. Values are
+ * text, except in a JSON body.
  */
 export type Params = Record<string, unknown>;
 
 export interface ParsedParams {
   readonly values: Params;
-  /** By the name of the form field, which `attach://<name>` refers to. */
+  /** The uploaded files by the name of their form field, to which `attach://<name>` refers. */
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 
@@ -47,13 +48,13 @@ function readJson(body: Buffer, into: Params): void {
   for (const name of names) into[name] = (value as Params)[name];
 }
 
-/** Value of each byte as a hexadecimal digit; -1 for bytes that are none. */
+/** The value of each byte as a hexadecimal digit. -1 for bytes that are not hexadecimal digits. */
 const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   const value = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(value) ? -1 : value;
 });
 
-/** Value of the two hexadecimal digits at `at`; -1 when there are no two digits. */
+/** Returns the value of the two hexadecimal digits at `at`, or -1 if there are no two digits. */
 function readEscape(bytes: Buffer, at: number): number {
   if (at + 1 >= bytes.length) return -1;
   const [high, low] = [
@@ -65,7 +66,7 @@ function readEscape(bytes: Buffer, at: number): number {
 
 let memory = Buffer.alloc(0);
 
-/** Returns memory for `bytes` that is overwritten by the next call. Large forms would otherwise fill V8 with garbage. */
+/** Returns a buffer of at least `bytes`. The next call overwrites it. Reusing it avoids garbage for each large form. */
 function scratch(bytes: number): Buffer {
   if (memory.length < bytes) memory = Buffer.allocUnsafeSlow(bytes);
   return memory;
@@ -121,7 +122,7 @@ function beginsObject(body: Buffer): boolean {
   return false;
 }
 
-/** Query parameters of a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
+/** Parses the query parameters of a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
 export function parseQuery({ query }: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
   if (query !== '') readQuery(query, values);
@@ -129,10 +130,10 @@ export function parseQuery({ query }: ApiRequest): ParsedParams {
 }
 
 /**
- * Merges query and body. The body wins, and the last of several values of one name wins. A body of a type other than
- * JSON or multipart, or labelled as a form, is parsed as JSON if it begins with a brace, else as a url-encoded form.
- * Throws `bad_json`, `bad_unicode`, `too_many_parameters`, `bad_request` (malformed multipart) or `too_large`
- * (behaviour §1). Not for endpoints that take raw bytes.
+ * Merges the query and the body. Values in the body take precedence, and so does the last of several values of one
+ * name. A body that is labelled as a form, or as neither JSON nor multipart, is parsed as JSON if it begins with a
+ * brace. Otherwise it is parsed as a url-encoded form. Throws `bad_json`, `bad_unicode`, `too_many_parameters`,
+ * `bad_request` (malformed multipart) or `too_large` (behaviour §1). Not for endpoints that take raw bytes.
  */
 export function parseParams(request: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;

@@ -1,13 +1,16 @@
-/** One HTTP request and its single reply, as the rest of the program sees them. `http/` implements it. */
+/** One HTTP request and its single reply, as the rest of the program sees them. `http/` implements this interface. */
 import type { Readable } from 'node:stream';
 
-/** Text fields of absent headers are ''. */
+/** A request. The text fields of absent headers are ''. */
 export interface ApiRequest {
-  /** Upper-case HTTP verb. */
+  /** The HTTP verb in upper case. */
   readonly method: string;
-  /** Path as sent, percent-encoded, without the query. It may hold a token: never log it raw. */
+  /**
+   * The percent-encoded path as the client sent it, without the query. Never log it raw, because it may contain a
+   * token.
+   */
   readonly path: string;
-  /** Query as sent, without the question mark; '' when absent. */
+  /** The query as the client sent it, without the question mark; '' when absent. */
   readonly query: string;
   readonly contentType: string;
   readonly authorization: string;
@@ -18,31 +21,39 @@ export interface ApiRequest {
   /** `X-Request-Id`, which any client can set; '' when absent. */
   readonly requestId: string;
   /**
-   * The load balancer wants a node that is shutting down to refuse the request (`leaving`), so that it can send it to
-   * another node.
+   * True if the load balancer wants a node that is shutting down (`leaving`) to refuse this request. The balancer then
+   * sends the request to another node.
    */
   readonly handover: boolean;
   /** The `Host` header. There is exactly one. */
   readonly host: string;
-  /** `Accept-Encoding`; '' when absent, and for everything but the pages of the application. */
+  /** `Accept`; '' when absent. Read only for pages, and '' for all other paths. */
+  readonly acceptedTypes: string;
+  /** `Accept-Encoding`; '' when absent. Read only for pages and the OpenAPI document, and '' for all other paths. */
   readonly acceptEncoding: string;
-  /** Id of the key that signed the body, on paths that take signed bodies; '' when absent. */
+  /** The id of the key that signed the body, on paths that take signed bodies; '' when absent. */
   readonly keyId: string;
   readonly signature: string;
   readonly range: string;
   readonly ifRange: string;
   readonly ifNoneMatch: string;
-  /** What the access log shows as called: a method name or endpoint path, never text from the request. */
+  /**
+   * The called method or endpoint as the access log shows it. It is a method name or an endpoint path, never text from
+   * the request.
+   */
   called: string;
-  /** Id of the calling bot or person, for the access log; 0 while unknown. */
+  /** The id of the calling bot or person, for the access log; 0 while unknown. */
   calledBy: number;
-  /** Complete, and within `limits`; empty when the request had none. */
+  /** The complete body, within `limits`. Empty when the request had no body. */
   readonly body: Buffer;
-  /** Address of the peer, for instance '127.0.0.1'. */
+  /** The address of the peer, for instance '127.0.0.1'. */
   readonly remoteAddress: string;
   /** True once the client has disconnected. Replies are then dropped. */
   readonly aborted: boolean;
-  /** Calls `listener` at most once, when the client disconnects before the reply; immediately if it already has. */
+  /**
+   * Calls `listener` at most once, when the client disconnects before the reply. Calls it immediately if the client has
+   * already disconnected.
+   */
   onAbort(listener: () => void): void;
   /** Sends the reply. `body` is JSON text; `retryAfter` (seconds) becomes the header Retry-After. */
   reply(status: number, body: string | Buffer, retryAfter?: number): void;
@@ -50,16 +61,16 @@ export interface ApiRequest {
   replyWith(status: number, contentType: string, body: string | Buffer): void;
   /** Sends a reply with its own headers. The body is written no faster than the client reads. */
   replyStream(reply: StreamedReply): void;
-  /** Starts a reply of unknown length: an event stream, or the text described by `form`. */
+  /** Starts a reply of unknown length. It is an event stream, or the text that `form` describes. */
   openStream(form?: StreamForm): EventStream;
 }
 
-/** A reply whose text is written piece by piece. */
+/** The form of a reply whose text is written piece by piece. */
 export interface StreamForm {
   readonly contentType: string;
-  /** Headers besides `Cache-Control`, which is `no-store`. */
+  /** The headers besides `Cache-Control`, which is `no-store`. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** Text that readers ignore. The engine flushes buffered data only together with a write. */
+  /** A text that readers ignore. It is needed because the engine flushes buffered data only together with a write. */
   readonly filler: string;
 }
 
@@ -67,16 +78,16 @@ export interface StreamedReply {
   readonly status: number;
   /** All headers except the length, which is sent with the body. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** Bytes of the body, at least 1. */
+  /** The bytes of the body, at least 1. */
   readonly length: number;
-  /** Yields exactly `length` bytes and is always destroyed afterwards; null sends the head alone. */
+  /** Yields exactly `length` bytes, and is always destroyed afterwards. Null sends only the head. */
   readonly body: Readable | null;
 }
 
 export interface EventStream {
   /**
-   * Writes text. False when more than `limits.stream_buffer_bytes_max` wait unsent: the caller should then close the
-   * stream.
+   * Writes text. Returns false when more than `limits.stream_buffer_bytes_max` bytes wait unsent. The caller should
+   * then close the stream.
    */
   write(text: string): boolean;
   /** Resolves when everything is sent, or the client has disconnected. */
@@ -86,5 +97,5 @@ export interface EventStream {
   break(): void;
 }
 
-/** Handles one request: must send exactly one reply or stream. May throw or reject. */
+/** Handles one request. Must send exactly one reply or stream. May throw or reject. */
 export type RequestHandler = (request: ApiRequest) => void | Promise<void>;

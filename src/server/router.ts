@@ -3,11 +3,11 @@ import type { Endpoint } from './endpoint.js';
 
 export interface Match {
   readonly endpoint: Endpoint;
-  /** Decoded path parameters by name. */
+  /** The decoded path parameters by name. */
   readonly segments: Readonly<Record<string, string>>;
 }
 
-/** `other_verb` when the path exists with other verbs only. */
+/** `other_verb` means that the path exists only with other verbs. */
 export type FindEndpoint = (verb: string, path: string) => Match | 'other_verb' | null;
 
 function decoded(segment: string): string | null {
@@ -54,7 +54,7 @@ function segmentsOf({ parameters }: Known, path: readonly string[]): Record<stri
 }
 
 /**
- * Lookup key of a path: its number of segments and its second segment, such as `posts` in `/api/posts/{post}`. Paths
+ * The lookup key of a path: its number of segments and its second segment, such as `posts` in `/api/posts/{post}`. Paths
  * with the same key are tried in order.
  */
 const group = (parts: readonly string[]) => `${parts.length} ${parts[2]}`;

@@ -3,32 +3,23 @@
  * call without a person.
  *
  * Each call is charged for the time it blocks the loop: parsing, handling up to the first wait, and writing the answer. Refused
- * calls are charged too. An account gets `limits.cpu_share` of the loop, and up to `cpu_burst_ms` of it at once; within that its
- * calls run on arrival. Two kinds of calls wait for a slice, a short time in which waiting calls run:
+ * calls are charged too. An account gets `limits.cpu_share` of the loop, and up to `cpu_burst_ms` of it at once. Within this
+ * budget, its calls run on arrival. Two kinds of calls wait for a slice, a short time in which waiting calls run:
  * - calls of an account over its share, while other accounts call;
  * - calls with a body of `large_body_bytes_min` or more, each of which takes milliseconds.
  *
- * A slice ends with the first call that passes `cpu_slice_ms`. Then the loop handles what has arrived, so another account waits for
- * one slice at most. Waiting accounts take turns, one call each, so none starves. While calls of others run on arrival, slices take
- * at most half of the time; otherwise they follow each other without a pause.
+ * A slice ends with the first call that exceeds `cpu_slice_ms`. Then the loop handles the calls that have arrived, so another
+ * account waits for one slice at most. Waiting accounts take turns, one call each, so none starves. While calls of other accounts
+ * run on arrival, slices take at most half of the time. Otherwise slices follow each other without a pause.
  *
  * At most `calls_waiting_max` calls and `calls_waiting_bytes_max` of bodies of one account wait. More calls are refused.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
+import { storeLimits } from '../store/limits.js';
+import { callLimits as limits } from './limits.js';
 
-export interface Shares {
-  /**
-   * Runs `work` at once or in a slice, and returns its result or error. `bytes` is the size of its parameters. Error:
-   * `too_many_requests` when too many calls of the account wait.
-   */
-  run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T>;
-  /** Runs a later part of a call at once and charges it. */
-  charge<T>(account: Account, work: () => T): T;
-}
-
-/** Id of a person, or an address. */
+/** The id of a person, or an address. */
 type Account = number | string;
 
 interface Waiting {
@@ -37,25 +28,25 @@ interface Waiting {
 }
 
 interface Spender {
-  /** Time on the clock, in ms, when the share will have paid for all used time. If it is in the future, the account is over its share. */
+  /** The time in ms until which the account is over its share. */
   paidAt: number;
   waiting: Waiting[];
   waitingBytes: number;
 }
 
-/** Smaller calls are charged by sample: reading the clock for each would cost more. */
+/** The size below which calls are charged by sample, because reading the clock for each call would cost more. */
 const measured_bytes_min = 1_024;
 const sample_of = 8;
-/** Upper bound for one sampled call, because a garbage collection may run in it. */
+/** The upper bound for one sampled call, because a garbage collection may run in it. */
 const sampled_ms_max = 1;
-/** An account counts as alone when no other account has called for this long. */
+/** The time without calls of other accounts after which an account counts as alone. */
 const several_ms = 1_000;
-/** Slices pause for this long after a call that ran on arrival. */
+/** The pause of slices after a call that ran on arrival. */
 const yields_ms = 100;
 
 export interface ShareTimers {
   readonly now: () => number;
-  /** Calls `slice` after `ms`, but not before the loop has handled what has arrived. */
+  /** Calls `slice` after `ms` milliseconds, but not before the loop has handled the calls that have arrived. */
   readonly later: (slice: () => void, ms: number) => void;
 }
 
@@ -67,120 +58,132 @@ const loop: ShareTimers = {
   },
 };
 
-export function createShares({ now, later }: ShareTimers = loop): Shares {
-  const spenders = new Map<Account, Spender>();
-  /** Accounts with waiting calls, in the order of their turns. */
-  const turns = new Set<Account>();
-  /** The account of the latest call, the start of its run of calls, and the start of the previous run of another account. */
-  let latest: Account | undefined;
-  let since = Number.NEGATIVE_INFINITY;
-  let othersAt = Number.NEGATIVE_INFINITY;
-  /** When a call last ran on arrival. Not updated before the first slice. */
-  let atOnceAt = Number.NEGATIVE_INFINITY;
-  /** No slice starts before this time. */
-  let restsUntil = 0;
-  let sliceComes = false;
+export class Shares {
+  readonly #timers: ShareTimers;
+  readonly #spenders = new Map<Account, Spender>();
+  /** The accounts with waiting calls, in the order of their turns. */
+  readonly #turns = new Set<Account>();
+  /** The account of the latest call, and the start of its current run of calls. */
+  #latest: Account | undefined;
+  #since = Number.NEGATIVE_INFINITY;
+  /** The start of the previous run of calls, which belonged to another account. */
+  #othersAt = Number.NEGATIVE_INFINITY;
+  /** The time when a call last ran on arrival. Not updated before the first slice. */
+  #atOnceAt = Number.NEGATIVE_INFINITY;
+  /** The time before which no slice starts. */
+  #restsUntil = 0;
+  #sliceComes = false;
 
-  function spenderOf(account: Account): Spender {
-    let spender = spenders.get(account);
+  constructor(timers: ShareTimers = loop) {
+    this.#timers = timers;
+  }
+
+  /**
+   * Runs `work` at once or in a slice, and returns its result or error. `bytes` is the size of its parameters. Error:
+   * `too_many_requests` when too many calls of the account wait.
+   */
+  run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T> {
+    if (account !== this.#latest) {
+      this.#latest = account;
+      this.#othersAt = this.#since;
+      this.#since = this.#timers.now();
+    }
+    if (bytes >= limits.large_body_bytes_min || this.#mustWait(account))
+      return this.#wait(account, bytes, work);
+    if (this.#turns.size > 0 || this.#restsUntil > 0) this.#atOnceAt = this.#timers.now();
+    if (bytes >= measured_bytes_min) return this.#measure(account, 1, work);
+    return Math.random() * sample_of < 1 ? this.#measure(account, sample_of, work) : work();
+  }
+
+  /** Runs a later part of a call at once and charges it. */
+  charge<T>(account: Account, work: () => T): T {
+    return this.#measure(account, 1, work);
+  }
+
+  #spenderOf(account: Account): Spender {
+    let spender = this.#spenders.get(account);
     if (spender === undefined) {
-      if (spenders.size >= limits.rate_memory_max)
-        for (const [each, { waiting }] of spenders) if (waiting.length === 0) spenders.delete(each);
+      if (this.#spenders.size >= storeLimits.rate_memory_max)
+        for (const [each, { waiting }] of this.#spenders)
+          if (waiting.length === 0) this.#spenders.delete(each);
       spender = { paidAt: 0, waiting: [], waitingBytes: 0 };
-      spenders.set(account, spender);
+      this.#spenders.set(account, spender);
     }
     return spender;
   }
 
-  function pay(spender: Spender, at: number, ms: number): void {
-    const unused = at - limits.cpu_burst_ms / limits.cpu_share;
-    spender.paidAt = Math.max(spender.paidAt, unused) + ms / limits.cpu_share;
-  }
-
-  function measure<T>(account: Account, counts: number, work: () => T): T {
-    const began = now();
+  /** Runs work and charges it. `counts` is the number of calls that this call represents. */
+  #measure<T>(account: Account, counts: number, work: () => T): T {
+    const began = this.#timers.now();
     try {
       return work();
     } finally {
-      const ended = now();
+      const ended = this.#timers.now();
       const ms = ended - began;
-      pay(spenderOf(account), ended, counts === 1 ? ms : counts * Math.min(ms, sampled_ms_max));
+      const charged = counts === 1 ? ms : counts * Math.min(ms, sampled_ms_max);
+      const spender = this.#spenderOf(account);
+      const unused = ended - limits.cpu_burst_ms / limits.cpu_share;
+      spender.paidAt = Math.max(spender.paidAt, unused) + charged / limits.cpu_share;
     }
   }
 
   /** Whether the account is over its share while others call. */
-  function mustWait(account: Account): boolean {
-    const spender = spenders.get(account);
+  #mustWait(account: Account): boolean {
+    const spender = this.#spenders.get(account);
     if (spender === undefined || spender.paidAt === 0) return false;
     if (spender.waiting.length > 0) return true;
-    const at = now();
-    return spender.paidAt > at && at - othersAt < several_ms;
+    const at = this.#timers.now();
+    return spender.paidAt > at && at - this.#othersAt < several_ms;
   }
 
-  function wait<T>(account: Account, bytes: number, work: () => T | Promise<T>): Promise<T> {
-    const spender = spenderOf(account);
+  #wait<T>(account: Account, bytes: number, work: () => T | Promise<T>): Promise<T> {
+    const spender = this.#spenderOf(account);
     const { waiting } = spender;
     const full =
       waiting.length >= limits.calls_waiting_max ||
       (waiting.length > 0 && spender.waitingBytes + bytes > limits.calls_waiting_bytes_max);
     if (full) fail('too_many_requests', { retry_after: 1 });
     spender.waitingBytes += bytes;
-    turns.add(account);
-    plan();
+    this.#turns.add(account);
+    this.#plan();
     return new Promise<T>((resolve, reject) => {
-      // Traces follow the async context in which a call arrived.
-      const origin = new AsyncResource('PETREL_CALL');
-      const begin = () => {
+      // Keeps the async context in which a call arrived, because traces depend on it.
+      const begin = AsyncResource.bind(() => {
         try {
-          resolve(origin.runInAsyncScope(measure<T | Promise<T>>, undefined, account, 1, work));
+          resolve(this.#measure(account, 1, work));
         } catch (error) {
           reject(error);
         }
-      };
+      });
       waiting.push({ bytes, begin });
     });
   }
 
-  function runNext(account: Account): void {
-    const spender = spenderOf(account);
-    turns.delete(account);
+  #runNext(account: Account): void {
+    const spender = this.#spenderOf(account);
+    this.#turns.delete(account);
     const { bytes, begin } = spender.waiting.shift() as Waiting;
     spender.waitingBytes -= bytes;
-    if (spender.waiting.length > 0) turns.add(account);
+    if (spender.waiting.length > 0) this.#turns.add(account);
     begin();
   }
 
-  function slice(): void {
-    const began = now();
+  #slice(): void {
+    const began = this.#timers.now();
     let ended = began;
-    for (const account of turns) {
-      runNext(account);
-      ended = now();
+    for (const account of this.#turns) {
+      this.#runNext(account);
+      ended = this.#timers.now();
       if (ended - began >= limits.cpu_slice_ms) break;
     }
-    if (ended - atOnceAt < yields_ms) restsUntil = ended + (ended - began);
-    sliceComes = false;
-    if (turns.size > 0) plan();
+    if (ended - this.#atOnceAt < yields_ms) this.#restsUntil = ended + (ended - began);
+    this.#sliceComes = false;
+    if (this.#turns.size > 0) this.#plan();
   }
 
-  function plan(): void {
-    if (sliceComes) return;
-    sliceComes = true;
-    later(slice, Math.max(0, restsUntil - now()));
+  #plan(): void {
+    if (this.#sliceComes) return;
+    this.#sliceComes = true;
+    this.#timers.later(() => this.#slice(), Math.max(0, this.#restsUntil - this.#timers.now()));
   }
-
-  return {
-    run(account, bytes, work) {
-      if (account !== latest) {
-        latest = account;
-        othersAt = since;
-        since = now();
-      }
-      if (bytes >= limits.large_body_bytes_min || mustWait(account)) return wait(account, bytes, work);
-      if (turns.size > 0 || restsUntil > 0) atOnceAt = now();
-      if (bytes >= measured_bytes_min) return measure(account, 1, work);
-      return Math.random() * sample_of < 1 ? measure(account, sample_of, work) : work();
-    },
-    charge: (account, work) => measure(account, 1, work),
-  };
 }

@@ -1,18 +1,14 @@
 /**
- * Limits the parallel calls of one account in this process. Further calls wait in order; beyond a bound they are
+ * Limits the parallel calls of one account in this process. Further calls wait in order. Beyond a bound they are
  * refused.
  */
 import { fail } from '../errors.js';
 
-export interface Turns {
-  /** Error: `too_many_requests` while too many calls of the account wait. */
-  run<T>(account: number, work: () => T | Promise<T>): Promise<T>;
-}
-
-export function createTurns(atOnce: number, waitingMax: number): Turns {
+export function createTurns(atOnce: number, waitingMax: number) {
   const accounts = new Map<number, { running: number; readonly waiting: Array<() => void> }>();
   return {
-    async run(account, work) {
+    /** Waits for a slot and runs the call. Error: `too_many_requests` while too many calls of the account wait. */
+    async run<T>(account: number, work: () => T | Promise<T>): Promise<T> {
       const own = accounts.get(account) ?? { running: 0, waiting: [] };
       accounts.set(account, own);
       if (own.running < atOnce) own.running++;
@@ -21,7 +17,7 @@ export function createTurns(atOnce: number, waitingMax: number): Turns {
       try {
         return await work();
       } finally {
-        // The slot passes directly to the next waiting call.
+        // Passes the slot directly to the next waiting call.
         const next = own.waiting.shift();
         if (next) next();
         else if (--own.running === 0) accounts.delete(account);

@@ -1,12 +1,13 @@
-/** Bots as the API shows them to their owners and to other people. */
+/** Shows bots to their owners and to other people. */
 
+import type { MenuButton } from '../rules/menu_button.js';
 import type { AuditRow } from '../store/access/audit.js';
 import type { WriteAccess } from '../store/access/write_access.js';
 import type { OfferRow } from '../store/bots/transfers.js';
 import type { Profile } from '../store/core/codec.js';
-import type { Bot, Commands, Descriptions } from '../store/core/control.js';
+import type { Bot, Commands, DefaultRights, Descriptions } from '../store/core/control.js';
 
-/** A bot in its owner's list, named in the owner's language. */
+/** A bot in the list of its owner, with its name in the owner's language. */
 export const viewBot = (profile: Profile) => ({
   id: profile.id,
   is_bot: true,
@@ -14,7 +15,9 @@ export const viewBot = (profile: Profile) => ({
   name: profile.n,
 });
 
-/** A bot with its settings, for its owner: pictures, and texts by language, `""` for the default. */
+/**
+ * A bot with its settings, for its owner. Contains the pictures, and the texts by language with `""` for the default.
+ */
 export const viewOwnBot = (
   profile: Profile,
   bot: Bot,
@@ -35,12 +38,25 @@ export const viewOwnBot = (
   },
 });
 
-/** A bot's public page, in the viewer's language (interface §2). */
+/** The rights without `can_manage_chat`, which every administrator has. */
+const rightsIn = (asked: DefaultRights): DefaultRights =>
+  Object.fromEntries(
+    Object.entries(asked).map(([type, names]) => [
+      type,
+      names.filter((name: string) => name !== 'can_manage_chat'),
+    ]),
+  );
+
+/** The public page of a bot, in the viewer's language (interface §2). */
 export const viewBotPage = (
   profile: Profile,
   texts: { readonly description: string; readonly shortDescription: string },
   pictures: object,
-  commands: Commands[string],
+  offers: {
+    readonly commands: Commands[string];
+    readonly menuButton: MenuButton | null;
+    readonly defaultRights: DefaultRights;
+  },
   canWrite: boolean,
 ) => ({
   id: profile.id,
@@ -49,13 +65,21 @@ export const viewBotPage = (
   description: texts.description,
   short_description: texts.shortDescription,
   ...pictures,
-  ...(commands.length === 0 ? {} : { commands }),
+  ...(offers.commands.length === 0 ? {} : { commands: offers.commands }),
+  ...(offers.menuButton?.type === 'web_app' ? { menu_button: offers.menuButton } : {}),
+  ...(Object.keys(offers.defaultRights).length === 0
+    ? {}
+    : { administrator_rights: rightsIn(offers.defaultRights) }),
   can_write: canWrite,
 });
 
-/** A pending offer to transfer a bot, used where transfers need consent. */
+/** A pending offer to transfer a bot. Used on installations where transfers need consent. */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
-  ...{ bot_id, bot_username, from_id, to_id, expires_at },
+  bot_id,
+  bot_username,
+  from_id,
+  to_id,
+  expires_at,
 });
 
 /** An event of the audit log (behaviour §14). */

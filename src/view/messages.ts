@@ -1,13 +1,13 @@
-/** Messages as the API shows them. */
+/** Shows messages. */
 import { viewContent } from '../content/kinds.js';
-import type { ForwardOrigin, MessageRecord, Profile } from '../store/core/codec.js';
+import type { ForwardOrigin, MessageRecord, Profile, Service } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** The viewer. Each side of a direct chat sees the chat under the other side's name. */
+/** The viewer of a message. Each side of a direct chat sees the chat under the other side's name. */
 export interface Viewer {
   readonly isBot: boolean;
-  /** the bot of a direct chat; not needed for groups and channels */
+  /** The bot of a direct chat. Not used in groups and channels. */
   readonly bot: Profile | null;
 }
 
@@ -16,30 +16,39 @@ const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
 
-/** Forward fields (behaviour §6), including those that older libraries read. */
+/** The fields about a forward (behaviour §6), including those that older libraries read. */
 function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
     const sender = from && viewStranger(from);
     return {
-      ...{ forward_origin: { type: 'user', sender_user: sender, date }, forward_from: sender },
+      forward_origin: { type: 'user', sender_user: sender, date },
+      forward_from: sender,
       forward_date: date,
     };
   }
   return {
     forward_origin: { type: 'channel', chat: viewChat(chat), message_id: message, date },
-    ...{ forward_from_chat: viewChat(chat), forward_from_message_id: message, forward_date: date },
+    forward_from_chat: viewChat(chat),
+    forward_from_message_id: message,
+    forward_date: date,
   };
+}
+
+/** The people and bots that a service message about members names. */
+function viewMembers({ new_chat_members: came, left_chat_member: gone }: Service): MessageView {
+  if (came !== undefined) return { new_chat_members: came.map(viewStranger) };
+  return gone === undefined ? {} : { left_chat_member: viewStranger(gone) };
 }
 
 /** The fields of a service message (behaviour §5). */
 function viewService(message: StoredMessage, viewer: Viewer): MessageView {
-  const { pinned, ...told } = message.record.origin.service ?? {};
-  if (pinned === undefined) return told;
+  const { pinned, ...service } = message.record.origin.service ?? {};
+  if (pinned === undefined) return { ...service, ...viewMembers(service) };
   const { reply } = message;
   const { chat } = viewRecord(message, message.id, message.record, viewer);
-  // Date 0 tells clients that the message was deleted.
+  // Shows the date 0, which tells clients that the message was deleted.
   const gone = { message_id: pinned, chat, date: 0 };
-  return { ...told, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
+  return { ...service, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
 }
 
 function viewRecord(message: StoredMessage, id: number, record: MessageRecord, viewer: Viewer): MessageView {
@@ -51,7 +60,8 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   const user = viewer.isBot ? viewUser : viewPerson;
   const { content, markup } = record;
   const entities = content.entities?.map((entity) => {
-    // Shown as `code`, so that viewers can copy it. The text already holds the live token or its placeholder.
+    // Shows a token as `code`, so that viewers can copy it. The text already contains the live token or its replacement
+    // words.
     if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;
@@ -68,13 +78,17 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   Object.assign(view, viewContent(content, !viewer.isBot));
   if (content.media?.spoiler) view.has_media_spoiler = true;
   const [words, marks] = content.media === undefined ? ['text', 'entities'] : ['caption', 'caption_entities'];
+  if (content.above) view.show_caption_above_media = true;
   if (content.text !== undefined) view[words] = content.text;
   if (entities !== undefined && entities.length > 0) view[marks] = entities;
   if (markup !== null) view.reply_markup = markup;
   return view;
 }
 
-/** A Message (interface §2). A replied or pinned message is shown one level deep. */
+/**
+ * Builds a `Message` (interface §2). Contains the message to which it replies, or which it pins, but not further
+ * levels.
+ */
 export function viewMessage(message: StoredMessage, viewer: Viewer): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer);
   if (message.record.kind === serviceKind) return { ...view, ...viewService(message, viewer) };

@@ -1,31 +1,48 @@
-/** Updates as polling and webhooks show them (interface §2, behaviour §9). */
+/** Shows updates, for polling and webhooks (interface §2, behaviour §9). */
 import { createHash } from 'node:crypto';
 import type { MemberChange } from '../store/chats/members.js';
 import type { Profile } from '../store/core/codec.js';
 import type { UpdateEntry } from '../store/updates/queues.js';
+import { viewInviteLink } from './invite_links.js';
 import { viewMember } from './members.js';
 import { viewMessage } from './messages.js';
-import { viewChat, viewUser } from './users.js';
+import { viewChat, viewStranger, viewUser } from './users.js';
 
-/** Identifies a chat in callback queries: constant for the chat, and a hash that does not reveal its id. */
+/**
+ * Identifies a chat in callback queries. The value never changes, and it is a hash that does not reveal the chat's id.
+ */
 function chatInstance(chat: { readonly id: number; readonly user: number }): string {
   return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();
 }
 
-/** A ChatMemberUpdated. The change is stored in the record's service part. */
-function viewMemberChange({ message, from }: UpdateEntry): Readonly<Record<string, unknown>> {
+/** Builds a `ChatMemberUpdated`. The service part of the record contains the change. */
+function viewMemberChange({ message, from }: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   const { peer, record } = message;
-  const { who, was, became } = record.origin.service as unknown as MemberChange;
+  const { who, was, became, link } = record.origin.service as unknown as MemberChange;
   return {
     chat: viewChat(peer),
     from: viewUser(from),
     date: record.date,
-    old_chat_member: viewMember(who, was, peer.t),
-    new_chat_member: viewMember(who, became, peer.t),
+    old_chat_member: viewMember(who, was, peer.t, bot.id),
+    new_chat_member: viewMember(who, became, peer.t, bot.id),
+    ...(link ? { invite_link: viewInviteLink(link, bot.id) } : {}),
   };
 }
 
-/** A MessageReactionCountUpdated. */
+/** A ChatJoinRequest. */
+function viewJoinRequest({ message, from }: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
+  const { peer, record } = message;
+  const { link } = record.origin.service as unknown as MemberChange;
+  return {
+    chat: viewChat(peer),
+    from: viewStranger(from),
+    user_chat_id: from.id,
+    date: record.date,
+    ...(link ? { invite_link: viewInviteLink(link, bot.id) } : {}),
+  };
+}
+
+/** Builds a `MessageReactionCountUpdated`. */
 function viewCounts({ message, counts }: UpdateEntry): Readonly<Record<string, unknown>> {
   return {
     chat: viewChat(message.peer),
@@ -35,10 +52,12 @@ function viewCounts({ message, counts }: UpdateEntry): Readonly<Record<string, u
   };
 }
 
-/** One update as its bot receives it. */
+/** Builds one update as the bot receives it. */
 export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
-    return { update_id: update.updateId, [update.kind]: viewMemberChange(update) };
+    return { update_id: update.updateId, [update.kind]: viewMemberChange(update, bot) };
+  if (update.kind === 'chat_join_request')
+    return { update_id: update.updateId, [update.kind]: viewJoinRequest(update, bot) };
   if (update.kind === 'message_reaction_count')
     return { update_id: update.updateId, [update.kind]: viewCounts(update) };
   const message = viewMessage(update.message, { isBot: true, bot });

@@ -1,4 +1,4 @@
-/** People, bots and chats as the API shows them. */
+/** Shows people, bots and chats. */
 import type { Profile } from '../store/core/codec.js';
 
 export interface UserView {
@@ -30,7 +30,7 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** A user who may share no chat with the viewer: without language and external id. */
+/** A user who may share no chat with the viewer. Omits language and external id. */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
@@ -41,13 +41,13 @@ export function viewPerson(profile: Profile): UserView & { readonly external_id?
   return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
 }
 
-/** The caller, who alone sees their own language. */
+/** The caller. Nobody else sees the caller's language. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
 });
 
-/** The chat of a Message. For a direct chat, `profile` is the other side. */
+/** The chat of a `Message`. For a direct chat, `profile` is the profile of the other side. */
 export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   const username = profile.u === undefined ? {} : { username: profile.u };
   if (profile.t !== undefined) return { id: profile.id, type: profile.t, title: profile.n, ...username };

@@ -1,4 +1,6 @@
-/** Sign-in with one click as one of the people that `dev` creates, with the one-time link that `npm start` prints. */
+/**
+ * Signs in with one click as one of the people that `dev` creates, through the one-time link that `npm start` prints.
+ */
 import { timingSafeEqual } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
 import { fail } from '../errors.js';
@@ -9,7 +11,10 @@ interface Kept {
   readonly bot?: { readonly id: number; readonly username: string };
 }
 
-/** Whether the request comes from this machine and uses its own name. Prevents DNS rebinding by other sites. */
+/**
+ * Whether the request comes from this machine and was sent to `localhost` or a loopback address. This check prevents
+ * DNS rebinding by other sites.
+ */
 function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolean {
   const local = /^127\./.test(remoteAddress) || /^(0{4}:){7}0{3}1$|^::1$/.test(remoteAddress);
   return local && forwardedFor === '' && /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(host);
@@ -17,7 +22,7 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Removes the key. Several fronts share the file; only one of them succeeds. */
+/** Removes the key. Several fronts share the file, and only one of them succeeds. */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));
@@ -25,7 +30,10 @@ async function claim(path: string, { authorization }: ApiRequest): Promise<void>
   await unlink(path).catch(() => fail('not_found'));
 }
 
-/** The page `/app/demo` for a front of `dev`; no page for any other front. `path`: file with the demo data. `keyPath`: file with the key of the link. */
+/**
+ * Returns the page `/app/demo` for a front of `dev`, and no page for any other front. `path` is the file with the demo
+ * data. `keyPath` is the file with the key of the link.
+ */
 export function demoPages(
   path: string | undefined,
   keyPath: (path: string) => string,
@@ -35,7 +43,7 @@ export function demoPages(
     async '/app/demo'(request) {
       if (request.method !== 'POST') return fail('method_not_allowed');
       if (!isOwnMachine(request)) return fail('not_found');
-      // `dev` creates the demo data after the fronts have started.
+      // Reads the file for each request, because `dev` creates the demo data after the fronts have started.
       const text = await readFile(path, 'utf8').catch(() => fail('not_found'));
       await claim(keyPath(path), request);
       const { users, bot } = JSON.parse(text) as Kept;

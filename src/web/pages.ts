@@ -1,7 +1,13 @@
-/** Serves the web application at `/app` and the operators' page at `/ops`: built files, in memory in three encodings, under a strict policy. */
+/**
+ * Serves the web application at `/app`, the operators' page at `/ops` and the documentation at `/docs`. The
+ * built files are kept in memory in three encodings and sent with a strict Content-Security-Policy.
+ */
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { fail } from '../errors.js';
 import { matchesTag } from '../rules/entity_tags.js';
 import type { ApiRequest } from '../server/request.js';
@@ -18,8 +24,8 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Scripts and styles come from this origin only. Pictures and sound may come from other hosts, because people send media by URL; the
- * application asks before it loads any. `trusted-types`: no text becomes markup or script.
+ * Scripts and styles come from this origin only. Pictures and sound may come from other hosts, because people send
+ * media by URL. The application asks before it loads them. With `trusted-types`, no text becomes markup or script.
  */
 const policy = [
   "default-src 'none'",
@@ -28,6 +34,8 @@ const policy = [
   "img-src 'self' blob: data: https:",
   'media-src blob: https:',
   "connect-src 'self'",
+  // Frames may show any page, because they show pages of bots. These pages have no access to the application.
+  'frame-src https:',
   "manifest-src 'self'",
   "worker-src 'self'",
   "base-uri 'none'",
@@ -37,8 +45,8 @@ const policy = [
   'trusted-types petrel',
 ].join('; ');
 
-/** Stricter, because the token of the operators' page allows everything: no content of other hosts, and no trusted-types policy. */
-const operatorsPolicy = [
+/** The guides load only their own script and style. */
+const guidesPolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -47,9 +55,24 @@ const operatorsPolicy = [
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
 ].join('; ');
+
+/**
+ * The policy of the operators' page allows neither content of other hosts nor a trusted-types policy, because an
+ * operator's token gives access to everything.
+ */
+const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
+
+/** The renderer's script contains the renderer's styles, fonts and images. */
+const referencePolicy = guidesPolicy
+  .replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
+  .replace("img-src 'self'", "img-src 'self' data:; font-src data:");
+
+function policyOf(name: string): string {
+  if (name.startsWith('ops/')) return operatorsPolicy;
+  if (name === 'docs/reference.html') return referencePolicy;
+  return name.startsWith('docs/') ? guidesPolicy : policy;
+}
 
 const safe = [
   ['X-Content-Type-Options', 'nosniff'],
@@ -58,15 +81,15 @@ const safe = [
   ['Cross-Origin-Opener-Policy', 'same-origin'],
 ] as const;
 
-interface Asset {
+export interface Asset {
   readonly headers: ReadonlyArray<readonly [string, string]>;
   readonly tag: string;
   readonly plain: Buffer;
-  /** By the name of the encoding. */
+  /** The content by name of encoding. */
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
-/** The preferred encoding that the client accepts; a weight of 0 forbids one. */
+/** Chooses the preferred encoding that the client accepts. A weight of 0 forbids an encoding. */
 export function chosenEncoding(accepted: string, offered: Iterable<string>): string | undefined {
   const takes = new Set<string>();
   for (const part of accepted.toLowerCase().split(',')) {
@@ -79,7 +102,7 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
   return undefined;
 }
 
-/** Files with a hash in their name never change and are cached; the page itself is requested each time. */
+/** Files with a hash in their name never change and are cached. The page itself is requested each time. */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));
   const encoded = new Map<string, Buffer>();
@@ -100,17 +123,45 @@ function readAsset(folder: URL, name: string): Asset {
       ['Content-Type', types[extname(name)] ?? 'application/octet-stream'],
       ['Cache-Control', hashed ? 'public, max-age=31536000, immutable' : 'no-cache'],
       ['Vary', 'Accept-Encoding'],
-      ['Content-Security-Policy', name.startsWith('ops/') ? operatorsPolicy : policy],
+      ['Content-Security-Policy', policyOf(name)],
       ...safe,
     ],
   };
 }
 
-function send(request: ApiRequest, asset: Asset): void {
+const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
+
+/**
+ * Makes a JSON text that is built at run time into a file with the same headers and encodings as a built file.
+ * Compresses outside of the event loop.
+ */
+export async function jsonAsset(text: string): Promise<Asset> {
+  const plain = Buffer.from(text);
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 5 };
+  const [br, zipped] = await Promise.all([compress.br(plain, { params }), compress.gzip(plain)]);
+  return {
+    plain,
+    encoded: new Map([
+      ['br', br],
+      ['gzip', zipped],
+    ]),
+    tag: `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`,
+    headers: [
+      ['Content-Type', 'application/json'],
+      ['Cache-Control', 'no-cache'],
+      ['Vary', 'Accept-Encoding'],
+      ['Content-Security-Policy', guidesPolicy],
+      ...safe,
+    ],
+  };
+}
+
+/** Replies with a file. Error: `method_not_allowed`. */
+export function send(request: ApiRequest, asset: Asset): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const encoding = chosenEncoding(request.acceptEncoding, asset.encoded.keys());
   const body = (encoding === undefined ? undefined : asset.encoded.get(encoding)) ?? asset.plain;
-  // Each encoding is a representation with its own ETag (RFC 9110 §8.8.3).
+  // Gives each encoding its own ETag, because it is a separate representation (RFC 9110 §8.8.3).
   const tag = encoding === undefined ? asset.tag : `${asset.tag.slice(0, -1)}-${encoding}"`;
   const headers: Array<readonly [string, string]> = [...asset.headers, ['ETag', tag]];
   if (matchesTag(request.ifNoneMatch, tag)) {
@@ -126,7 +177,22 @@ function send(request: ApiRequest, asset: Asset): void {
   });
 }
 
-/** The files that a front serves for the application, by path; none if the build has none. Read at the first request. */
+/** Error: `method_not_allowed`. */
+function redirect(request: ApiRequest, to: string): void {
+  if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
+  const body = Buffer.from(`The page is at ${to}\n`);
+  request.replyStream({
+    status: 307,
+    headers: [['Content-Type', 'text/plain'], ['Location', to], ['Cache-Control', 'no-cache'], ...safe],
+    length: body.length,
+    body: Readable.from([body], { objectMode: false }),
+  });
+}
+
+/**
+ * The files that a front serves for the application, by path. Empty if the build has none. They are read at the first
+ * request.
+ */
 export function applicationPages(folder = new URL('client/', import.meta.url)): Pages {
   const pages: Record<string, (request: ApiRequest) => void> = {};
   if (!existsSync(folder)) return pages;
@@ -139,9 +205,17 @@ export function applicationPages(folder = new URL('client/', import.meta.url)): 
       asset ??= readAsset(folder, name);
       send(request, asset);
     };
-    const path = name.startsWith('ops/') ? `/${name}` : `/app/${name}`;
+    if (/^docs\/.*\.html$/.test(name)) {
+      pages[`/${name}`.replace(/(\/index)?\.html$/, '')] = page;
+      continue;
+    }
+    const path = /^(ops|docs)\//.test(name) ? `/${name}` : `/app/${name}`;
     if (path.endsWith('/page.html')) pages[path.slice(0, -'/page.html'.length)] = page;
     pages[path.replace(/\/page\.html$/, '/')] = page;
   }
+  pages['/docs/'] = (request) => redirect(request, '/docs');
+  // A browser that opens the address of the service gets the application. Other clients get the error of an unknown path.
+  pages['/'] = (request) =>
+    request.acceptedTypes.includes('text/html') ? redirect(request, '/app') : fail('not_found');
   return pages;
 }

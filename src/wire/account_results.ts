@@ -1,4 +1,4 @@
-/** Results about the caller's own account. */
+/** The results about the caller's own account. */
 import { z } from 'zod';
 import { issuedToken, pageOf, unixSeconds, user } from './results.js';
 
@@ -8,7 +8,7 @@ export const self = user
   .extend({
     add_to_groups: z
       .enum(addPolicies)
-      .describe('Who may add the caller to groups and channels. Everyone else can only invite'),
+      .describe('Who may add the caller to groups and channels. Everybody else can only invite the caller'),
   })
   .meta({ id: 'Self', description: 'The caller.' });
 
@@ -37,6 +37,6 @@ export const pushState = z
 export const storedUploads = z
   .strictObject({
     bytes: z.int().min(0),
-    bytes_max: z.int().positive().optional().describe('Absent where there is no bound'),
+    bytes_max: z.int().positive().optional().describe('Absent if there is no limit'),
   })
   .meta({ id: 'StoredUploads', description: 'Stored uploads of a person and their bots, in bytes.' });

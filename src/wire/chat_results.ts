@@ -1,40 +1,49 @@
-/** Results about the caller's chats, as the OpenAPI document shows them. */
+/** The results about the caller's chats, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { kindNames } from '../content/kinds.js';
-import { limits } from '../limits.js';
-import { chat, pageOf, pictureFields, unixSeconds, user } from './results.js';
+import { ruleLimits as limits } from '../rules/limits.js';
+import { chat, inviteLink, pageOf, pictureFields, serviceNames, unixSeconds, user } from './results.js';
 
 const preview = z
   .strictObject({
     message_id: z.int().positive(),
     date: unixSeconds,
-    kind: z.enum(['text', ...kindNames, 'pinned_message', 'service']),
+    kind: z.enum(['text', ...kindNames, ...serviceNames, 'pinned_message', 'service']),
     from: user.optional(),
+    member: user.optional().describe('Person or bot who joined or left, in a service message'),
     text: z
       .string()
       .optional()
       .describe(`The first ${limits.preview_text_length_max} characters of the text or the caption`),
-    file_name: z
-      .string()
-      .optional()
-      .describe('The name of a file, the title of a venue, the name of a contact'),
+    file_name: z.string().optional().describe('Name of the file, title of the venue or name of the contact'),
   })
   .meta({ id: 'MessagePreview', description: 'A message in a list of chats.' });
 
 export const listedChat = chat
   .extend({
     member_count: z.int().min(0).optional(),
-    avatar: pictureFields.avatar.describe('Avatar of the bot of a direct chat'),
+    avatar: pictureFields.avatar.describe('Avatar of the bot of a direct chat, or photo of the chat'),
+    description: z
+      .string()
+      .optional()
+      .describe('Description of a group or channel. Only in answers about a single chat'),
     last_message: preview.optional(),
-    joined_at: unixSeconds.optional().describe('When the caller joined. Only for chats without messages'),
+    joined_at: unixSeconds
+      .optional()
+      .describe('Time at which the caller joined. Only for chats without messages'),
     pinned_message: preview.optional(),
-    can_post: z.literal(true).optional().describe('Present for channels where the caller may post'),
+    can_post: z
+      .literal(true)
+      .optional()
+      .describe('Present if the chat is a channel in which the caller may post'),
     unread_count: z
       .int()
       .min(1)
       .max(limits.unread_counted_max)
       .optional()
-      .describe('Number of messages by others after the last read one, up to a limit; absent for none'),
+      .describe(
+        'Number of messages of others that the caller has not read, up to a limit. Absent if there are none',
+      ),
     muted: z.literal(true).optional().describe('Notifications of this chat are off'),
     muted_until: unixSeconds.optional().describe('Absent when muted forever'),
   })
@@ -51,8 +60,46 @@ export const invitationPage = pageOf(
     .strictObject({
       chat,
       member_count: z.int().min(0),
-      from: user.optional().describe('Who invited the caller'),
+      from: user.optional().describe('Person who invited the caller'),
       date: unixSeconds,
     })
-    .meta({ id: 'Invitation', description: 'An invitation of the caller to a group or channel.' }),
+    .meta({
+      id: 'Invitation',
+      description: 'An invitation to a group or channel that the caller has received.',
+    }),
+);
+
+export const listedLink = inviteLink
+  .extend({
+    id: z.int().positive(),
+    member_count: z.int().min(0).describe('Number of current members who joined by the link'),
+  })
+  .meta({ id: 'ListedInviteLink', description: 'An invite link as administrators see it.' });
+
+export const listedLinks = pageOf(listedLink);
+
+export const linkPreview = z
+  .strictObject({
+    type: z.enum(['group', 'channel']),
+    title: z.string(),
+    description: z.string().optional(),
+    avatar: pictureFields.avatar,
+    member_count: z.int().min(0),
+    creates_join_request: z.boolean().describe('Administrators decide on each person'),
+    requested: z.literal(true).optional().describe('The caller has asked to join'),
+    chat_id: z.int().negative().optional().describe('Only for members'),
+  })
+  .meta({ id: 'InviteLinkPreview', description: 'The chat of an invite link.' });
+
+export const joinedByLink = z
+  .strictObject({
+    status: z.enum(['joined', 'requested', 'member']).describe('`member` if the caller was a member before'),
+    chat_id: z.int().negative().optional().describe('Only for members'),
+  })
+  .meta({ id: 'JoinedByLink' });
+
+export const joinRequests = pageOf(
+  z
+    .strictObject({ user, date: unixSeconds })
+    .meta({ id: 'JoinRequest', description: 'A person who asks to join.' }),
 );

@@ -1,11 +1,11 @@
-/** Parameter schemas shared by application endpoints. */
+/** The parameter schemas shared by application endpoints. */
 import { z } from 'zod';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { isBlank, isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
 import { answer, boolean, integer, optional, text } from './schema.js';
 
-/** An absent parameter is reported as required; an invalid one gets the given error. */
+/** Reports an absent parameter as required, and an invalid parameter with the given error. */
 const unless = (refusal: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? 'given' : refusal;
 
@@ -21,13 +21,13 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-/** Ids of people and bots are positive. Tokens can only be made for these. */
+/** A positive id, which belongs to a person or a bot. Ids of groups and channels are negative. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
 export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
 export const botId = positiveId(answer('bot_not_found')).describe('Id of a bot of the caller');
 export const appChatId = id(answer('chat_not_found')).describe(
-  "Id of the chat. For a direct chat, the bot's id",
+  'Id of the chat; for a direct chat, the id of the bot',
 );
 export const appMessageId = id(answer('message_not_found')).describe('Id of the message in its chat');
 export const pageSize = integer()
@@ -38,36 +38,34 @@ export const pageSize = integer()
   );
 
 const cursorError = 'a cursor of an earlier answer';
-/** Cursor of lists ordered by a number. */
+/** The cursor of a list that is sorted by a number. */
 export const numberCursor = optional(
   text.regex(/^\d{1,15}$/, { error: cursorError }).transform(Number),
 ).describe('`next_cursor` of the previous page');
 
-export const username = z
-  .string({ error: unless(answer('username_invalid')) })
-  .refine(validUsername, { error: answer('username_invalid') });
-export const botUsername = z
-  .string({ error: unless(answer('username_invalid')) })
-  .refine(validBotUsername, { error: answer('username_invalid') });
-/** With or without `@`. A name that no person can have is left to the handler, which reports it as unknown. */
+const usernameIf = (isValid: (name: string) => boolean) =>
+  z
+    .string({ error: unless(answer('username_invalid')) })
+    .refine(isValid, { error: answer('username_invalid') });
+export const username = usernameIf(validUsername);
+export const botUsername = usernameIf(validBotUsername);
+/** A username, with or without `@`. The handler reports a name that no person can have as unknown. */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
-export const botName = z
-  .string({ error: unless(answer('name_invalid')) })
-  .transform((text) => text.trim())
-  .refine((text) => text.length > 0, { error: answer('name_invalid') })
-  .refine((text) => !isLongerThan(text, limits.bot_name_length_max), { error: answer('name_too_long') });
-export const tokenName = z
-  .string({ error: unless(answer('name_invalid')) })
-  .transform((text) => text.trim())
-  .refine((text) => text.length > 0, { error: answer('name_invalid') })
-  .refine((text) => !isLongerThan(text, limits.user_token_name_length_max), {
-    error: answer('name_too_long'),
-  })
-  .describe(`Name chosen by the caller, up to ${limits.user_token_name_length_max} characters`);
+/** A name of 1 to `max` characters. Errors: `name_invalid`, `name_too_long`. */
+const nameOf = (max: number) =>
+  z
+    .string({ error: unless(answer('name_invalid')) })
+    .transform((text) => text.trim())
+    .refine((text) => text.length > 0, { error: answer('name_invalid') })
+    .refine((text) => !isLongerThan(text, max), { error: answer('name_too_long') });
+export const botName = nameOf(limits.bot_name_length_max);
+export const tokenName = nameOf(limits.user_token_name_length_max).describe(
+  `Name chosen by the caller, up to ${limits.user_token_name_length_max} characters`,
+);
 export const externalSubject = z
   .string({ error: unless(answer('subject_invalid')) })
   .refine((given) => !isBlank(given) && !isLongerThan(given, limits.external_subject_length_max), {
@@ -76,5 +74,5 @@ export const externalSubject = z
   .describe("The person's subject at the identity provider, from the claim set by JWT_SUBJECT_CLAIM");
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
 
-/** Required by calls that cannot be undone. */
+/** The confirmation that calls without undo require. */
 export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

@@ -1,6 +1,7 @@
-/** Requests and results of the secret-scanning partner protocol. */
+/** The requests and results of the secret-scanning partner protocol. */
 import { z } from 'zod';
-import { limits } from '../limits.js';
+import { ruleLimits } from '../rules/limits.js';
+import { wireLimits as limits } from './limits.js';
 
 export const leakedTokens = z
   .array(
@@ -11,7 +12,7 @@ export const leakedTokens = z
       source: z.string().max(limits.leak_token_length_max).nullish(),
     }),
   )
-  .max(limits.leak_reports_max)
+  .max(ruleLimits.leak_reports_max)
   .meta({
     id: 'LeakedTokens',
     description: 'Tokens found in public, with the places where they were found.',

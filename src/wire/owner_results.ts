@@ -1,4 +1,4 @@
-/** Results for owners about their bots, as the OpenAPI document shows them. */
+/** The results for owners about their bots, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { auditEvents } from '../store/access/audit.js';
 import { ownedBot, pageOf, pictureFields } from './results.js';
@@ -28,7 +28,7 @@ export const transferPage = pageOf(
     .strictObject({
       bot_id: z.int().positive(),
       bot_username: z.string(),
-      from_id: z.int().positive().describe('Who offers it'),
+      from_id: z.int().positive().describe('Id of the person who offers the bot'),
       to_id: z.int().positive().describe('Id of the person who may accept it'),
       expires_at: z.int().min(0).describe('Unix time in seconds'),
     })
@@ -42,7 +42,7 @@ export const auditPage = pageOf(
       event: z.enum(auditEvents),
       actor: z.strictObject({
         type: z.enum(['user', 'bot', 'operator', 'service']),
-        id: z.int().positive().optional().describe('Of a person'),
+        id: z.int().positive().optional().describe('Id of the person; absent for other actors'),
       }),
       details: z.record(z.string(), z.unknown()),
       at: z.int().min(0).describe('Unix time in seconds'),

@@ -1,5 +1,6 @@
-/** Posts and reactions in the wire format, as the OpenAPI document shows them. */
+/** The wire format of posts and reactions, as the OpenAPI document shows it. */
 import { z } from 'zod';
+import { contentFields, kindNames } from '../content/kinds.js';
 import { chat, inlineKeyboard, messageEntity, user } from './results.js';
 
 export const reaction = z
@@ -11,10 +12,21 @@ export const reaction = z
   })
   .meta({ id: 'Reaction', description: 'One emoji on a post.' });
 
-/** These fields stand beside `ok`, not in a `result` (interface §2). */
+/** The fields of this answer are next to `ok`, not inside `result` (interface §2). */
 export const reactionPayload = z
   .strictObject({ ok: z.literal(true), reactions: z.array(reaction), my_reactions: z.array(z.string()) })
   .meta({ id: 'PostReactions', description: 'All reactions on a post, and the reactions of the caller.' });
+
+/**
+ * The schema of one kind of content. It has the fields of the content, and the kind as `type`. A photo is shown in one
+ * size.
+ */
+function mediaOf(type: string) {
+  const field: z.ZodObject | z.ZodArray<z.ZodObject> = contentFields[type].unwrap();
+  const { shape } = field instanceof z.ZodArray ? field.element : field;
+  return z.strictObject({ type: z.literal(type), ...shape });
+}
+const [firstKind = '', ...otherKinds] = kindNames;
 
 export const post = z
   .strictObject({
@@ -28,7 +40,7 @@ export const post = z
     text: z.string().optional(),
     caption: z.string().optional(),
     entities: z.array(messageEntity).optional(),
-    media: z.looseObject({ type: z.string() }).optional(),
+    media: z.discriminatedUnion('type', [mediaOf(firstKind), ...otherKinds.map(mediaOf)]).optional(),
     reply_markup: inlineKeyboard.optional(),
     reactions: z.array(reaction),
     liked_by_me: z.boolean(),

@@ -1,16 +1,19 @@
 /**
- * Objects of the wire format, as the OpenAPI document shows them. The schemas are strict, so that a test on real
+ * The objects of the wire format, as the OpenAPI document shows them. The schemas are strict, so that a test with real
  * answers finds undocumented fields. A schema with an `id` becomes a component of that name.
  */
 import { z } from 'zod';
+import { photoSize } from '../content/file_fields.js';
 import { contentFields } from '../content/kinds.js';
+import { permissionNames } from '../rules/permissions.js';
 import { otherFlags, rightNames } from '../rules/rights.js';
+import { buttonStyles } from './schema.js';
 
 export const unixSeconds = z.int().min(0).describe('Unix time in seconds');
 const utf16 = z.int().min(0).describe('UTF-16 code units');
 
 const sizeShape = {
-  url: z.string().describe('Path below the base URL of the service. Changes with the picture'),
+  url: z.string().describe('Path below the base URL of the service. A new picture gets a new path'),
   width: z.int().positive().describe('pixels'),
   height: z.int().positive().describe('pixels'),
   file_size: z.int().positive().describe('bytes'),
@@ -19,14 +22,14 @@ const sizeShape = {
 export const picture = z
   .strictObject({
     ...sizeShape,
-    small: z.strictObject(sizeShape).optional().describe('A smaller version. Avatars only'),
+    small: z.strictObject(sizeShape).optional().describe('Smaller version of the picture. Only for avatars'),
   })
   .meta({ id: 'Picture', description: 'A picture of a bot, as WebP.' });
 
-/** Picture fields shared by `BotPage` and `OwnedBot`. */
+/** The picture fields that `BotPage` and `OwnedBot` share. */
 export const pictureFields = { avatar: picture.optional(), start_picture: picture.optional() };
 
-/** Result of methods that only report success. */
+/** The result of methods that only report success. */
 export const done = z.literal(true);
 
 export const user = z
@@ -58,7 +61,7 @@ export const chat = z
     id: z
       .int()
       .describe(
-        'Positive for a direct chat (the id of the other participant), negative for groups and channels',
+        'Negative for groups and channels. For a direct chat, the positive id of the other participant',
       ),
     type: z.enum(['private', 'group', 'channel']),
     title: z.string().optional().describe('Groups and channels only'),
@@ -75,9 +78,9 @@ export const messageEntity = z
       .describe('bold, italic, code, pre, text_link, bot_command, mention, hashtag, url, email, …'),
     offset: utf16,
     length: utf16,
-    url: z.string().optional().describe('Of text_link'),
-    user: user.optional().describe('Of text_mention'),
-    language: z.string().optional().describe('Of pre'),
+    url: z.string().optional().describe('Only for `text_link`'),
+    user: user.optional().describe('Only for `text_mention`'),
+    language: z.string().optional().describe('Only for `pre`'),
     custom_emoji_id: z.string().optional(),
   })
   .meta({ id: 'MessageEntity', description: 'A formatted range of a text.' });
@@ -86,21 +89,51 @@ export const inlineKeyboard = z
   .strictObject({
     inline_keyboard: z.array(
       z.array(
-        z.looseObject({ text: z.string(), callback_data: z.string().optional(), url: z.string().optional() }),
+        z.strictObject({
+          text: z.string(),
+          callback_data: z.string().optional(),
+          url: z.string().optional(),
+          login_url: z.strictObject({ url: z.string() }).optional(),
+          web_app: z.strictObject({ url: z.string() }).optional(),
+          copy_text: z.strictObject({ text: z.string() }).optional(),
+          switch_inline_query: z.string().optional(),
+          switch_inline_query_current_chat: z.string().optional(),
+          switch_inline_query_chosen_chat: z.strictObject({ query: z.string() }).optional(),
+          style: z.enum(buttonStyles).optional(),
+        }),
       ),
     ),
   })
   .meta({ id: 'InlineKeyboard', description: 'Rows of buttons under a message.' });
+
+export const signedLink = z
+  .strictObject({
+    url: z
+      .string()
+      .describe('Address of the page. Open it at once, because `auth_date` is the time of this call'),
+  })
+  .meta({ id: 'SignedLink', description: 'The address of a page with the signed data of the caller.' });
 
 export const forwardOrigin = z
   .discriminatedUnion('type', [
     z.strictObject({ type: z.literal('user'), sender_user: user, date: unixSeconds }),
     z.strictObject({ type: z.literal('channel'), chat, message_id: z.int(), date: unixSeconds }),
   ])
-  .meta({ id: 'ForwardOrigin', description: 'Where a forwarded message was first sent.' });
+  .meta({ id: 'ForwardOrigin', description: 'The source of a forwarded message.' });
+
+/** The fields of service messages about changes of a chat. */
+const serviceFields = {
+  group_chat_created: z.literal(true).optional().describe('The group was created'),
+  new_chat_members: z.array(user).min(1).optional().describe('People and bots who joined or were added'),
+  left_chat_member: user.optional().describe('Person or bot who left or was removed'),
+  new_chat_title: z.string().optional().describe('The title was changed'),
+  new_chat_photo: contentFields.photo.describe('The photo was changed'),
+  delete_chat_photo: z.literal(true).optional().describe('The photo was removed'),
+};
+export const serviceNames = Object.keys(serviceFields);
 
 const messageFields = {
-  message_id: z.int().positive().describe('Unique in its chat'),
+  message_id: z.int().positive().describe('Id of the message, unique in its chat'),
   from: user.optional(),
   sender_chat: chat.optional().describe('The channel of a channel post'),
   chat,
@@ -111,6 +144,7 @@ const messageFields = {
   entities: z.array(messageEntity).optional(),
   ...contentFields,
   has_media_spoiler: z.literal(true).optional(),
+  show_caption_above_media: z.literal(true).optional(),
   media_group_id: z.string().optional().describe('Id of the album'),
   caption: z.string().optional(),
   caption_entities: z.array(messageEntity).optional(),
@@ -120,14 +154,17 @@ const messageFields = {
   forward_from_chat: chat.optional(),
   forward_from_message_id: z.int().positive().optional(),
   forward_date: unixSeconds.optional(),
+  ...serviceFields,
   get reply_to_message() {
-    return message.optional().describe('The message replied to, without its own `reply_to_message`');
+    return message
+      .optional()
+      .describe('The message to which this message replies, without its own `reply_to_message`');
   },
   get pinned_message() {
     return z
       .union([message, messageReference])
       .optional()
-      .describe('The pinned message, in the service message about it');
+      .describe('The message that was pinned; only in the service message about the pin');
   },
 };
 
@@ -149,10 +186,18 @@ export const fileInfo = z
 
 export const messageList = z.array(message);
 
-/** Result of copying one message, or of forwarding or copying several. */
+/** The result of copying one message, or of forwarding or copying several messages. */
 export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
   .meta({ id: 'MessageReference', description: 'The id of a new message.' });
+
+/** A new message on a person's event stream. */
+export const messageEvent = z
+  .strictObject({
+    ...messageFields,
+    notify: z.boolean().describe('False if the message was sent without a notification'),
+  })
+  .meta({ id: 'MessageEvent', description: 'A new message.' });
 
 export const messageReferences = z.array(messageReference);
 
@@ -161,33 +206,75 @@ export const callbackQuery = z
     id: z.string(),
     from: user,
     message,
-    chat_instance: z.string().describe('Constant for a chat'),
+    chat_instance: z.string().describe('Id that is constant for a chat'),
     data: z.string(),
   })
   .meta({ id: 'CallbackQuery', description: 'A press of an inline button.' });
 
 const flag = z.boolean();
 
-/** Includes rights of administrators. Libraries expect more flags than this service has rights. */
+/**
+ * A member of a chat, with the rights of an administrator. Libraries expect more flags than this service has rights.
+ */
 export const botChatMember = z
   .strictObject({
     user,
-    status: z.enum(['creator', 'administrator', 'member', 'left', 'kicked']),
+    status: z.enum(['creator', 'administrator', 'member', 'restricted', 'left', 'kicked']),
     is_anonymous: flag.optional(),
-    until_date: z.int().optional().describe('When a ban ends; 0 for never. Only for removed members'),
-    ...Object.fromEntries([...rightNames, ...otherFlags].map((name) => [name, flag.optional()])),
+    is_member: flag.optional().describe('Only for restricted members'),
+    custom_title: z.string().optional().describe('Title of an administrator'),
+    until_date: z.int().optional().describe('When a ban or restriction ends; 0 for never'),
+    ...Object.fromEntries(
+      [...rightNames, ...otherFlags, ...permissionNames].map((name) => [name, flag.optional()]),
+    ),
   })
   .meta({ id: 'BotChatMember', description: 'Role and rights of a user in a chat.' });
 
 export const botChatMembers = z.array(botChatMember);
 export const memberCount = z.int().min(0);
 
+const inviteLinkFields = {
+  invite_link: z.string().describe('The link. Links of others are shortened, with `…` at the end'),
+  creator: user,
+  creates_join_request: flag.describe('Administrators decide on each person'),
+  is_primary: flag,
+  is_revoked: flag,
+  name: z.string().optional(),
+  expire_date: unixSeconds.optional().describe('Absent for a link that does not expire'),
+  member_limit: z
+    .int()
+    .min(1)
+    .optional()
+    .describe('Maximum number of current members who joined by this link'),
+  pending_join_request_count: z.int().min(1).optional(),
+};
+
+export const inviteLink = z
+  .strictObject(inviteLinkFields)
+  .meta({ id: 'ChatInviteLink', description: 'A link by which people join a group or channel.' });
+
+export const inviteUrl = z.string().describe('An invite link');
+
 export const memberUpdated = z
   .strictObject({
-    ...{ chat, from: user, date: unixSeconds },
-    ...{ old_chat_member: botChatMember, new_chat_member: botChatMember },
+    chat,
+    from: user,
+    date: unixSeconds,
+    old_chat_member: botChatMember,
+    new_chat_member: botChatMember,
+    invite_link: inviteLink.optional().describe('The link by which the person joined'),
   })
   .meta({ id: 'ChatMemberUpdated', description: "A change of a user's role in a chat." });
+
+export const joinRequest = z
+  .strictObject({
+    chat,
+    from: user,
+    user_chat_id: z.int().positive().describe('Id of the direct chat with the person, which may not be open'),
+    date: unixSeconds,
+    invite_link: inviteLink.optional(),
+  })
+  .meta({ id: 'ChatJoinRequest', description: 'A request to join a group or channel.' });
 
 export const reactionCountUpdated = z
   .strictObject({
@@ -214,6 +301,7 @@ export const update = z
     my_chat_member: memberUpdated.optional(),
     chat_member: memberUpdated.optional(),
     message_reaction_count: reactionCountUpdated.optional(),
+    chat_join_request: joinRequest.optional(),
   })
   .meta({ id: 'Update', description: 'An update. Has exactly one of its optional fields.' });
 
@@ -231,22 +319,31 @@ export const webhookInfo = z
     last_synchronization_error_date: unixSeconds.optional(),
     allowed_updates: z.array(z.string()).optional(),
   })
-  .meta({ id: 'WebhookInfo', description: 'How updates are delivered.' });
+  .meta({ id: 'WebhookInfo', description: 'The settings and the state of update delivery to a bot.' });
 
 const chatPermissions = z
   .strictObject({
-    can_send_messages: z.boolean(),
-    can_pin_messages: z.boolean(),
-    can_invite_users: z.boolean(),
+    ...Object.fromEntries(permissionNames.map((name) => [name, z.boolean()])),
     can_edit_messages: z.boolean(),
     can_delete_messages: z.boolean(),
   })
   .meta({ id: 'ChatPermissions', description: 'Default rights of members.' });
 
+const chatPhoto = z
+  .strictObject({
+    small_file_id: z.string(),
+    small_file_unique_id: z.string(),
+    big_file_id: z.string(),
+    big_file_unique_id: z.string(),
+  })
+  .meta({ id: 'ChatPhoto', description: 'The photo of a chat, in two sizes.' });
+
 export const chatInfo = chat
   .extend({
     description: z.string().optional(),
+    photo: chatPhoto.optional(),
     pinned_message: message.optional(),
+    invite_link: z.string().optional().describe('Primary link of the bot'),
     permissions: chatPermissions.optional(),
     member_count: z.int().min(0).optional(),
     accent_color_id: z.int().min(0).max(6).describe('Id of the name colour'),
@@ -254,7 +351,7 @@ export const chatInfo = chat
       .int()
       .min(0)
       .describe('Maximum number of different emoji of one person on one post'),
-    accepted_gift_types: z.record(z.string(), z.literal(false)).describe('None'),
+    accepted_gift_types: z.record(z.string(), z.literal(false)).describe('No type of gift is accepted'),
   })
   .meta({ id: 'ChatInfo', description: 'A chat with all fields visible to a bot.' });
 
@@ -262,7 +359,7 @@ export const chatMember = z
   .strictObject({
     user: user.nullable(),
     status: z
-      .enum(['creator', 'administrator', 'member', 'left', 'kicked', 'invited'])
+      .enum(['creator', 'administrator', 'member', 'restricted', 'left', 'kicked', 'invited'])
       .describe('`invited` when the caller could only invite the person'),
     rights: z
       .record(z.string(), z.boolean())
@@ -270,7 +367,7 @@ export const chatMember = z
   })
   .meta({ id: 'ChatMember', description: 'A member of a chat and their rights.' });
 
-/** A page of a list that is read with `cursor`. */
+/** The schema of a page of a list that is read with `cursor`. */
 export const pageOf = <T extends z.ZodType>(item: T) =>
   z.strictObject({
     items: z.array(item),
@@ -291,6 +388,14 @@ export const ownedBot = z
 
 export const ownedBotPage = pageOf(ownedBot);
 
+export const menuButton = z
+  .strictObject({
+    type: z.enum(['default', 'commands', 'web_app']),
+    text: z.string().optional().describe('Only for `web_app`'),
+    web_app: z.strictObject({ url: z.string() }).optional().describe('Only for `web_app`'),
+  })
+  .meta({ id: 'MenuButton', description: 'The menu button of a bot.' });
+
 export const botPage = z
   .strictObject({
     id: z.int().positive(),
@@ -300,9 +405,33 @@ export const botPage = z
     short_description: z.string(),
     ...pictureFields,
     commands: botCommandList.optional(),
-    can_write: z.boolean().describe('Whether the caller may write to it'),
+    menu_button: menuButton
+      .optional()
+      .describe('The Web App that the caller is offered; absent when the bot offers its commands'),
+    administrator_rights: z
+      .strictObject({ group: z.array(z.string()).optional(), channel: z.array(z.string()).optional() })
+      .optional()
+      .describe('Names of the rights that the bot asks for as administrator, by type of chat'),
+    can_write: z.boolean().describe('Whether the caller may write to the bot'),
   })
   .meta({ id: 'BotPage', description: 'The page of a bot that people see before they start it.' });
+
+const booleans = <N extends string>(names: readonly N[]) =>
+  Object.fromEntries(names.map((name) => [name, z.boolean()])) as { [K in N]: z.ZodBoolean };
+
+export const administratorRights = z
+  .strictObject({
+    is_anonymous: z.boolean(),
+    ...booleans(otherFlags.filter((name) => name !== 'can_be_edited')),
+    ...booleans(rightNames),
+    can_post_messages: z.boolean().optional().describe('Only for channels'),
+    can_pin_messages: z.boolean().optional().describe('Only for groups'),
+  })
+  .meta({ id: 'ChatAdministratorRights', description: 'Rights of an administrator.' });
+
+export const userProfilePhotos = z
+  .strictObject({ total_count: z.int().min(0), photos: z.array(z.array(photoSize)) })
+  .meta({ id: 'UserProfilePhotos', description: 'The profile pictures of a person or a bot.' });
 
 export const botName = z.strictObject({ name: z.string() }).meta({ id: 'BotName' });
 export const botDescription = z.strictObject({ description: z.string() }).meta({ id: 'BotDescription' });
@@ -324,5 +453,5 @@ export const userWithToken = z
 
 export const pressedQuery = z.strictObject({ callback_query_id: z.string() }).meta({
   id: 'PressedQuery',
-  description: "Id of the button press. The bot's answer arrives on the stream.",
+  description: "The id of a button press. The bot's answer arrives on the stream.",
 });

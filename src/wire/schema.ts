@@ -1,12 +1,12 @@
 /**
- * Parameter schemas shared by methods and endpoints. They accept what client libraries send: integers and booleans as
+ * The parameter schemas shared by methods and endpoints. They accept what client libraries send: integers and booleans as
  * text, nested values as JSON text. The error message of a schema completes `parameter "x" must be …`. A message that
  * begins with `!` names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
-import { limits } from '../limits.js';
 import { parseJson } from '../rules/json.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { isLongerThan } from '../rules/text.js';
 
 /** An error message that selects this entry of the catalogue. */
@@ -17,7 +17,7 @@ const integerText = /^-?\d{1,16}$/;
 const asNumber = (value: unknown) =>
   typeof value === 'string' && integerText.test(value) ? Number(value) : value;
 
-/** Python libraries that send forms write `True` and `False`. */
+/** Accepts `True` and `False`, because Python libraries that send forms write booleans this way. */
 const asBoolean = (given: unknown) => {
   const value = typeof given === 'string' ? given.toLowerCase() : given;
   if (value === 'true' || value === '1' || value === 1) return true;
@@ -25,7 +25,7 @@ const asBoolean = (given: unknown) => {
   return given;
 };
 
-/** Parses nested values sent as JSON text. The schema refuses text that is not JSON. Error: `bad_unicode`. */
+/** Parses nested values that are sent as JSON text. The schema refuses text that is not JSON. Error: `bad_unicode`. */
 const asJson = (value: unknown) => {
   if (typeof value !== 'string') return value;
   try {
@@ -48,7 +48,7 @@ export function decimal(min: number, max: number) {
   return z.preprocess(asDecimal, z.number({ error }).min(min, { error }).max(max, { error }));
 }
 
-/** Text of 1 to `max` characters. */
+/** A text of 1 to `max` characters. */
 export function shortText(max: number) {
   const error = `a text of 1 to ${max} characters`;
   return z
@@ -56,11 +56,11 @@ export function shortText(max: number) {
     .refine((given) => given !== '' && !isLongerThan(given, max), { error });
 }
 
-/** A parameter of the Bot API that has no effect here: refused rather than ignored. */
+/** A parameter of the Bot API that Petrel does not support. It is refused, not ignored. */
 export const unsupported = (what: string) =>
   optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 
-/** Values outside the range are clamped, not refused. */
+/** A number in a range. Values outside the range are clamped, not refused. */
 export const clampedInteger = (min: number, max: number) =>
   integer().transform((value) => Math.min(max, Math.max(min, value)));
 
@@ -68,14 +68,14 @@ export const boolean = z.preprocess(asBoolean, z.boolean({ error: 'a boolean' })
 
 export const text = z.string({ error: 'a string' });
 
-/** The text of a message. */
+/** The parameter with the text of a message. */
 export const messageText = z
   .string({ error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string') })
-  .describe(`Text, 1 to ${limits.text_length_max} characters after entities are parsed`);
+  .describe(`Text of 1 to ${limits.text_length_max} characters, counted after entities are parsed`);
 
 /**
- * Removes null members of objects, which count as absent. Returns whether more values than the bound remain; stops
- * counting at the bound. `parseJson` bounds the nesting depth.
+ * Removes null members of objects, because they count as absent. Returns whether more values than the bound remain.
+ * Stops counting at the bound. `parseJson` bounds the nesting depth.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
@@ -92,10 +92,16 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   return count(value);
 }
 
-/** Replaces a value that is too large. Every schema of a nested value refuses it with its own error. */
+/**
+ * A placeholder for a value that is too large. It is a boolean, which no schema of nested values accepts, so that the
+ * schema of the parameter fails with its usual error.
+ */
 const tooMuch = true;
 
-/** Cuts a list behind its first wrong item: the answer names only that one, and wrong items cost much more than valid ones. */
+/**
+ * Cuts a list after its first wrong item. The answer names only this item, and a wrong item takes much longer to check
+ * than a valid item.
+ */
 function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown[] {
   const wrong = list.findIndex((item) => !items.safeParse(item).success);
   return wrong < 0 ? list : list.slice(0, wrong + 1);
@@ -120,8 +126,8 @@ export const json = <T extends z.ZodType>(
   }, schema);
 
 /**
- * Treats an empty value and null as absent, as libraries send them. Some libraries write `null` for an empty list or
- * object, so that text counts as absent too, except where any text is allowed, such as in a caption.
+ * Treats an empty value and null as absent, because libraries send them. Some libraries write the text `null` for an
+ * empty list or object. This text also counts as absent, except in parameters that allow any text, such as a caption.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
   const isText = schema instanceof z.ZodString && !schema.def.checks?.length;
@@ -132,7 +138,8 @@ export const optional = <T extends z.ZodType>(schema: T) => {
 };
 
 /**
- * A value that is not a list counts as absent, as in the reference server. Text that starts like a list must be one.
+ * A value that is not a list counts as absent, as in the reference server. Text that starts like a list must be a valid
+ * list.
  */
 const optionalList = <T extends z.ZodType>(items: T, error: string) =>
   z.preprocess((given) => {
@@ -164,12 +171,12 @@ export const chatId = z
   .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
 const noMessage = { error: 'an integer' };
-/** Uses one pipe only. Behind a second one, zod does not report the parameter as required. */
+/** Uses only one pipe, because zod does not report a missing parameter as required after a second pipe. */
 export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
 
-/** Ids of messages for one call: 1 to `limits.messages_batch_max`, in any order. */
+/** The ids of messages for one call: 1 to `limits.messages_batch_max`, in any order. */
 export const messageIds = json(
   z
     .array(messageId, {
@@ -203,21 +210,34 @@ export const entityInput = z.object(
 );
 
 export const entities = optionalList(entityInput, 'an array of entities').describe(
-  `Entities instead of parse_mode, up to ${limits.entities_max}; offsets and lengths in UTF-16 code units`,
+  `Formatting entities instead of parse_mode, up to ${limits.entities_max}; offsets and lengths in UTF-16 code units`,
 );
 
 const unparsable = answer('keyboard_unparsable');
 
+export const buttonStyles = ['danger', 'success', 'primary'] as const;
+const buttonText = z.string({ error: unparsable });
+const linkButton = z.object({ url: buttonText }, { error: unparsable });
+
 const button = z.looseObject(
   {
-    text: z.string({ error: unparsable }),
-    callback_data: z.string({ error: unparsable }).optional(),
-    url: z.string({ error: unparsable }).optional(),
+    text: buttonText,
+    callback_data: buttonText.optional(),
+    url: buttonText.optional(),
+    login_url: linkButton.optional(),
+    web_app: linkButton.optional(),
+    copy_text: z.object({ text: buttonText }, { error: unparsable }).optional(),
+    switch_inline_query: buttonText.optional(),
+    switch_inline_query_current_chat: buttonText.optional(),
+    switch_inline_query_chosen_chat: z
+      .object({ query: buttonText.optional() }, { error: unparsable })
+      .optional(),
+    style: z.enum(buttonStyles, { error: unparsable }).optional(),
   },
   { error: unparsable },
 );
 
-/** Checks the structure only; `rules/keyboard.ts` checks the limits. Reply keyboards are accepted and ignored. */
+/** Checks only the structure. `rules/keyboard.ts` checks the limits. Reply keyboards are accepted and ignored. */
 export const replyMarkup = optional(
   json(
     z.looseObject(

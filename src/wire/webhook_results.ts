@@ -1,6 +1,6 @@
-/** Results of the webhook endpoints for owners (behaviour §10). */
+/** The results of the webhook endpoints for owners (behaviour §10). */
 import { z } from 'zod';
-import { limits } from '../limits.js';
+import { ruleLimits as limits } from '../rules/limits.js';
 import { pageOf, update } from './results.js';
 
 const unixSeconds = z.int().describe('Unix time, seconds');
@@ -10,7 +10,7 @@ export const signingSecret = z
     secret: z.string().describe('`whsec_` and base64'),
     previous_valid_until: unixSeconds
       .optional()
-      .describe('Deliveries are also signed with the former secret until then'),
+      .describe('Until this time, deliveries are also signed with the former secret'),
   })
   .meta({ id: 'SigningSecret', description: 'The secret that signs the deliveries of a bot.' });
 
@@ -26,7 +26,7 @@ const attempt = z
       .string()
       .describe(`The first ${limits.delivery_answer_kept_bytes} bytes of the answer, secrets masked`),
     tries: z.int().min(1).describe('Number of this attempt, starting at 1'),
-    next_try_date: unixSeconds.nullable().describe('null when no retry is planned'),
+    next_try_date: unixSeconds.nullable().describe('null if no retry is planned'),
     dead: z.string().optional().describe('Why the update became a dead letter'),
   })
   .meta({ id: 'DeliveryAttempt', description: 'One attempt to deliver one update.' });
@@ -39,9 +39,9 @@ export const attemptPage = pageOf(attempt).extend({
       delivered: count,
       failed: count,
       dead: count,
-      unkept: count.describe('Failures that are counted but not listed'),
+      unkept: count.describe('Number of failures that are counted but not listed'),
     })
-    .describe('Counts over all attempts, listed or not'),
+    .describe('Counts of all attempts, including those that are not listed'),
 });
 
 export const deadLetterPage = pageOf(
@@ -49,7 +49,7 @@ export const deadLetterPage = pageOf(
     .strictObject({
       update_id: z.int().positive(),
       reason: z.string().describe('`expired`, `too_large` or `queue_full`'),
-      date: unixSeconds.describe('When delivery was given up'),
+      date: unixSeconds.describe('Time at which Petrel stopped trying to deliver the update'),
       update,
     })
     .meta({ id: 'DeadLetter', description: 'An update that could not be delivered.' }),

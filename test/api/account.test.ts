@@ -1,4 +1,4 @@
-/** Deletion of accounts, and exports of a person's data (behaviour §14). */
+/** Tests the deletion of accounts and the export of a person's data (behaviour §14). */
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -13,7 +13,7 @@ let database: pg.Client;
 let operator: { readonly token: string };
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { TRANSFER_CONSENT: '1' } });
+  service = await startService({ combined: true, fronts: 2, extraEnv: { TRANSFER_CONSENT: '1' } });
   operator = { token: service.adminToken };
   database = new pg.Client(service.databaseUrl);
   await database.connect();
@@ -38,7 +38,10 @@ const end = (by: { readonly token: string }) => service.app(by, 'DELETE', '/api/
 const count = async (text: string, ...values: unknown[]) =>
   Number((await database.query(`select count(*) as n from ${text}`, values)).rows[0].n);
 
-/** Creates a person with a bot, chats, messages, reactions and tokens, so that every table has rows of the person. */
+/**
+ * Creates a person who has a bot, chats, messages, reactions and tokens, so that every table has rows of that
+ * person.
+ */
 async function furnish(name: string) {
   const ann = await service.newUser(name);
   const olga = await service.newUser('olga');
@@ -67,8 +70,8 @@ async function furnish(name: string) {
   return { ann, olga, own, other, group, channel, post };
 }
 
-describe('deletion of accounts', () => {
-  test('an account is deleted only with a confirmation', async () => {
+describe('accounts are deleted', () => {
+  test('an account is not deleted without a confirmation', async () => {
     const ann = await service.newUser('ann');
     for (const body of [{}, { confirm: false }])
       expect((await service.app(ann, 'DELETE', '/api/me', body)).status).toBe(400);
@@ -103,15 +106,15 @@ describe('deletion of accounts', () => {
     }
     expect(await end(ann)).toMatchObject(unauthorized);
     expect((await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, 1)).body.ok).toBe(false);
-    // Flushers remove the rest, which takes longer on a busy machine.
+    // Flushers remove the remaining data of the account. On a busy machine this takes longer.
     const left = () => count('account_removals where user_id = $1', ann.id);
     await vi.waitFor(async () => expect(await left()).toBe(0), { timeout: 20_000, interval: 50 });
     for (const front of [0, 1])
       expect(await service.bot(other, 'sendMessage', { chat_id: ann.id, text: 'x' }, front)).toMatchObject(
         refusal(400, 'Bad Request: chat not found'),
       );
-    // Clients that have the group open receive an event to read it again.
-    await watching.heard(({ event, data }) => event === 'reset' && data.chat_id === group);
+    // Clients that have the group open receive an event and then load the group again.
+    await watching.received(({ event, data }) => event === 'reset' && data.chat_id === group);
     watching.cut();
 
     expect(await textsOf(olga, group)).toEqual(['of another']);
@@ -130,7 +133,7 @@ describe('deletion of accounts', () => {
       refusal(404, 'Not Found: bot not found'),
     );
     expect(channel).toBeLessThan(0);
-    // The username belongs to nobody, and nobody can take it for a while.
+    // Nobody can take the username for a while after the deletion.
     const taken = await service.app(operator, 'POST', '/api/admin/users', {
       username: ann.username,
       first_name: 'X',
@@ -152,9 +155,12 @@ describe('deletion of accounts', () => {
       );
 
     expect(await count('direct_chats where user_id = $1', ann.id)).toBe(0);
-    expect(await count('messages where user_id = $1 and record is not null', ann.id)).toBe(0);
     expect(await count('chat_members where member_id = $1', ann.id)).toBe(0);
-    expect(await count('post_reactions where user_id = $1 and record is not null', ann.id)).toBe(0);
+    // Deletions of messages and reactions reach Postgres through the journal.
+    for (const table of ['messages', 'post_reactions'])
+      await expect
+        .poll(() => count(`${table} where user_id = $1 and record is not null`, ann.id), { timeout: 20_000 })
+        .toBe(0);
     for (const table of ['user_tokens', 'read_marks', 'notices', 'leaks'])
       expect(await count(`${table} where user_id = $1`, ann.id)).toBe(0);
     const { rows } = await database.query('select * from users where id = $1', [ann.id]);
@@ -163,7 +169,7 @@ describe('deletion of accounts', () => {
       expect(await count('messages where position($1::bytea in record) > 0', Buffer.from(text))).toBe(0);
   });
 
-  test('an operator can delete an account, also while it is suspended', async () => {
+  test('an operator can delete an account, even a suspended one', async () => {
     const eve = await service.newUser('eve');
     const path = `/api/admin/users/${eve.id}`;
     await resultOf(service.app(operator, 'POST', `${path}/suspension`));
@@ -175,7 +181,7 @@ describe('deletion of accounts', () => {
   });
 });
 
-/** The lines of an export. Each is validated against the schema of the OpenAPI document. */
+/** Returns the lines of an export, after each was validated against its schema in the OpenAPI document. */
 async function exported(by: { readonly token: string }): Promise<ExportLine[]> {
   const answer = await request(`${service.fronts[0].url}/api/me/export`, {
     headers: { authorization: `Bearer ${by.token}` },
@@ -191,11 +197,11 @@ async function exported(by: { readonly token: string }): Promise<ExportLine[]> {
   return lines.filter(({ kind }) => kind !== 'wait') as ExportLine[];
 }
 
-describe('exports', () => {
+describe('accounts are exported', () => {
   const kind = <K extends ExportLine['kind']>(lines: readonly ExportLine[], which: K) =>
     lines.filter((line): line is Extract<ExportLine, { kind: K }> => line.kind === which);
 
-  test('an export contains all data of the person and no secret, and counts against the limit of exports', async () => {
+  test('an export contains all data of the person but no secrets, and counts against the export limit', async () => {
     const { ann, own, other, group, channel, post } = await furnish('ida');
     await resultOf(
       service.bot(own, 'setMyCommands', { commands: [{ command: 'a', description: 'does a' }] }),

@@ -1,4 +1,7 @@
-/** A front authenticates the caller before it reads the body (behaviour §13), so strangers cannot fill its memory. */
+/**
+ * A front authenticates the caller before it reads the body, because strangers must not be able to fill its memory
+ * (behaviour §13).
+ */
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -59,7 +62,7 @@ test.each<[name: string, line: () => string, headers: () => string[], answer: nu
   ],
   ['an unknown path', () => 'POST /elsewhere', () => [], 404],
   ['an unknown endpoint', () => 'POST /api/elsewhere', () => [], 404],
-])('a call with %s is answered before its body arrives', async (_, line, headers, answer) => {
+])('a front answers a call with %s before the body arrives', async (_, line, headers, answer) => {
   expect(await status(await send(line(), ...upload, ...headers()))).toBe(answer);
 });
 

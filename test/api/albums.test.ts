@@ -1,4 +1,7 @@
-/** Albums: which media they may combine, that they are sent completely or not at all, and how they are shown. */
+/**
+ * Tests albums: which kinds of media they may combine, how they are shown, and that an album is sent whole or not at
+ * all.
+ */
 import { readdir } from 'node:fs/promises';
 import { Api as GrammyApi, InputFile, InputMediaBuilder } from 'grammy';
 import { expect, test } from 'vitest';
@@ -27,7 +30,7 @@ const kept = async () =>
     entry.isFile(),
   ).length;
 
-test('grammY sends an album of uploads, a URL and a file_id: items keep their order and captions and share one group id', async () => {
+test('an album of uploads, URLs and file_ids from grammY keeps its order and captions, and all items have one group id', async () => {
   const api = new GrammyApi(bot.token, { apiRoot: service.fronts[0].url });
   const { photo } = await api.sendPhoto(user.id, new InputFile(png(3, 4), 'earlier.png'));
   const earlier = photo[0]?.file_id as string;
@@ -58,7 +61,7 @@ test('grammY sends an album of uploads, a URL and a file_id: items keep their or
   expect(seen[2].photo[0].url).toBe(url(1));
 });
 
-test('every item of an album replies to the given message, and two albums have different group ids', async () => {
+test('an album sent as a reply replies with every item, and two albums have different group ids', async () => {
   const [{ message_id }] = await history();
   const more = { reply_parameters: { message_id }, protect_content: true };
   const album = await resultOf(send(photos(10), more));
@@ -83,7 +86,7 @@ test('audio files and documents cannot be mixed with other media types', async (
   }
 });
 
-test('nothing is sent and no file is kept if one item is refused', async () => {
+test('an album with one refused item is not sent, and no file is stored', async () => {
   const before = [await kept(), (await history())[0].message_id];
   const form = async (media: unknown, chat = user.id) => {
     const body = new FormData();

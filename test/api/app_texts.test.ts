@@ -1,4 +1,4 @@
-/** Refusals of the application API (behaviour §11): their exact texts, and that they change nothing. */
+/** Tests the refusals of the application API (behaviour §11): each has its exact text and changes nothing. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Watch, watch } from './refused.js';
@@ -43,7 +43,7 @@ const noUser = [404, 'Not Found: user not found'] as const;
 const notOwner = [403, 'Forbidden: not the owner of the bot'] as const;
 const noMember = [403, 'Forbidden: user is not a member of the chat'] as const;
 
-test('endpoints for people and their tokens refuse invalid names, languages and unknown people', async () => {
+test('endpoints for people and their tokens refuse invalid names, invalid languages and unknown people', async () => {
   const path = '/api/admin/users';
   const given = { username: 'zoe_x', first_name: 'Zoe' };
   for (const username of ['', 'ab', '1abc', 'a b c', 'x'.repeat(33), 'a__b', 'end_', 7])
@@ -89,7 +89,7 @@ test('endpoints for people and their tokens refuse invalid names, languages and 
   expect(self.external_id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
 });
 
-test('endpoints for bots refuse invalid usernames and names, and callers who do not own the bot', async () => {
+test('endpoints for bots refuse invalid usernames, invalid names, and callers who do not own the bot', async () => {
   const path = '/api/me/bots';
   for (const username of ['', 'nobody', 'a__bot', 'bot ', `${'x'.repeat(30)}bot`])
     await refused(owner, 'POST', path, { username, name: 'n' }, ...bad('username is invalid'));
@@ -160,7 +160,7 @@ test('endpoints for chats refuse unknown chats, callers who are not members, and
     await refused(user, 'POST', `/api/chats/${id}/messages`, text, ...noChat);
 });
 
-test('endpoints for messages refuse empty, long and badly formatted texts, unknown messages and fast edits', async () => {
+test('endpoints for messages refuse invalid texts, unknown messages, and a second edit within a second', async () => {
   const path = `/api/chats/${bot.id}/messages`;
   for (const text of [undefined, '', ' \n'])
     await refused(user, 'POST', path, { text }, ...bad('message text is empty'));
@@ -194,7 +194,7 @@ test('endpoints for messages refuse empty, long and badly formatted texts, unkno
   );
 });
 
-test('endpoints for members refuse unknown people, invalid rights and callers without the needed rights', async () => {
+test('endpoints for members refuse unknown people, invalid rights, and callers without the required rights', async () => {
   const members = `/api/chats/${group}/members`;
   const few = bad('not enough rights');
   await refused(owner, 'PUT', `${members}/999999`, {}, ...noUser);

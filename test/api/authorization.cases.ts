@@ -1,7 +1,7 @@
-/** Who may call each endpoint and each bot method. A new endpoint or method needs a row here. */
+/** Lists who may call each endpoint and each bot method. A new endpoint or method needs a row here. */
 
 /**
- * What a call accesses, which decides which callers are refused:
+ * The kind of data that a call accesses, which decides who is refused:
  * - `own`: the caller's own data, or public data;
  * - `bot`: a bot, only for its owner;
  * - `chat`: the content of a private chat, only for its members;
@@ -11,7 +11,7 @@
 export type About = 'own' | 'bot' | 'chat' | 'admin' | 'partner';
 export type Row = readonly [about: About, params?: Readonly<Record<string, unknown>>];
 
-/** The test replaces texts in braces. */
+/** The test replaces placeholders in braces. */
 export const endpointRows: Readonly<Record<string, Row>> = {
   'POST /api/admin/users': ['admin', { username: 'someone_new', first_name: 'New' }],
   'POST /api/admin/users/{id}/tokens': ['admin', { id: '{owner}' }],
@@ -50,6 +50,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'GET /api/me/invitations': ['own'],
   'GET /api/bots/{username}': ['own', { username: '{bot_name}' }],
   'POST /api/bots/{username}/start': ['own', { username: '{bot_name}' }],
+  'POST /api/bots/{username}/menu': ['own', { username: '{bot_name}', url: 'https://shop.example/' }],
   'POST /api/bots/{username}/block': ['own', { username: '{bot_name}' }],
   'DELETE /api/bots/{username}/block': ['own', { username: '{bot_name}' }],
   'GET /api/chats': ['own'],
@@ -94,6 +95,18 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'GET /api/chats/{chat_id}/members': ['chat'],
   'PUT /api/chats/{chat_id}/members/{member_id}': ['chat', { member_id: '{stranger}' }],
   'DELETE /api/chats/{chat_id}/members/{member_id}': ['chat', { member_id: '{bot}' }],
+  // Every caller who knows the code of a link may use it.
+  'POST /api/invite_links/preview': ['own', { link: 'unknown' }],
+  'POST /api/invite_links/join': ['own', { link: 'unknown' }],
+  'GET /api/chats/{chat_id}/invite_links': ['chat'],
+  'POST /api/chats/{chat_id}/invite_links': ['chat'],
+  'DELETE /api/chats/{chat_id}/invite_links/{link_id}': ['chat', { link_id: 1 }],
+  'GET /api/chats/{chat_id}/join_requests': ['chat'],
+  'POST /api/chats/{chat_id}/join_requests/{user_id}/approve': ['chat', { user_id: '{stranger}' }],
+  'POST /api/chats/{chat_id}/join_requests/{user_id}/decline': ['chat', { user_id: '{stranger}' }],
+  'PATCH /api/chats/{chat_id}': ['chat', { title: 'Taken' }],
+  'PUT /api/chats/{chat_id}/photo': ['chat'],
+  'DELETE /api/chats/{chat_id}/photo': ['chat'],
   'GET /api/chats/{chat_id}/messages': ['chat'],
   'POST /api/chats/{chat_id}/messages': ['chat', { text: 'intruding' }],
   'PATCH /api/chats/{chat_id}/messages/{message_id}': ['chat', { message_id: '{message}', text: 'changed' }],
@@ -102,6 +115,10 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'POST /api/chats/{chat_id}/messages/{message_id}/callback': [
     'chat',
     { message_id: '{message}', data: 'd' },
+  ],
+  'POST /api/chats/{chat_id}/messages/{message_id}/link': [
+    'chat',
+    { message_id: '{message}', url: 'https://example.org' },
   ],
   'POST /api/chats/{chat_id}/pin': ['chat', { message_id: '{message}' }],
   'DELETE /api/chats/{chat_id}/pin': ['chat'],
@@ -120,6 +137,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
 const at = { chat_id: '{chat}', message_id: '{message}' };
 const many = { chat_id: '{chat}', message_ids: ['{message}'] };
 const url = 'https://media.example/1.jpg';
+const ownerThere = { chat_id: '{chat}', user_id: '{owner}' };
 
 /** For bot methods, `own` means data of the calling bot. */
 export const methodRows: Readonly<Record<string, Row>> = {
@@ -136,6 +154,11 @@ export const methodRows: Readonly<Record<string, Row>> = {
   setWebhook: ['own', { url: '' }],
   deleteWebhook: ['own'],
   getWebhookInfo: ['own'],
+  setChatMenuButton: ['own', {}],
+  getChatMenuButton: ['own'],
+  setMyDefaultAdministratorRights: ['own', {}],
+  getMyDefaultAdministratorRights: ['own'],
+  getUserProfilePhotos: ['own', { user_id: '{bot}' }],
   setMyCommands: ['own', { commands: [] }],
   getMyCommands: ['own'],
   deleteMyCommands: ['own'],
@@ -162,6 +185,23 @@ export const methodRows: Readonly<Record<string, Row>> = {
   getChatMemberCount: ['chat', { chat_id: '{chat}' }],
   getChatMembersCount: ['chat', { chat_id: '{chat}' }],
   leaveChat: ['chat', { chat_id: '{chat}' }],
+  setChatTitle: ['chat', { chat_id: '{chat}', title: 'Taken' }],
+  setChatDescription: ['chat', { chat_id: '{chat}', description: 'Taken' }],
+  setChatPhoto: ['chat', { chat_id: '{chat}' }],
+  deleteChatPhoto: ['chat', { chat_id: '{chat}' }],
+  setChatPermissions: ['chat', { chat_id: '{chat}', permissions: {} }],
+  banChatMember: ['chat', ownerThere],
+  kickChatMember: ['chat', ownerThere],
+  unbanChatMember: ['chat', ownerThere],
+  restrictChatMember: ['chat', { ...ownerThere, permissions: {} }],
+  promoteChatMember: ['chat', ownerThere],
+  setChatAdministratorCustomTitle: ['chat', { ...ownerThere, custom_title: 'Boss' }],
+  exportChatInviteLink: ['chat', { chat_id: '{chat}' }],
+  createChatInviteLink: ['chat', { chat_id: '{chat}' }],
+  editChatInviteLink: ['chat', { chat_id: '{chat}', invite_link: 'unknown' }],
+  revokeChatInviteLink: ['chat', { chat_id: '{chat}', invite_link: 'unknown' }],
+  approveChatJoinRequest: ['chat', ownerThere],
+  declineChatJoinRequest: ['chat', ownerThere],
   createPost: ['chat', { chat_id: '{chat}', text: 'intruding' }],
   editPost: ['chat', { external_id: '{post}', text: 'changed' }],
   getPost: ['chat', { external_id: '{post}' }],
@@ -172,6 +212,8 @@ export const methodRows: Readonly<Record<string, Row>> = {
   sendDocument: ['chat', { chat_id: '{chat}', document: url }],
   sendAnimation: ['chat', { chat_id: '{chat}', animation: url }],
   sendVoice: ['chat', { chat_id: '{chat}', voice: url }],
+  sendVideoNote: ['chat', { chat_id: '{chat}', video_note: '{file}' }],
+  sendDice: ['chat', { chat_id: '{chat}' }],
   sendLocation: ['chat', { chat_id: '{chat}', latitude: 1, longitude: 1 }],
   sendVenue: ['chat', { chat_id: '{chat}', latitude: 1, longitude: 1, title: 'A', address: 'B' }],
   sendContact: ['chat', { chat_id: '{chat}', phone_number: '1', first_name: 'A' }],

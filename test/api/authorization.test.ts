@@ -1,8 +1,10 @@
-/** Every endpoint and every bot method refuses all callers without access, and those refused calls change nothing. */
+/** Every endpoint and every bot method refuses all callers without access, and the refused calls change nothing. */
+import { Api, InputFile } from 'grammy';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { endpoints } from '../../src/server/endpoints.gen.js';
-import { methods } from '../../src/server/methods.gen.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
+import { methods } from '../../src/methods/methods.gen.js';
+import { mp4 } from '../support/samples.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { endpointRows, methodRows, type Row } from './authorization.cases.js';
@@ -16,7 +18,7 @@ let before: string;
 
 const admin = () => ({ token: service.adminToken });
 
-/** All state that unauthorized calls could have changed. */
+/** Reads all state that unauthorized calls could have changed. */
 async function stateOf(): Promise<string> {
   const chat = filled.chat;
   const get = (path: string) => resultOf(service.app(owner as TestUser, 'GET', path));
@@ -62,8 +64,10 @@ onSharedService(async (running) => {
   const sent = await resultOf(service.bot(bot, 'sendMessage', { chat_id: chat.id, text: 'secret' }));
   const posts = await itemsOf(service.app(owner as TestUser, 'GET', `/api/chats/${chat.id}/posts`));
   const [post] = posts;
+  const api = new Api(bot.token, { apiRoot: service.fronts[0]?.url as string });
+  const { video_note } = await api.sendVideoNote(chat.id, new InputFile(mp4(16, 16, 1), 'n.mp4'));
   filled = {
-    ...{ chat: chat.id, message: sent.message_id, post: post.external_id },
+    ...{ file: video_note.file_id, chat: chat.id, message: sent.message_id, post: post.external_id },
     ...{ owner: owner?.id ?? 0, stranger: stranger?.id ?? 0, stranger_name: stranger?.username ?? '' },
     ...{ bot: bot.id, bot_name: bot.username },
   };
@@ -72,7 +76,7 @@ onSharedService(async (running) => {
   before = await stateOf();
 }, 60_000);
 
-/** Replaces the texts in braces. */
+/** Replaces the placeholders in braces. */
 function fill(value: unknown): unknown {
   if (typeof value === 'string') return value.replace(/^\{(\w+)\}$/, (_, name) => String(filled[name]));
   if (Array.isArray(value)) return value.map(fill);
@@ -94,7 +98,7 @@ async function send(verb: string, path: string, params: Record<string, unknown>,
       body: inQuery ? null : JSON.stringify(params),
     },
   );
-  // A stream does not end by itself.
+  // A stream does not end by itself, so its body is not read.
   if (headers['content-type'] !== 'text/event-stream') return { status: statusCode, text: await body.text() };
   body.on('error', () => undefined).destroy();
   return { status: statusCode, text: '' };
@@ -152,14 +156,14 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
       });
 
     if (about === 'admin' && verb === 'GET')
-      test('serves an operator', async () => {
+      test('serves an operator of the installation', async () => {
         expect((await callEndpoint(verb, path, row, service.adminToken)).status).toBe(200);
       });
 
     if (caller === 'user' && verb === 'GET')
-      test('serves a person with access', async () => {
+      test('serves a person who has access to the bot or chat', async () => {
         const { status, text } = await callEndpoint(verb, path, row, owner?.token);
-        // No picture was set, and no file has this identifier.
+        // These paths may answer 400 or 404, because no picture was set and no file has this identifier.
         const absent = /avatar|start_picture|files/.test(path);
         expect(absent ? [400, 404] : [200], text).toContain(status);
       });
@@ -177,7 +181,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
       malformed: 'malformed',
       'a person': owner?.token,
       'an operator': service.adminToken,
-      'the token of before the bot was handed over': former_token,
+      'the token from before the bot was transferred': former_token,
       'a suspended bot': suspendedBot?.token,
     };
     for (const [who, token] of Object.entries(unauthorized))
@@ -194,11 +198,11 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
     });
 
   if (row?.[0] === 'own' && name.startsWith('get'))
-    test('serves another bot', async () => {
+    test('serves a bot that has access', async () => {
       expect((await call(other?.token)).status).toBe(200);
     });
 });
 
-test('the refused calls of the other tests changed nothing', async () => {
+test('the refused calls of all tests in this file changed nothing', async () => {
   expect(await stateOf()).toBe(before);
 });

@@ -1,4 +1,4 @@
-/** Two bots in one chat cannot answer each other endlessly (behaviour §9). */
+/** Tests that two bots in one chat cannot answer each other endlessly (behaviour §9). */
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { makeCertificate } from '../support/certificates.js';
@@ -36,7 +36,7 @@ beforeEach(async () => {
     const path = `/api/chats/${channel}/members/${id}`;
     await resultOf(service.app(owner, 'PUT', path, { status: 'administrator', rights }));
   }
-  for (const bot of [a, b]) await heard(bot, ({ my_chat_member: it }) => it?.chat.id === channel);
+  for (const bot of [a, b]) await received(bot, ({ my_chat_member: it }) => it?.chat.id === channel);
 });
 
 interface Message {
@@ -61,8 +61,8 @@ const call = (bot: TestBot, method: string, params: object = {}) =>
 const say = (text: string, chat = group): Promise<Message> =>
   resultOf(service.app(owner, 'POST', `/api/chats/${chat}/messages`, { text }));
 
-/** Polls and confirms updates until `last` matches one; returns all updates so far. Updates of one chat arrive in order. */
-async function heard(bot: TestBot, last: (update: Update) => boolean): Promise<Update[]> {
+/** Polls and confirms updates until `last` matches an update. Returns all updates received so far. Updates of one chat arrive in order. */
+async function received(bot: TestBot, last: (update: Update) => boolean): Promise<Update[]> {
   const all: Update[] = [];
   for (let offset = 0; !all.some(last); ) {
     const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
@@ -76,13 +76,13 @@ async function heard(bot: TestBot, last: (update: Update) => boolean): Promise<U
 const said = (text: string) => (update: Update) =>
   update.message?.text === text || update.channel_post?.text === text;
 
-/** Texts of a chat, oldest first. */
+/** Returns the texts of a chat, oldest first. */
 const texts = async (chat = group): Promise<Array<string | undefined>> =>
   (await itemsOf(service.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`)))
-    .map(({ text }: Message) => text)
+    .flatMap(({ text }: Message) => (text === undefined ? [] : [text]))
     .reverse();
 
-test('two polling echo bots in a group answer a message of a person once each, and not each other', async () => {
+test("each of two polling echo bots in a group answers a person's message once, and neither answers the other bot", async () => {
   /** Answers every message, like a bot that filters nothing. */
   const echo = async (bot: TestBot, until: string) => {
     const shown: Array<string | undefined> = [];
@@ -90,9 +90,9 @@ test('two polling echo bots in a group answer a message of a person once each, a
       const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
       for (const { update_id, message } of updates) {
         offset = update_id + 1;
-        shown.push(message?.text);
-        if (message?.text !== undefined && message.text !== until)
-          await call(bot, 'sendMessage', { text: `re ${message.text}` });
+        if (message?.text === undefined) continue;
+        shown.push(message.text);
+        if (message.text !== until) await call(bot, 'sendMessage', { text: `re ${message.text}` });
         // Ends the test even if the bots answer each other endlessly.
         if (shown.length > 20) return shown;
       }
@@ -101,7 +101,7 @@ test('two polling echo bots in a group answer a message of a person once each, a
   };
   const echoes = [echo(a, 'stop'), echo(b, 'stop')];
   await say('hello');
-  await expect.poll(texts, { timeout: 10_000 }).toEqual(['hello', 're hello', 're hello']);
+  await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);
   await say('stop');
   for (const shown of echoes) expect(await shown).toEqual(['hello', 'stop']);
   expect(await texts()).toEqual(['hello', 're hello', 're hello', 'stop']);
@@ -119,17 +119,17 @@ async function sendAll(bot: TestBot): Promise<number> {
   return message_id;
 }
 
-test.each(['hot', 'cold'])('a bot does not receive messages of another bot in a %s group', async (state) => {
+test.each(['hot', 'cold'])('in a %s group, a bot does not receive messages of other bots', async (state) => {
   if (state === 'cold') {
     await say('before');
-    for (const bot of [a, b]) await heard(bot, said('before'));
+    for (const bot of [a, b]) await received(bot, said('before'));
     const evicted = await eviction.evict(new Set([`${group}`, `${a.id}`, `${b.id}`]));
     expect(evicted).toBeGreaterThan(3);
   }
   const message_id = await sendAll(a);
   await say('the end');
-  expect((await heard(b, said('the end'))).map(({ message }) => message?.text)).toEqual(['the end']);
-  await heard(a, said('the end'));
+  expect((await received(b, said('the end'))).map(({ message }) => message?.text)).toEqual(['the end']);
+  await received(a, said('the end'));
 
   // When a person edits the message, the bot that wrote it gets an update and the other bot does not.
   const path = `/api/chats/${group}/messages/${message_id}`;
@@ -137,13 +137,13 @@ test.each(['hot', 'cold'])('a bot does not receive messages of another bot in a 
     .poll(async () => (await service.app(owner, 'PATCH', path, { text: 'by a person' })).status)
     .toBe(200);
   await say('again');
-  const [edit, again] = await heard(a, said('again'));
+  const [edit, again] = await received(a, said('again'));
   expect(edit?.edited_message).toMatchObject({ message_id, text: 'by a person' });
   expect(again?.message?.text).toBe('again');
-  expect((await heard(b, said('again'))).map(({ message }) => message?.text)).toEqual(['again']);
+  expect((await received(b, said('again'))).map(({ message }) => message?.text)).toEqual(['again']);
 });
 
-test('bots receive service messages, and posts of other bots in a channel', async () => {
+test('bots receive the service messages of a group and the channel posts of other bots', async () => {
   const { message_id } = await say('pin me');
   await resultOf(
     service.app(owner, 'PUT', `/api/chats/${group}/members/${a.id}`, {
@@ -151,12 +151,12 @@ test('bots receive service messages, and posts of other bots in a channel', asyn
     }),
   );
   await resultOf(service.app(owner, 'POST', `/api/chats/${group}/pin`, { message_id }));
-  for (const bot of [a, b]) await heard(bot, ({ message }) => message?.pinned_message !== undefined);
+  for (const bot of [a, b]) await received(bot, ({ message }) => message?.pinned_message !== undefined);
   await call(a, 'sendMessage', { chat_id: channel, text: 'a post' });
-  await heard(b, said('a post'));
+  await received(b, said('a post'));
 });
 
-test('two bots that re-pin their own message after each pin of the other stop after one pin each', async () => {
+test('two bots stop after one pin each, even if each of them pins its message whenever the other one pins', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {
@@ -166,7 +166,7 @@ test('two bots that re-pin their own message after each pin of the other stop af
   const { message_id } = await say('one');
   await say('two');
   const own = { [a.id]: message_id, [b.id]: message_id + 1 };
-  /** Pins its own message again whenever it receives a pin of another member. */
+  /** Makes the bot repeat its pin whenever it gets an update about another member's pin. */
   const insist = async (bot: TestBot) => {
     let pins = 0;
     for (let offset = 0, ended = false; !ended; ) {
@@ -188,7 +188,7 @@ test('two bots that re-pin their own message after each pin of the other stop af
   for (const pins of both) expect(await pins).toBe(1);
 });
 
-/** Both bots have webhooks whose receiver answers each update with a message to the chat that the update came from. */
+/** Both bots have webhooks. Their receiver answers each update with a message to the chat of the update. */
 let receiver: Receiver | undefined;
 let pushed: Map<string, Update[]>;
 async function hook(): Promise<void> {
@@ -225,12 +225,12 @@ const calm = async () => {
       .toBe(0);
 };
 
-test('two bots that answer by webhook in a group answer a message of a person once each', async () => {
+test("in a group with two bots that answer by webhook, each bot answers a person's message once", async () => {
   await hook();
   await say('hello');
-  await expect.poll(texts, { timeout: 10_000 }).toEqual(['hello', 're hello', 're hello']);
+  await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);
   await say('bye');
-  await expect.poll(async () => (await texts()).length, { timeout: 10_000 }).toBe(6);
+  await expect.poll(async () => (await texts()).length).toBe(6);
   await calm();
   expect([pushedTo(a), pushedTo(b)]).toEqual([
     ['hello', 'bye'],
@@ -239,31 +239,29 @@ test('two bots that answer by webhook in a group answer a message of a person on
   expect(await texts()).toHaveLength(6);
 });
 
-test('method calls in webhook answers run for updates caused by people, not for updates caused by bots', async () => {
+test('method calls in webhook answers run for updates caused by people, but not for updates caused by bots', async () => {
   await hook();
   const { message_id } = await say('a word of a person', channel);
   const answers = ['re a word of a person', 're a word of a person'];
-  await expect.poll(() => texts(channel), { timeout: 10_000 }).toHaveLength(3);
-  // Each bot received the other bot's message, but the call in its answer did not run.
+  await expect.poll(() => texts(channel)).toHaveLength(3);
+  // Each bot received the other bot's message, but the call in its webhook answer did not run.
   for (const bot of [a, b])
-    await expect.poll(() => pushedTo(bot), { timeout: 10_000 }).toEqual(['a word of a person', answers[0]]);
+    await expect.poll(() => pushedTo(bot)).toEqual(['a word of a person', answers[0]]);
   await calm();
   expect((await texts(channel)).slice(1)).toEqual(answers);
 
-  // All bots, also the bot that caused them, receive service messages that a bot caused.
+  // Service messages that a bot caused reach all bots of the group, including that bot.
   await call(a, 'pinChatMessage', { chat_id: channel, message_id });
-  await expect
-    .poll(() => [pushedTo(a).at(-1), pushedTo(b).at(-1)], { timeout: 10_000 })
-    .toEqual(['a pin', 'a pin']);
+  await expect.poll(() => [pushedTo(a).at(-1), pushedTo(b).at(-1)]).toEqual(['a pin', 'a pin']);
   await call(a, 'editMessageText', { chat_id: channel, message_id, text: 'reworded by a bot' });
-  await expect.poll(() => pushedTo(b).at(-1), { timeout: 10_000 }).toBe('reworded by a bot');
+  await expect.poll(() => pushedTo(b).at(-1)).toBe('reworded by a bot');
   await calm();
-  expect(await texts(channel)).toHaveLength(4);
+  expect(await texts(channel)).toHaveLength(3);
 
-  // A person pressed the button, so the answer runs although a bot sent the button.
+  // The call in the answer runs because a person pressed the button, even though a bot sent the button.
   const reply_markup = { inline_keyboard: [[{ text: 'Go', callback_data: 'pressed' }]] };
   const button = await call(a, 'sendMessage', { text: 'press', reply_markup });
   const path = `/api/chats/${group}/messages/${button.message_id}/callback`;
   await resultOf(service.app(owner, 'POST', path, { data: 'pressed' }));
-  await expect.poll(texts, { timeout: 10_000 }).toEqual(['press', 're pressed']);
+  await expect.poll(texts).toEqual(['press', 're pressed']);
 });

@@ -1,4 +1,6 @@
-/** Channels, public usernames, members, and the updates bots get about them, over HTTP (behaviour §3, §9, §11). */
+/**
+ * Tests channels, public usernames, members, and the updates bots get about them, over HTTP (behaviour §3, §9, §11).
+ */
 import { expect, test } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -34,7 +36,7 @@ const admin = (...rights: string[]) => ({
   rights: Object.fromEntries(rights.map((right) => [right, true])),
 });
 
-/** Polls and confirms the bot's pending updates until there were at least `count`. */
+/** Polls and confirms the bot's pending updates until at least `count` have arrived. */
 async function updatesOf(which: TestBot, count: number, allowed_updates?: string[]) {
   const seen: Array<Record<string, Json>> = [];
   const more = allowed_updates ? { allowed_updates } : {};
@@ -49,7 +51,7 @@ async function updatesOf(which: TestBot, count: number, allowed_updates?: string
 }
 const drop = (which: TestBot) => service.bot(which, 'deleteWebhook', { drop_pending_updates: true });
 
-test('only administrators with the right may post in a channel, and its bots receive the posts and edits', async () => {
+test('only administrators with the right to post may post in a channel, and the bots of the channel receive posts and edits', async () => {
   const username = uniqueName();
   const made = await ok(owner, 'POST', '/api/chats', { type: 'channel', title: ' News ', username });
   expect(made).toEqual({ id: made.id, type: 'channel', title: 'News', username, member_count: 1 });
@@ -99,9 +101,9 @@ test('only administrators with the right may post in a channel, and its bots rec
   });
 });
 
-test('a username can be taken once, and bots find the chat by it', async () => {
+test('a username can be taken only once, and bots find a chat by its username', async () => {
   const username = uniqueName();
-  // This look-up finds nothing. It must not hide the chat that is created afterwards.
+  // This look-up finds nothing, and must not hide the chat that is created later.
   const unknown = [400, 'Bad Request: chat not found'] as const;
   expectEnvelope(await service.bot(bot, 'getChat', { chat_id: `@${username}` }), ...unknown);
   const chat = await newChat({ username });
@@ -185,7 +187,7 @@ test('bots read members, administrators and the member count of their chats', as
   expect((await ok(owner, 'GET', `/api/chats/${chat}`)).member_count).toBe(3);
 });
 
-test('people join and leave public chats, and cannot join again after they were removed', async () => {
+test('people join and leave public chats, but cannot join again after they were removed', async () => {
   const noChat = [404, 'Not Found: chat not found'] as const;
   const hidden = [await newChat({ private: true }), await newChat({ type: 'group' })];
   for (const chat of [...hidden, -999_999, bot.id, reader.id])
@@ -212,7 +214,7 @@ test('people join and leave public chats, and cannot join again after they were 
   }
 });
 
-test('a private channel looks like an unknown chat to people who are not members', async () => {
+test('people who are not members get the same answers for a private channel as for an unknown chat', async () => {
   const chat = await newChat({ private: true });
   const posted = await ok(owner, 'POST', `/api/chats/${chat}/messages`, { text: 'inside' });
   const left = await service.newUser('lea');
@@ -239,14 +241,15 @@ test('a private channel looks like an unknown chat to people who are not members
     expect(unknown.status, `${verb} ${end}`).toBe(404);
     for (const person of [reader, left]) {
       const hidden = await app(person, verb, `/api/chats/${chat}${end}`, body);
-      // A removed person gets another answer from join, because the person already knows the chat.
+      // For a removed person, join answers with a different refusal, because this person already knows that the chat
+      // exists.
       if (person === left && end === '/join') continue;
       expect([verb, end, hidden.status, hidden.body]).toEqual([verb, end, unknown.status, unknown.body]);
     }
   }
 });
 
-test('after a person blocks a bot neither can write to the other, until the person starts it again', async () => {
+test('after a person blocks a bot, the person and the bot cannot write to each other until the person starts the bot again', async () => {
   const person = await service.newUser('bea');
   const path = `/api/bots/${bot.username}/block`;
   expect(await ok(person, 'POST', path)).toBe(true);
@@ -269,7 +272,8 @@ test('after a person blocks a bot neither can write to the other, until the pers
   expect(await ok(person, 'DELETE', path)).toBe(true);
   await resultOf(send());
   await ok(person, 'POST', path);
-  // The person cannot write, edit, pin or press a button there either: the bot would get an update and could not answer.
+  // The person cannot write to the bot, edit, pin or press a button, because the bot would get an update that it cannot
+  // answer.
   const chat = `/api/chats/${bot.id}`;
   for (const [verb, where, body] of [
     ['POST', 'messages', { text: 'x' }],
@@ -279,16 +283,16 @@ test('after a person blocks a bot neither can write to the other, until the pers
     ['POST', `messages/${menu.message_id}/callback`, { data: 'd' }],
   ] as const)
     expectEnvelope(await app(person, verb, `${chat}/${where}`, body), 403, 'Forbidden: you blocked this bot');
-  // The person may still unpin and delete: the bot gets no update about these.
+  // The person may still unpin and delete messages, because the bot gets no updates about this.
   await ok(person, 'DELETE', `${chat}/pin`);
   await ok(person, 'DELETE', `${chat}/messages/${mine.message_id}`);
   await service.openChat(person, bot);
   await resultOf(send());
   const updates = await updatesOf(bot, 5);
-  const told = updates.map(({ my_chat_member: change, message }) =>
+  const listed = updates.map(({ my_chat_member: change, message }) =>
     change ? `${change.old_chat_member.status} ${change.new_chat_member.status}` : message.text,
   );
-  expect(told).toEqual(['member kicked', 'kicked member', 'member kicked', 'kicked member', '/start']);
+  expect(listed).toEqual(['member kicked', 'kicked member', 'member kicked', 'kicked member', '/start']);
   expect(updates[0]?.my_chat_member).toEqual({
     chat: { id: person.id, type: 'private', first_name: 'bea', username: person.username },
     from: { id: person.id, is_bot: false, first_name: 'bea', username: person.username },
@@ -306,7 +310,7 @@ test('after a person blocks a bot neither can write to the other, until the pers
     expectEnvelope(await app(person, verb, '/api/bots/no_such_bot/block'), 404, 'Not Found: bot not found');
 });
 
-test('bots get updates about their own membership, and about other members if they request chat_member', async () => {
+test('a bot gets updates about its own membership, and about other members if it requests chat_member', async () => {
   const chat = await newChat({});
   await put(chat, other, admin('can_invite_users'));
   const all = ['my_chat_member', 'chat_member'];

@@ -1,9 +1,9 @@
-/** The list of a person's chats: pages ordered by activity, which stay small however large the messages are. */
+/** Tests the chat list of a person. Its pages are ordered by activity, and stay small even if messages are large. */
 import { setTimeout } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { openAnywhere, openMasters } from '../support/cluster.js';
 import { createFront } from '../support/role_process.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
@@ -70,10 +70,10 @@ async function pagesOf(person: TestUser, limit: number): Promise<Listing[]> {
 const say = (person: TestUser, chat: number, text: string) =>
   resultOf(service.app(person, 'POST', `/api/chats/${chat}/messages`, { text }));
 
-test('each chat appears on one page, and the chat with the latest message comes first', async () => {
+test('the chat list shows each chat once, ordered by the latest message', async () => {
   const groups: number[] = [];
   for (let n = 0; n < 5; n++) groups.push(await service.newGroup(ann, `Group ${n}`, [ben]));
-  // Chats whose last messages have the same second are ordered by id, the greater first.
+  // Chats whose last messages were sent in the same second are ordered by descending id.
   const dates: Array<readonly [number, number]> = [];
   for (const id of groups) dates.push([(await say(ann, id, 'x')).date, id]);
   const order = dates.sort((a, b) => b[0] - a[0] || b[1] - a[1]).map(([, id]) => id);
@@ -85,19 +85,26 @@ test('each chat appears on one page, and the chat with the latest message comes 
   const oldest = order.at(-1) as number;
   const last = (await pagesOf(ben, 100))[0]?.items[0];
   await expect
-    .poll(async () => (await say(ann, oldest, 'later')).date, { timeout: 10_000 })
+    .poll(async () => (await say(ann, oldest, 'later')).date)
     .toBeGreaterThan(last?.last_message?.date ?? 0);
   expect((await pagesOf(ben, 2))[0]?.items[0]?.id).toBe(oldest);
 });
 
-test('a chat without messages is ordered by the time at which the person joined', async () => {
+/** Creates a channel, because channels have no service messages about their members. */
+async function newChannel(title: string, member: TestUser): Promise<number> {
+  const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title }));
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
+  return id;
+}
+
+test('the chat list orders a chat without messages by the time at which the person joined', async () => {
   const dan = await service.newUser('dan');
-  const older = await service.newGroup(ann, 'Older', [dan]);
+  const older = await newChannel('Older', dan);
   const spoken = await service.newGroup(ann, 'Spoken', [dan]);
   await setTimeout(1_100);
   const { date } = await say(ann, spoken, 'x');
   await setTimeout(1_100);
-  const newer = await service.newGroup(ann, 'Newer', [dan]);
+  const newer = await newChannel('Newer', dan);
   for (const limit of [1, 100]) {
     const items = (await pagesOf(dan, limit)).flatMap((page) => page.items);
     expect(items.map(({ id }) => id)).toEqual([newer, spoken, older]);
@@ -121,10 +128,18 @@ test('a chat without messages is ordered by the time at which the person joined'
   expect(back.joined_at).toBeGreaterThan(date);
 });
 
-test('a chat evicted from Redis is still ordered by its newest message', async () => {
+test('the chat list rounds join times down to whole seconds', async () => {
+  const eve = await service.newUser('eve');
+  const channel = await newChannel('Early', eve);
+  await query("update chat_members set joined_at = '2026-01-01 00:00:00.9Z' where chat_id = $1", [channel]);
+  const { joined_at } = await resultOf(service.app(eve, 'GET', `/api/chats/${channel}`));
+  expect(joined_at).toBe(Date.parse('2026-01-01T00:00:00Z') / 1_000);
+});
+
+test('the chat list orders a chat that was evicted from Redis by its newest message', async () => {
   const before = (await pagesOf(ben, 100))[0]?.items;
-  const client = new Redis(service.redis.url);
-  // Redis may lose only messages that Postgres already has.
+  const client = openAnywhere(service.redis);
+  // Redis may evict only messages that are already in Postgres.
   const lag = async () => {
     const pool = new pg.Client(service.databaseUrl);
     await pool.connect();
@@ -138,20 +153,21 @@ test('a chat evicted from Redis is still ordered by its newest message', async (
   await expect.poll(lag, { timeout: 20_000 }).toBe(sent);
   for (const pattern of ['*:msg:*', '*:chat:*']) {
     const found = await client.keys(pattern);
-    if (found.length > 0) await client.unlink(...found);
+    await Promise.all(found.map((key) => client.unlink(key)));
   }
   client.disconnect();
   expect((await pagesOf(ben, 100))[0]?.items).toEqual(before);
 });
 
-test('a preview contains only the first words, the kind and the sender of a message', async () => {
+test('the preview of a message contains only its first words, kind and sender', async () => {
   const group = await service.newGroup(ann, 'Previews', [ben, bot]);
   const long = '🐦'.repeat(4_096);
-  await say(ann, group, long);
+  await resultOf(service.app(ben, 'POST', `/api/chats/${group}/read`, { message_id: 3 }));
+  const { message_id } = await say(ann, group, long);
   const listed: Listed = await resultOf(service.app(ben, 'GET', `/api/chats/${group}`));
   expect(listed).toMatchObject({ id: group, unread_count: 1 });
   expect(listed.last_message).toEqual({
-    message_id: 1,
+    message_id,
     date: expect.any(Number),
     kind: 'text',
     from: {
@@ -165,20 +181,20 @@ test('a preview contains only the first words, the kind and the sender of a mess
   });
   const photo = { chat_id: group, photo: 'https://example.com/a.jpg', caption: 'short' };
   await resultOf(service.bot(bot, 'sendPhoto', photo));
-  await resultOf(service.app(ann, 'POST', `/api/chats/${group}/pin`, { message_id: 1 }));
+  await resultOf(service.app(ann, 'POST', `/api/chats/${group}/pin`, { message_id }));
   const chat = await resultOf(service.app(ben, 'GET', `/api/chats/${group}`));
   expect(chat).toMatchObject({
-    last_message: { message_id: 3, kind: 'pinned_message' },
-    pinned_message: { message_id: 1, kind: 'text' },
+    last_message: { message_id: message_id + 2, kind: 'pinned_message' },
+    pinned_message: { message_id, kind: 'text' },
     unread_count: 3,
   });
-  await resultOf(service.app(ann, 'DELETE', `/api/chats/${group}/messages/3`));
+  await resultOf(service.app(ann, 'DELETE', `/api/chats/${group}/messages/${message_id + 2}`));
   expect((await resultOf(service.app(ben, 'GET', `/api/chats/${group}`))).last_message).toMatchObject({
-    ...{ message_id: 2, kind: 'photo', text: 'short' },
+    ...{ message_id: message_id + 1, kind: 'photo', text: 'short' },
   });
 });
 
-test('a list of 400 chats with the longest titles has pages of at most 64 KiB, and a wrong cursor is refused', async () => {
+test('pages of a list of 400 chats with the longest titles have at most 64 KiB, and an invalid cursor is refused', async () => {
   const cora = await service.newUser('cora');
   await manyGroups(cora, 400, 2 * limits.chat_title_length_max);
   const pages = await pagesOf(cora, 100);
@@ -194,13 +210,15 @@ test('a list of 400 chats with the longest titles has pages of at most 64 KiB, a
   }
 }, 120_000);
 
-test('the second and later pages read only the chats they show, not the heads of all chats', async () => {
+test('each page of the chat list after the first reads only the chats that it shows', async () => {
   const dora = await service.newUser('dora');
   const count = 1_000;
   await manyGroups(dora, count, 10);
-  const client = new Redis(service.redis.url);
-  const headsLookedAt = async () =>
-    Number(/cmdstat_hget:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
+  const masters = openMasters(service.redis);
+  const headsLookedAt = async () => {
+    const stats = await Promise.all(masters.map((master) => master.info('commandstats')));
+    return stats.reduce((sum, text) => sum + Number(/cmdstat_hget:calls=(\d+)/.exec(text)?.[1] ?? 0), 0);
+  };
   const page = async (cursor = ''): Promise<[Listing, number]> => {
     const before = await headsLookedAt();
     const shown: Listing = await resultOf(service.app(dora, 'GET', `/api/chats?limit=10${cursor}`));
@@ -213,19 +231,19 @@ test('the second and later pages read only the chats they show, not the heads of
   for (const reads of [secondReads, thirdReads]) expect(reads).toBeLessThan(count / 4);
   const ids = [first, second, third].flatMap(({ items }) => items.map(({ id }) => id));
   expect([ids.length, new Set(ids).size, ids]).toEqual([30, 30, [...ids].sort((a, b) => b - a)]);
-  // A chat that the person left since the last page is not shown; a chat with a new message is shown once.
+  // A chat that the person left since the last page is not listed. A chat that got a new message is listed once.
   const [gone, spoken] = [(ids[29] as number) - 1, (ids[29] as number) - 2];
   await query('update chats set creator_id = $2 where id = $1', [gone, ann.id]);
   await query("update chat_members set status = 'member' where chat_id = $1", [gone]);
   await resultOf(service.app(dora, 'POST', `/api/chats/${gone}/leave`));
-  // Chats of one second are in the order of their ids.
+  // Chats whose last messages were sent in the same second are ordered by id.
   await setTimeout(1_100);
   await say(dora, spoken, 'x');
   const [fourth] = await page(`&cursor=${third.next_cursor}`);
   expect(fourth.items.map(({ id }) => id).slice(0, 2)).toEqual([spoken, spoken - 1]);
   const [again] = await page();
   expect(again.items[0]?.id).toBe(spoken);
-  client.disconnect();
+  for (const master of masters) master.disconnect();
 });
 
 test('listing thousands of chats counts as more than one call against the rate limit', async () => {

@@ -1,4 +1,4 @@
-/** How the content of a message is made from parameters, and which texts are refused before they are parsed. */
+/** Tests how parameters become the content of a message, and which texts are refused before parsing. */
 import { expect, test } from 'vitest';
 import { captionContent, textContent, type Writer } from '../../src/actions/compose.js';
 import { limits } from '../../src/limits.js';
@@ -7,14 +7,14 @@ import type { Store } from '../../src/store/store.js';
 /** The store is used only for mentions of people, which these texts do not contain. */
 const store = {} as Store;
 const writer: Writer = { id: 1, isBot: true, chat: null };
-/** Long marks: a text may hold 5,000. */
+/** This long markup shows nothing, because its link has no text. */
 const mark = `<a href="https://e.example/${'x'.repeat(966)}"></a>`;
 const marked = (bytes: number) => ({
   parse_mode: 'HTML',
   text: `${mark.repeat(Math.floor(bytes / mark.length))}x`,
 });
 
-test('a text with too much markup is refused before parsing, even if it shows only one character', async () => {
+test('a text with too much markup is refused before it is parsed, even if it shows only one character', async () => {
   const { text: most, ...mode } = marked(limits.markup_length_max - 1);
   const { text: more } = marked(limits.markup_length_max + mark.length);
   expect(textContent(store, writer, { text: most, ...mode })).toEqual({ text: 'x' });

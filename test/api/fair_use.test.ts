@@ -1,10 +1,12 @@
-/** Rate limits of bots, owners, chats and client addresses, which hold exactly over all nodes (behaviour §14). */
-import { Redis } from 'ioredis';
+/**
+ * Tests the rate limits of bots, owners, chats and client addresses, which are exact across all nodes (behaviour §14).
+ */
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 import { limits } from '../../src/limits.js';
+import { openAnywhere } from '../support/cluster.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
 import {
   type Answer,
@@ -15,11 +17,11 @@ import {
   type TestBot,
 } from '../support/service.js';
 
-// The buckets refill over a day, so that nothing is refilled during a test, however slow it is.
+// The buckets take a day to refill, so that they do not refill even during a slow test.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
 const bounds = { ...rates, BOTS_PER_OWNER: '3' };
 let service: Service;
-/** Fronts that limit requests by client address. */
+/** The fronts that limit requests by client address. */
 const counting: RoleProcess[] = [];
 const ports: number[] = [];
 
@@ -39,7 +41,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Makes all calls at once, every second one on the other front. */
+/** Makes all calls at once, alternating between the two fronts. */
 const many = (count: number, call: (front: number, n: number) => Promise<Answer>) =>
   Promise.all(Array.from({ length: count }, (_, n) => call(n % 2, n)));
 const taken = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
@@ -57,7 +59,7 @@ function expectWait(answer: Answer, seconds: number): void {
   expect(retry_after).toBeLessThanOrEqual(seconds);
 }
 
-test('behaviour §14: a bot has one call limit over all nodes, and polls have a separate limit', async () => {
+test('behaviour §14: a bot has one call limit across all nodes, and a separate limit for polls', async () => {
   const owner = await service.newUser('olga');
   const [bot, other] = [await service.newBot(owner, 'noisy'), await service.newBot(owner, 'calm')];
   const answers = await many(20, (front) => service.bot(bot, 'getMe', {}, front));
@@ -73,13 +75,13 @@ test('behaviour §14: a bot has one call limit over all nodes, and polls have a 
   expect((await itemsOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
 });
 
-test('behaviour §14: a bot may poll as often as it may make other calls, and at least ten times a second', async () => {
+test('behaviour §14: the polling limit of a bot equals its limit for other calls, but is never below ten per second', async () => {
   const owner = await service.newUser('poll');
   const [bot, other] = [await service.newBot(owner, 'hasty'), await service.newBot(owner, 'calm')];
   const began = performance.now();
   const answers = await many(400, (front) => service.bot(bot, 'getUpdates', {}, front));
   const seconds = (performance.now() - began) / 1_000;
-  // Of simultaneous polls only the newest gets 200. All of them count against the limit.
+  // Only the newest of several simultaneous polls gets 200, but all of them count against the limit.
   const counted = answers.filter(({ status }) => status === 200 || status === 409).length;
   expect(counted).toBeGreaterThanOrEqual(100);
   expect(counted).toBeLessThanOrEqual(120 + 12 * seconds);
@@ -88,13 +90,13 @@ test('behaviour §14: a bot may poll as often as it may make other calls, and at
   expect((await service.bot(other, 'getUpdates')).status).toBe(200);
 });
 
-test('behaviour §14: a call that changes settings counts as several calls of the bot', async () => {
+test('behaviour §14: a call that changes settings counts as several calls by the bot', async () => {
   const bot = await service.newBot(await service.newUser('settings'), 'settings');
   expect((await service.bot(bot, 'setMyName', { name: 'x' })).status).toBe(200);
   expectWait(await service.bot(bot, 'getMe'), (86_400 / 8) * limits.settings_call_weight);
 });
 
-test('behaviour §14: each repetition of a call under its idempotency key counts against the limit', async () => {
+test('behaviour §14: repetitions of a call under its idempotency key count against the limit', async () => {
   const owner = await service.newUser('again');
   const bot = await service.newBot(owner, 'again');
   await service.openChat(owner, bot);
@@ -139,7 +141,7 @@ test('behaviour §14: the bots of one owner share a call limit', async () => {
   expect((await service.bot(await service.newBot(other, 'alone'), 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: all bots of a chat share its limit of changes, and refused changes are not made', async () => {
+test('behaviour §14: all bots of a chat share one limit of changes, and calls over the limit change nothing', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const bots = [await service.newBot(ann, 'left'), await service.newBot(ben, 'right')];
   const chat_id = await service.newGroup(ann, 'Busy', bots);
@@ -155,14 +157,15 @@ test('behaviour §14: all bots of a chat share its limit of changes, and refused
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   const kept = await itemsOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
-  // getMe changes no chat, and each person has as many changes in the chat as all its bots together.
+  // getMe changes no chat, so it does not count. Each person has the same limit in the chat as all its bots
+  // together.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
   await resultOf(service.app(ann, 'PUT', `/api/chats/${chat_id}/members/${ben.id}`, { status: 'member' }));
   const path = `/api/chats/${chat_id}/messages`;
   const write = (who: typeof ann) => (front: number, n: number) =>
     service.app(who, 'POST', path, { text: `${who.username} ${n}` }, front);
   const own = await many(10, write(ann));
-  // Ann has two left, because adding both bots and ben were three changes.
+  // Ann has used three of her five changes: two to add the bots and one to add Ben.
   expect(taken(own)).toBe(2);
   for (const answer of own) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   expect(taken(await many(5, write(ben)))).toBe(5);
@@ -179,7 +182,7 @@ test('behaviour §14: all bots of a chat share its limit of changes, and refused
   await resultOf(service.app(ben, 'POST', `/api/chats/${chat_id}/read`, read));
   const all = await itemsOf(service.app(ann, 'GET', path));
   expect(all.filter(({ text }: { text?: string }) => text)).toHaveLength(12);
-  // The limit also holds for a person in a direct chat with a bot, where /start counts too.
+  // The limit also applies to a person in a direct chat with a bot, where /start counts as a change.
   await service.openChat(ben, bots[0] as TestBot);
   const direct = await many(10, (front, n) =>
     service.app(ben, 'POST', `/api/chats/${bots[0]?.id}/messages`, { text: `${n}` }, front),
@@ -189,7 +192,7 @@ test('behaviour §14: all bots of a chat share its limit of changes, and refused
   expectWait(await service.app(ben, 'POST', start, {}), 86_400 / 5);
 });
 
-test('behaviour §14: calls of a bot outside a chat do not use up the limit of the bots inside', async () => {
+test('behaviour §14: calls by a bot that is not in a chat do not count against the limit of that chat', async () => {
   const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
   const [inside, outside] = [await service.newBot(ann, 'inside'), await service.newBot(eve, 'outside')];
   const chat_id = await service.newGroup(ann, 'Ours', [inside]);
@@ -200,7 +203,7 @@ test('behaviour §14: calls of a bot outside a chat do not use up the limit of t
   expect(taken(await many(6, send(inside)))).toBe(5);
 });
 
-test('behaviour §14: requests are limited by client address, which a trusted proxy reports', async () => {
+test('behaviour §14: requests are limited per client address, which a trusted proxy reports', async () => {
   const owner = await service.newUser('sue');
   const bot = await service.newBot(owner, 'seen');
   const from = async (address: string, n: number, path = `/bot${bot.token}/getMe`): Promise<Answer> => {
@@ -220,7 +223,7 @@ test('behaviour §14: requests are limited by client address, which a trusted pr
   }
 });
 
-test('behaviour §14: the number of bots a person owns is limited, and transferred bots count too', async () => {
+test('behaviour §14: a person can own a limited number of bots, and transferred bots count too', async () => {
   const [owner, giver] = [await service.newUser('tim'), await service.newUser('uma')];
   const given = await service.newBot(giver, 'given');
   for (const name of ['one', 'two', 'three']) await service.newBot(owner, name);
@@ -237,7 +240,7 @@ test('behaviour §14: the number of bots a person owns is limited, and transferr
   expect((await service.bot(given, 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: fronts have default rate limits, and a caller far below them costs no Redis key', async () => {
+test('behaviour §14: fronts have default rate limits, and a caller far below the limits creates no Redis key', async () => {
   const { RATE_PER_BOT: _bot, RATE_PER_PERSON: _person, RATE_PER_CHAT: _chat, ...env } = service.env;
   const port = await freePort();
   const front = createRole('front', async () => ({ ...env, PORT: String(port) }));
@@ -251,7 +254,7 @@ test('behaviour §14: fronts have default rate limits, and a caller far below th
   const owner = await service.newUser('default');
   const bot = await service.newBot(owner, 'default');
   await service.openChat(owner, bot);
-  const redis = new Redis(service.redis.url);
+  const redis = openAnywhere(service.redis);
   const rates = () => redis.keys('*:rate:*');
   const before = (await rates()).length;
   const send = async () => {
@@ -263,7 +266,8 @@ test('behaviour §14: fronts have default rate limits, and a caller far below th
   };
   expect(await send()).toBe(200);
   expect(await rates()).toHaveLength(before);
-  // The bound is the sum of a burst of 60, the calls this front admits without asking Redis, and the refill meanwhile.
+  // The bound is the sum of the burst of 60, the calls this front admits without asking Redis, and the refill
+  // during the calls.
   const began = performance.now();
   const statuses = await Promise.all(Array.from({ length: 400 }, send));
   const seconds = (performance.now() - began) / 1_000;
@@ -279,7 +283,7 @@ test('behaviour §14: fronts have default rate limits, and a caller far below th
     await answer.body.dump();
     return answer.statusCode;
   };
-  // At least 1,500 of the burst of 2,000 calls are left. Sending a hundred at a time does not change the count.
+  // At least 1,500 calls remain of the burst of 2,000. The test makes these calls a hundred at a time.
   const looks = await Promise.all(Array.from({ length: 1_500 }, look));
   expect(looks.filter((status) => status !== 200)).toEqual([]);
   await dispatcher.close();
@@ -304,14 +308,14 @@ test('behaviour §14: calls of a person to the application API are limited', asy
   expect(statuses.filter((status) => status === 200)).toHaveLength(5);
 });
 
-test('behaviour §14: a batch counts as one call per message it creates, and a batch of deletions as one', async () => {
+test('behaviour §14: a batch that creates messages counts as one call per message, and a batch that deletes counts as one call', async () => {
   const owner = await service.newUser('batch');
   const bot = await service.newBot(owner, 'batch');
   await service.openChat(owner, bot);
   const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'x' }));
   const message_ids = Array(6).fill(message_id);
   const p = { chat_id: owner.id, from_chat_id: owner.id, message_ids };
-  // Four of the five changes of the chat are left, so the batch of six leaves a debt of two.
+  // Four of the five changes of the chat are left, so a batch of six overdraws the bucket by two.
   expect((await service.bot(bot, 'copyMessages', p)).status).toBe(200);
   expectWait(await service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'y' }), 86_400);
 });
@@ -353,7 +357,7 @@ test('behaviour §14: a person and all their bots share a daily limit of uploade
 test('behaviour §14: look-ups of new webhook host names are limited per minute, by bot and by owner', async () => {
   const owner = await service.newUser('names');
   const bots = await Promise.all(['one', 'two', 'three'].map((name) => service.newBot(owner, name)));
-  // Look-ups are limited even if RATE_PER_… is not set.
+  // The limit of look-ups applies even if no RATE_PER_ setting is set.
   const port = await freePort();
   const rates = { RATE_PER_BOT: '0', RATE_PER_OWNER: '0', PORT: String(port) };
   const front = createRole('front', async () => ({ ...service.env, ...rates }));
@@ -373,15 +377,15 @@ test('behaviour §14: look-ups of new webhook host names are limited per minute,
   for (let n = 0; n < limits.host_look_ups_per_bot_max; n++) statuses.push((await set(first)).status);
   expect([...new Set(statuses)]).toEqual([400]);
   let refused = await set(first);
-  // Some look-ups were refilled during the first calls.
+  // The bucket regained some look-ups during the first calls.
   while (refused.status === 400) refused = await set(first);
   expectWait(refused, 60 / limits.host_look_ups_per_bot_max);
-  // A URL with an IP address needs no look-up, so it is refused with 400 for its address.
+  // A URL with an IP address needs no look-up. It is refused with 400 for its address.
   expect((await set(first, 'https://127.0.0.1/')).status).toBe(400);
   expect((await set(bots[1] as TestBot)).status).toBe(400);
-}, 30_000);
+});
 
-test('behaviour §14: the number of bots a person creates per day is limited, and deleted bots count too', async () => {
+test('behaviour §14: a person can create a limited number of bots per day, and deleted bots count too', async () => {
   const [owner, other] = [await service.newUser('maker'), await service.newUser('calm')];
   const db = new pg.Client(service.databaseUrl);
   await db.connect();

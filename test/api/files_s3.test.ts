@@ -1,4 +1,4 @@
-/** Files in an S3-compatible storage: upload, download by range, and refusal while the storage is unavailable. */
+/** Tests files in an S3-compatible storage: upload, download by range, and refusal while the storage is unavailable. */
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-test('files are stored in S3 and read by range, and calls get 503 while the storage is unavailable', async () => {
+test('files are stored in S3 and read by range, and calls get 503 while S3 is unavailable', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'files');
   await service.openChat(user, bot);

@@ -1,4 +1,4 @@
-/** Forwarding and copying (interface §4.3, §7, §8; behaviour §6), over HTTP. */
+/** Tests forwarding and copying over HTTP (interface §4.3, §7, §8; behaviour §6). */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MessageRecord, messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
@@ -27,7 +27,7 @@ let outsider: TestBot;
 let group: number;
 let channel: number;
 
-/** A channel in which the bot may post. */
+/** Creates a channel in which the bot may post. */
 async function newChannel(title: string): Promise<number> {
   const { id } = await resultOf(service.app(user, 'POST', '/api/chats', { type: 'group', title }));
   await sql.query("update chats set type = 'channel' where id = $1", [id]);
@@ -73,7 +73,7 @@ async function rewrite(chat: ChatRef, id: number, change: Partial<MessageRecord>
   await seen.redis.set(key, packMessage({ ...record, ...change }));
 }
 
-describe('§4.3.1 a forward keeps attribution, media and text', () => {
+describe('§4.3.1: forwards keep attribution, media and text', () => {
   test('a forward from a direct chat to a group names the person who wrote the message', async () => {
     const { message_id, date } = await say('a /word');
     const sent = await result('forwardMessage', { chat_id: group, from_chat_id: user.id, message_id }, 1);
@@ -106,7 +106,7 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
     await refused('editMessageText', change, 400, "Bad Request: message can't be edited");
   });
 
-  test('a forward from a channel names the channel and the message, and forwarding it again keeps these', async () => {
+  test('a forward from a channel names the channel and the message, even when it is forwarded again', async () => {
     const { message_id, date } = await send(channel);
     const first = await result('forwardMessage', { chat_id: user.id, from_chat_id: channel, message_id });
     const origin = {
@@ -153,7 +153,7 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
   });
 });
 
-describe('§4.3.2 copies, which do not name the source', () => {
+describe('§4.3.2: copies do not name their source', () => {
   const copy = async (message_id: number, params: Params = {}) => {
     const given = { chat_id: user.id, from_chat_id: group, message_id, ...params };
     const sent = await result('copyMessage', given, 1);
@@ -168,7 +168,7 @@ describe('§4.3.2 copies, which do not name the source', () => {
     return message_id as number;
   };
 
-  test('a copy of a text keeps its keyboard, and a forward can be copied too', async () => {
+  test('a copied text keeps its keyboard, and forwards can be copied', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
     const { message_id } = await send(group, { reply_markup });
     expect(await copy(message_id, { caption: 'of no use' })).toMatchObject({ text: 'hello', reply_markup });
@@ -176,7 +176,7 @@ describe('§4.3.2 copies, which do not name the source', () => {
     expect(await copy((await result('forwardMessage', params)).message_id)).toMatchObject({ text: 'hello' });
   });
 
-  test('a new keyboard replaces the original, and a keyboard without buttons removes it', async () => {
+  test('a copy has a new keyboard if one is given, and no keyboard if the given one has no buttons', async () => {
     const of = (data: string) => ({ inline_keyboard: [[{ text: 'b', callback_data: data }]] });
     const { message_id } = await send(group, { reply_markup: of('old') });
     expect((await copy(message_id, { reply_markup: of('new') })).reply_markup).toEqual(of('new'));
@@ -184,7 +184,7 @@ describe('§4.3.2 copies, which do not name the source', () => {
     expect(await copy(message_id, none)).not.toHaveProperty('reply_markup');
   });
 
-  test('a copy keeps the caption, and a new caption replaces or, if empty, removes it', async () => {
+  test('a copy keeps the caption of the original unless the call gives a new or an empty caption', async () => {
     const id = await photo();
     expect(await copy(id)).toMatchObject({ photo: [{ file_id: 'F' }], caption: 'seen' });
     const bold = await copy(id, { caption: '<b>new</b>', parse_mode: 'HTML' });
@@ -199,7 +199,7 @@ describe('§4.3.2 copies, which do not name the source', () => {
     await refused('copyMessage', long, 400, 'Bad Request: message caption is too long');
   });
 
-  test('a copy can reply to a message and can be protected', async () => {
+  test('a copy can be a reply and can have protected content', async () => {
     const target = await send(user.id, { text: 'target' });
     const { message_id } = await send(group);
     const made = await copy(message_id, {
@@ -211,7 +211,7 @@ describe('§4.3.2 copies, which do not name the source', () => {
     expect(unpackMessage(record as Buffer).origin).toEqual({ reply: target.message_id });
   });
 
-  test('copyMessages copies many messages, and removes their captions on request', async () => {
+  test('copyMessages copies several messages, without captions if requested', async () => {
     const ids = [await photo('one'), await photo('two')];
     const params = { chat_id: user.id, from_chat_id: group, message_ids: ids };
     await result('copyMessages', params);
@@ -232,8 +232,8 @@ describe('§4.3.2 copies, which do not name the source', () => {
   });
 });
 
-describe('§4.3.3 and §7 protected content', () => {
-  test('a forward with protect_content can be neither forwarded nor copied', async () => {
+describe('§4.3.3 and §7: protected content cannot be forwarded or copied', () => {
+  test('a message that was forwarded with protect_content can be neither forwarded nor copied', async () => {
     const { message_id } = await send(user.id);
     const params = { chat_id: group, from_chat_id: user.id, message_id, protect_content: true };
     const sent = await result('forwardMessage', params);
@@ -243,7 +243,7 @@ describe('§4.3.3 and §7 protected content', () => {
     await refused('copyMessage', again, 400, copyProtected);
   });
 
-  test('a batch with one protected message is refused as a whole', async () => {
+  test('a batch that contains a protected message is refused as a whole', async () => {
     const free = await send(user.id);
     const shut = await send(user.id, { protect_content: true });
     const message_ids = [free.message_id, shut.message_id, 999_999];
@@ -253,7 +253,7 @@ describe('§4.3.3 and §7 protected content', () => {
   });
 });
 
-describe('§8 batches of up to 100 messages', () => {
+describe('§8: a batch has up to 100 messages', () => {
   test('a batch of 100 keeps the given order and duplicates, and its messages get consecutive ids', async () => {
     const ids: number[] = [];
     for (let i = 0; i < 50; i++) ids.push((await send(user.id, { text: `${i}` })).message_id);
@@ -267,7 +267,7 @@ describe('§8 batches of up to 100 messages', () => {
     expect(texts).toEqual([...numbers.toReversed(), ...numbers]);
   });
 
-  test('a batch of no messages or more than 100 is refused', async () => {
+  test('an empty batch and a batch of more than 100 messages are refused', async () => {
     const empty = 'Bad Request: message identifiers are not specified';
     const many = 'Bad Request: too many message identifiers specified';
     const to = { chat_id: group, from_chat_id: user.id };
@@ -279,13 +279,13 @@ describe('§8 batches of up to 100 messages', () => {
     }
   });
 
-  test('missing, deleted and service messages are skipped, and a batch of only these is refused', async () => {
+  test('a batch skips missing, deleted and service messages, and is refused if no message is left', async () => {
     const kept = await send(user.id, { text: 'kept' });
     const gone = await send(user.id);
-    const told = await send(user.id);
+    const answer = await send(user.id);
     await result('deleteMessage', { chat_id: user.id, message_id: gone.message_id });
-    await rewrite(ours(), told.message_id, { kind: messageKinds.service, content: {} });
-    const missing = [gone.message_id, told.message_id, 999_999, 0];
+    await rewrite(ours(), answer.message_id, { kind: messageKinds.service, content: {} });
+    const missing = [gone.message_id, answer.message_id, 999_999, 0];
     const params = { chat_id: group, from_chat_id: user.id };
     const message_ids = [...missing, kept.message_id];
     expect(await result('forwardMessages', { ...params, message_ids })).toHaveLength(1);
@@ -325,7 +325,7 @@ test('behaviour §6: a bot forwards and copies only from chats it can read to ch
   }
 });
 
-test('messages, chats and members evicted from Redis are read back from Postgres', async () => {
+test('forwards and copies work when messages, chats and members must be read back from Postgres', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 5; i++) ids.push((await send(group, { text: `cold ${i}` })).message_id);
   // A flusher that stops cleanly has written everything to Postgres.

@@ -1,8 +1,8 @@
 /** Calls every method and endpoint with the parameters of a case, in every form, and checks the rules for all answers. */
 import { Pool } from 'undici';
 import { expect } from 'vitest';
-import { endpoints } from '../../src/server/endpoints.gen.js';
-import { methods } from '../../src/server/methods.gen.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
+import { methods } from '../../src/methods/methods.gen.js';
 import { holdEndpoint, holdMethod } from '../support/results.js';
 import type { Answer, Service } from '../support/service.js';
 import { type Given, type Json, type Shape, shapeOf } from './garbage_values.js';
@@ -11,12 +11,12 @@ export interface Target {
   readonly name: string;
   readonly caller: 'bot' | 'user' | 'admin';
   readonly verb: string;
-  /** `{name}` stands for a segment; null for a bot method. */
+  /** The path of an endpoint, in which `{name}` stands for a segment; null for a bot method. */
   readonly path: string | null;
   readonly shape: Shape;
   /** True if the method ignores its parameters. */
   readonly deaf: boolean;
-  /** True if the answer may be something else than JSON. */
+  /** True if the answer may be something other than JSON. */
   readonly other: boolean;
 }
 
@@ -41,17 +41,17 @@ export const targets: readonly Target[] = [
 export const forms = ['query', 'json', 'urlencoded', 'multipart', 'split', 'labelled'] as const;
 type Form = (typeof forms)[number];
 
-/** One call. It is printed when it fails. */
+/** One generated call. A failing test prints it. */
 export interface Case {
   readonly target: string;
   readonly params: Given;
   readonly form: Form;
   /** True if some parts of a multipart body are sent as files. */
   readonly files?: boolean;
-  /** Sent instead of the whole body, as latin1. */
+  /** The text to send instead of the whole body, as latin1. */
   readonly raw?: string;
   readonly contentType?: string;
-  /** Sent instead of the caller's token. */
+  /** The token to send instead of the caller's. */
   readonly token?: string;
   readonly idempotencyKey?: string;
 }
@@ -95,7 +95,7 @@ function asMultipart(params: Given, files: boolean): Buffer {
   return Buffer.concat([...parts, Buffer.from('--b--\r\n')]);
 }
 
-/** Largest query; the request head has room for it besides its other fields. */
+/** The size of the largest query that fits into the request head beside its other fields. */
 const query_chars_max = 6_000;
 
 interface Encoded {
@@ -138,7 +138,7 @@ export interface Caller {
   close(): Promise<void>;
 }
 
-/** Maximum number of calls in flight. */
+/** The maximum number of calls in flight. */
 const concurrency = 32;
 
 export function openCaller(service: Service): Caller {

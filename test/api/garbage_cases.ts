@@ -14,7 +14,7 @@ import {
 
 const segmentNames = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
 
-/** Removes a timeout above one second, because a long poll would hold its connection. */
+/** Removes a timeout above one second, because a long poll would occupy its connection. */
 const impatient = (params: Given): Given => {
   const { timeout, ...rest } = params;
   const waits = (typeof timeout === 'number' || typeof timeout === 'string') && Number(timeout) > 1;
@@ -39,7 +39,7 @@ const form = fc.constantFrom(...forms);
 const oneOfEach = (of: readonly Target[], make: (target: Target) => fc.Arbitrary<Case>) =>
   fc.oneof(...of.map(make));
 
-/** A call with up to three invalid parts; `tokenId` is the id of the token used for calls of people. */
+/** Generates a call with up to three invalid parts; `tokenId` is the id of the token used for calls of people. */
 export const wildCase = (hints: (target: Target) => Hints, tokenId: number): fc.Arbitrary<Case> =>
   oneOfEach(targets, (target) => {
     const spoil = fc.record({
@@ -96,7 +96,7 @@ const brokenParts = [
   '--b\r\nContent-Disposition: form-data; name="a',
 ];
 
-/** A call that would be valid without one part, for which it must be refused. */
+/** Generates a call with exactly one invalid part, for which the call must be refused. */
 export const refusedCase = (hints: (target: Target) => Hints): fc.Arbitrary<Case> =>
   oneOfEach(
     targets.filter(({ deaf }) => !deaf),

@@ -1,4 +1,7 @@
-/** The data garbage calls run against: one set in which the callers have every right, and one to which they have no access. */
+/**
+ * Creates the data for garbage calls: one set on which the callers have every right, and one set that they cannot
+ * access.
+ */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
@@ -103,15 +106,15 @@ async function copiesSettled(service: Service): Promise<void> {
 
 export interface GarbageWorld {
   readonly callers: Callers;
-  /** Id of the token with which calls of people are made. */
+  /** The id of the token that authenticates the calls of people. */
   readonly tokenId: number;
   /** Texts that no log may contain. */
   readonly secrets: readonly string[];
-  /** Existing ids: from both sets, or only from the callers' own. */
+  /** Existing ids, from both sets or only from the callers' set. */
   hints(target: Target, of?: 'both' | 'own'): Hints;
-  /** State of the set to which the callers have no access. */
+  /** The state of the set that the callers cannot access. */
   watched(): Promise<unknown>;
-  /** Restores rights and pictures that calls may have removed from the callers' own set, so that the next calls use them. */
+  /** Restores rights and pictures that calls may have removed from the callers' set, because later calls need them. */
   mend(): Promise<void>;
   close(): void;
 }
@@ -119,7 +122,7 @@ export interface GarbageWorld {
 export async function openGarbageWorld(service: Service): Promise<GarbageWorld> {
   const own = await furnish(service, 'ann');
   const foreign = await furnish(service, 'olga');
-  // Calls may revoke the tokens of these or delete them, because none of them is a caller.
+  // The generated calls may delete these bots and people or revoke their tokens, because none of them is a caller.
   const spare = await service.newBot(own.owner, 'spare');
   const doomed = await service.newBot(own.owner, 'doomed');
   const victim = await service.newUser('vic');
@@ -140,7 +143,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
   const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
 
-  /** Picks from the callers' own set three times as often. */
+  /** Picks from the callers' set three times as often as from the other set. */
   const often = <T extends Json>(pick: (corner: Corner) => readonly T[], of: 'both' | 'own'): Json[] => [
     ...[own, own, own].flatMap(pick),
     ...(of === 'both' ? pick(foreign) : []),
@@ -162,16 +165,16 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ chat_id: chats, from_chat_id: chats },
       ...{ message_id: messageIds, reply_to_message_id: messageIds },
       ...{ user_id: people, member_id: people },
-      // Token ids count from 1 over all people.
+      // Token ids count up from 1 across all people.
       id: name === 'DELETE /api/me/tokens' ? messageIds : people,
-      bot_id: [name === 'DELETE /api/me/bots/{bot_id}' ? doomed.id : spare.id, foreign.bot.id],
-      // Every person may start or block every bot, so a foreign bot here would change the foreign set.
+      bot_id: [/^DELETE .*\{bot_id\}$|\/transfer$/.test(name) ? doomed.id : spare.id, foreign.bot.id],
+      // Bots of the other set are left out, because every person may start or block every bot and so change that set.
       username: [...newNames.map(() => own.bot.username), ...newNames],
       ...{ post: posts, post_id: posts, external_id: posts },
-      emoji: ['❤', '👍', '🔥', 'x'],
+      emoji: ['❤', '👍', '🔥', '🎲', 'x'],
       parse_mode: ['HTML', 'MarkdownV2', 'Markdown', ''],
       ...{ file_id: media, media, photo: media, video: media, audio: media, document: media },
-      ...{ animation: media, voice: media },
+      ...{ animation: media, voice: media, video_note: media },
       text: ['words', '<b>bold</b>', '*bold* \\.', '👍'],
       name: ['ann'],
       ...{ description: ['a description'], short_description: ['short'], command: ['a', 'b_2'] },

@@ -1,4 +1,4 @@
-/** Clients that guess tokens are slowed, counted over all nodes together, and other clients are not (behaviour §13). */
+/** Tests that only clients that guess tokens are slowed. Guesses are counted across all nodes (behaviour §13). */
 import { randomBytes } from 'node:crypto';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -36,7 +36,7 @@ async function from(address: string, path: string, bearer = '', front = 0) {
 const madeUp = (kind: 'bot' | 'user' = 'bot', id = bot.id) => makeToken(kind, id, randomBytes(32));
 const getMe = (token: string) => `/bot${token}/getMe`;
 
-test('a client address gets a burst of 401 answers for wrong tokens, then 429, over all fronts and kinds of calls together', async () => {
+test('a client gets 401 for a burst of wrong tokens and then 429, counted over all fronts and kinds of calls', async () => {
   const client = '192.0.2.1';
   const kinds = [
     () => from(client, getMe(madeUp())),
@@ -66,7 +66,7 @@ test('a client address gets a burst of 401 answers for wrong tokens, then 429, o
   }
 });
 
-test('a revoked token does not count as a guess', async () => {
+test('a call with a revoked token does not count as a guess', async () => {
   const client = '192.0.2.3';
   const person = await service.newUser('person');
   const before = await service.newBot(owner, 'replaced');
@@ -81,7 +81,7 @@ test('a revoked token does not count as a guess', async () => {
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
   expect((await from(client, '/api/me')).status).toBe(401);
-  // The whole burst is left.
+  // No guess of the burst has been used yet.
   const guesses = await Promise.all(Array.from({ length: burst + 1 }, () => from(client, getMe('x'))));
   expect(guesses.filter(({ status }) => status === 429)).toHaveLength(1);
   // The client is slowed now, but a revoked token still gets 401.
@@ -95,7 +95,7 @@ test('guesses from IPv6 addresses are counted per /64 network', async () => {
   expect((await from('2001:db8:1:3::1', getMe('x'))).status).toBe(401);
 });
 
-test.each<[trusted: string[], peer: string, told: string, client: string]>([
+test.each<[trusted: string[], peer: string, header: string, client: string]>([
   [[], '192.0.2.1', '203.0.113.9', '192.0.2.1'],
   [['10.0.0.0/8'], '192.0.2.1', '203.0.113.9', '192.0.2.1'],
   [['10.0.0.0/8'], '10.0.0.1', '203.0.113.9', '203.0.113.9'],

@@ -1,9 +1,10 @@
-/** Idempotency-Key over HTTP on two fronts (behaviour §1). */
-import { Redis } from 'ioredis';
+/** Tests the Idempotency-Key header over HTTP on two fronts (behaviour §1). */
+import type { Redis } from 'ioredis';
 import { request } from 'undici';
 import { afterAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
+import { openAnywhere } from '../support/cluster.js';
 import {
   type Answer,
   itemsOf,
@@ -26,7 +27,7 @@ onSharedService(async (running) => {
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'once');
   await service.openChat(user, bot);
-  redis = new Redis(service.redis.url);
+  redis = openAnywhere(service.redis);
 });
 afterAll(async () => {
   redis?.disconnect();
@@ -59,7 +60,7 @@ const texts = async (text: string): Promise<number> => {
   return all.filter((message: { text: string }) => message.text === text).length;
 };
 
-test('a repeated call gets the first answer, also on another front and with reordered parameters', async () => {
+test('a call repeated under an idempotency key gets the first answer, even on another front and with reordered parameters', async () => {
   const first = await send('k1', 'once only');
   expect(first.status).toBe(200);
   const second = await send('k1', 'once only', 1);
@@ -78,7 +79,7 @@ test('a repeated call gets the first answer, also on another front and with reor
   expect(await texts('once only')).toBe(2);
 });
 
-test('simultaneous calls with one key on both fronts run once', async () => {
+test('simultaneous calls with one idempotency key run once, even on two fronts', async () => {
   for (let round = 0; round < 10; round++) {
     const answers = await Promise.all(
       [0, 1, 0, 1, 0, 1].map((front) => send(`r${round}`, `r${round}`, front)),
@@ -89,7 +90,7 @@ test('simultaneous calls with one key on both fronts run once', async () => {
   }
 });
 
-test('a key is refused for other parameters, and is separate for each method and bot', async () => {
+test('an idempotency key is refused with other parameters, but the same key can be used for another method or bot', async () => {
   const sent = await resultOf(send('k2', 'two'));
   const other = await send('k2', 'two!', 1);
   expect([other.status, other.body.description]).toEqual([400, reused]);
@@ -102,7 +103,7 @@ test('a key is refused for other parameters, and is separate for each method and
   await resultOf(call(of('sendMessage', second), 'k2', body));
 });
 
-test('a refusal is stored under the key, except a refusal to retry later', async () => {
+test('a refusal is stored under the idempotency key, except one that asks the caller to retry later', async () => {
   const absent = { chat_id: user.id, message_id: 999_999, text: 'x' };
   const refuse = (front: number) => call(of('editMessageText'), 'k3', JSON.stringify(absent), front);
   const [first, second] = [await refuse(0), await refuse(1)];
@@ -118,7 +119,7 @@ test('a refusal is stored under the key, except a refusal to retry later', async
   expect((await resultOf(edit('k6', 'v2', 1))).text).toBe('v2');
 });
 
-test('an invalid key is refused, and ignored by methods that change nothing', async () => {
+test('methods that change something refuse an invalid idempotency key, and the other methods ignore it', async () => {
   const what =
     'Bad Request: parameter "Idempotency-Key" must be up to 255 characters without control characters';
   const long = 'x'.repeat(limits.idempotency_key_length_max + 1);
@@ -133,7 +134,7 @@ test('an invalid key is refused, and ignored by methods that change nothing', as
   expect(await redis.keys('*:idempotency:*')).toHaveLength(live.length);
 });
 
-test('two uploads are equal if their bytes are equal, whatever the part names are', async () => {
+test('a repeated upload with the same bytes counts as the same call, even if its part names differ', async () => {
   const upload = (name: string, bytes: string, front: number) => {
     const form = new FormData();
     form.set('chat_id', String(user.id));
@@ -153,10 +154,10 @@ test('two uploads are equal if their bytes are equal, whatever the part names ar
   expect((await upload('three', 'other', 1)).body.description).toBe(reused);
 });
 
-describe('people', () => {
+describe('calls of people can have an idempotency key', () => {
   const auth = (who: { token: string }) => ({ ...json, authorization: `Bearer ${who.token}` });
 
-  test('calls of a person are repeated in the same way, separately for each person', async () => {
+  test('equal idempotency keys of different people are independent', async () => {
     const say = (text: string, front: number, method = 'POST') =>
       call(`/api/chats/${bot.id}/messages`, 'k1', JSON.stringify({ text }), front, auth(user), method);
     const first = await say('mine', 0);
@@ -172,7 +173,7 @@ describe('people', () => {
     expect(made[2]).not.toBe(made[0]);
   });
 
-  test('a repeated call gets the original error text', async () => {
+  test('a refused call repeated under its idempotency key gets the original error text', async () => {
     const path = `/api/chats/${bot.id}/messages/999999`;
     const edit = (front: number) => call(path, 'e', '{"text":"x"}', front, auth(user), 'PATCH');
     const [first, second] = [await edit(0), await edit(1)];
@@ -181,7 +182,7 @@ describe('people', () => {
   });
 });
 
-test('the stored entry contains neither key, parameters nor answer, and expires after a day', async () => {
+test('the entry of an idempotency key contains neither the key nor parameters nor the answer, and expires after a day', async () => {
   await resultOf(send('my plain key', 'my plain text'));
   const kept = await redis.keys('*:idempotency:*');
   expect(kept.length).toBeGreaterThan(0);
@@ -194,7 +195,7 @@ test('the stored entry contains neither key, parameters nor answer, and expires 
   }
 });
 
-test('at the limit of live keys a new key gets 429, and a known key still gets its answer', async () => {
+test('at the limit of live idempotency keys, a new key gets 429, but a repeated call still gets its answer', async () => {
   const first = await send('known', 'known');
   const live = makeKeys(64).idempotencyLive({ kind: 'bot', id: bot.id });
   const end = Date.now() + 3_600_000;
@@ -216,7 +217,7 @@ test('at the limit of live keys a new key gets 429, and a known key still gets i
   await resultOf(send('one more', 'one more'));
 });
 
-describe('the stored answer', () => {
+describe('answers are stored under an idempotency key', () => {
   const claims = () => redis.keys('*:idempotency:*');
   const answerOf = async (key: string, run: () => Promise<Answer & { readonly text: string }>) => {
     const before = new Set(await claims());
@@ -226,13 +227,13 @@ describe('the stored answer', () => {
     return { first, claim: made[0] as string };
   };
 
-  test('a large answer is not stored, but rebuilt from the record of the change', async () => {
+  test('a large answer is not stored under its idempotency key, but is rebuilt from the record of the change', async () => {
     const long = 'long '.repeat(800).trim();
     const { first, claim } = await answerOf('large', () => send('large', long));
     expect(first.status).toBe(200);
     expect(await redis.hexists(claim, 'a')).toBe(0);
     const id = first.body.result.message_id;
-    // The message is edited, so the answer must come from the record of the change, not from the message.
+    // After this edit, the answer must come from the record of the change, not from the message.
     await resultOf(service.bot(bot, 'editMessageText', { chat_id: user.id, message_id: id, text: 'other' }));
     for (const front of [0, 1]) expect((await send('large', long, front)).body).toEqual(first.body);
     expect(await texts(long)).toBe(0);
@@ -242,7 +243,7 @@ describe('the stored answer', () => {
     expect(await redis.memory('USAGE', claim)).toBeLessThan(1_024);
   });
 
-  test("at the daily byte limit of a bot's keys a new key gets 429, and a known key still gets its answer", async () => {
+  test("at a bot's daily byte limit for idempotency keys, a new key gets 429, but a repeated call still gets its answer", async () => {
     const other = await service.newBot(user, 'bytes');
     await service.openChat(user, other);
     const body = JSON.stringify({ chat_id: user.id, text: 'x' });
@@ -255,7 +256,7 @@ describe('the stored answer', () => {
   });
 });
 
-test('Redis keeps no second copy of a message that was copied under a key', async () => {
+test('Redis stores a message that was copied under an idempotency key only once', async () => {
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x'.repeat(4_000) }),
   );

@@ -1,4 +1,4 @@
-/** Name, description and short description of bots on two fronts: texts set on one front are shown by the other. */
+/** Tests the name, description and short description of bots. Texts that are set on one front appear on the other. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { kinds, languages, startWorld, type World } from './identity_world.js';
 
@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
-  test('interface §2, §4.3: each of the seven languages and the default have separate texts', async () => {
+  test('interface §2, §4.3: each of the seven languages has its own text, and so has the default', async () => {
     const bot = await newBot();
     expect(await call(bot, set, { [key]: 'default' })).toBe(true);
     for (const language_code of languages) {
@@ -33,7 +33,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await (await fetch(url)).json()).toEqual({ ok: true, result: { [key]: 'in kk' } });
   });
 
-  test('interface §4.3: a call without or with an empty language_code reads and writes the default', async () => {
+  test('interface §4.3: a call with no or an empty language_code reads and writes the default text', async () => {
     const bot = await newBot();
     const first = key === 'name' ? 'named' : '';
     for (const params of [{}, { language_code: '' }, { language_code: 'ru' }])
@@ -43,7 +43,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
       expect(await call(bot, get, params, 1)).toEqual({ [key]: 'one' });
   });
 
-  test('interface §8: the longest text is accepted, and one more code point is refused and changes nothing', async () => {
+  test('interface §8: a text of the maximum length is accepted, and a text with one more code point is refused and changes nothing', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     for (const letter of ['x', 'ж', '😀', '𐎀']) {
@@ -58,7 +58,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'x'.repeat(max) });
   });
 
-  test('interface §2: setter and getter refuse any other language, and nothing changes', async () => {
+  test('interface §2: setter and getter refuse every other language, and nothing changes', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     const wrong = [
@@ -83,7 +83,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'before' });
   });
 
-  test('behaviour §2: an empty or invisible text removes only the text of that language', async () => {
+  test('behaviour §2: an empty or invisible text removes the text of the given language only', async () => {
     const bot = await newBot();
     const last = key === 'name' ? 'named' : '';
     for (const empty of ['', '  ', '\n', '\u200b\u2060']) {
@@ -100,7 +100,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     }
   });
 
-  test('interface §4.3: the text parameter is required and must be a string', async () => {
+  test('interface §4.3: the setter refuses a missing text and a text that is not a string', async () => {
     const bot = await newBot();
     await refused(bot, set, {}, `parameter "${key}" is required`);
     for (const value of [7, true, null, ['x'], {}])
@@ -108,7 +108,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     await refused(bot, set, { [key]: 'a\u0000b' }, 'strings must be encoded in UTF-8');
   });
 
-  test('setting the text of one bot does not change other bots', async () => {
+  test('setting the text of one bot does not change the texts of other bots', async () => {
     const [bot, other] = [await newBot(), await newBot()];
     const before = await call(other, get, {}, 1);
     await call(bot, set, { [key]: 'mine' });
@@ -116,7 +116,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
   });
 });
 
-describe('the default name on all fronts', () => {
+describe('the default name is the same on all fronts', () => {
   test('interface §2: getMe on the other front shows a new name as soon as setMyName has returned', async () => {
     const bot = await newBot();
     for (let i = 0; i < 20; i++) {
@@ -136,7 +136,7 @@ describe('the default name on all fronts', () => {
     expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');
   });
 
-  test('interface §2: a name for a language changes neither getMe nor what bots see', async () => {
+  test('interface §2: a name for one language changes neither getMe nor the name that bots see', async () => {
     const bot = await newBot();
     await call(bot, 'setMyName', { name: 'По-русски', language_code: 'ru' });
     expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');
@@ -146,7 +146,7 @@ describe('the default name on all fronts', () => {
     expect(sent.from.first_name).toBe('named');
   });
 
-  test('interface §2: messages show the new name on every front, and earlier messages of a direct chat too', async () => {
+  test("interface §2: after a change of the bot's name, every front shows the new name, even in earlier messages of a direct chat", async () => {
     const bot = await newBot();
     const user = await speaker();
     await world.service.openChat(user, bot);
@@ -161,7 +161,7 @@ describe('the default name on all fronts', () => {
     expect(said.chat).toMatchObject({ id: bot.id, first_name: 'Newer' });
   });
 
-  test('a long poll returns the name that was set while it waited', async () => {
+  test('a long poll shows the bot name that was set while the poll waited', async () => {
     const bot = await newBot();
     const user = await speaker();
     await world.service.openChat(user, bot);
@@ -177,7 +177,7 @@ describe('the default name on all fronts', () => {
     expect(update.message.reply_to_message.from.first_name).toBe('While waiting');
   });
 
-  test('a group message keeps the name it was sent with, and the list of members shows the new name', async () => {
+  test('a group message keeps the sender name of the time it was sent, and the list of members shows the new name', async () => {
     const bot = await newBot();
     const user = await speaker('tg');
     const group = await world.service.newGroup(world.owner, 'Team', [bot, user]);
@@ -188,7 +188,8 @@ describe('the default name on all fronts', () => {
       'Second',
     );
     const { items: messages } = await app(user, 'GET', `/api/chats/${group}/messages`);
-    expect(messages.map((m: { from: { first_name: string } }) => m.from.first_name)).toEqual([
+    const texts = messages.filter((m: { text?: string }) => m.text !== undefined);
+    expect(texts.map((m: { from: { first_name: string } }) => m.from.first_name)).toEqual([
       'Second',
       'named',
     ]);
@@ -198,8 +199,8 @@ describe('the default name on all fronts', () => {
   });
 });
 
-describe('methods that change nothing', () => {
-  test('behaviour §4: close and logOut answer true, and the bot keeps working', async () => {
+describe('close, logOut and setMessageReaction change nothing', () => {
+  test('behaviour §4: close and logOut return true, and the bot keeps working', async () => {
     const bot = await newBot();
     const user = await speaker();
     await world.service.openChat(user, bot);
@@ -221,8 +222,8 @@ describe('methods that change nothing', () => {
   });
 });
 
-// Must be the last test: the watch of the stores needs the Postgres that is stopped here.
-test('while Postgres is unavailable setters answer 503 and change nothing, and getters still answer from hot data', async () => {
+// This must be the last test, because it stops Postgres, and the check of the stores needs Postgres.
+test('while Postgres is unavailable, setters answer 503 and change nothing, and getters still answer from Redis', async () => {
   const bot = await newBot();
   await app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
     name: { '': 'A', ru: 'Р' },

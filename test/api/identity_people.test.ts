@@ -1,4 +1,7 @@
-/** The texts of bots that people see, each in their language, and that owners set (interface §2, behaviour §11). */
+/**
+ * Tests that people see the texts of bots in their own language, and that owners set them (interface §2, behaviour
+ * §11).
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEvents } from '../clients/event_source.js';
 import type { TestBot, TestUser } from '../support/service.js';
@@ -38,7 +41,7 @@ describe('people see texts in their language', () => {
   });
 
   test.each(readers)(
-    'interface §2: a reader of %s sees the text of that language, or the default',
+    'interface §2: a reader with the language %s sees the text of that language, or the default',
     async (language, name) => {
       const user = await speaker(language);
       const page = await app(user, 'GET', `/api/bots/${bot.username.toUpperCase()}`);
@@ -48,10 +51,10 @@ describe('people see texts in their language', () => {
       expect(started.chat.first_name).toBe(name);
       const events = await openEvents(world.url, user.token);
       const { message_id } = await call(bot, 'sendMessage', { chat_id: user.id, text: 'x' });
-      const told = await events.heard(
+      const answer = await events.received(
         ({ event, data }) => event === 'message' && data.message_id === message_id,
       );
-      expect([told.data.from.first_name, told.data.chat.first_name]).toEqual([name, name]);
+      expect([answer.data.from.first_name, answer.data.chat.first_name]).toEqual([name, name]);
       const [listed] = (await app(user, 'GET', '/api/chats')).items;
       expect([listed.first_name, listed.last_message.from.first_name]).toEqual([name, name]);
       const chat = await app(user, 'GET', `/api/chats/${bot.id}`);
@@ -64,14 +67,14 @@ describe('people see texts in their language', () => {
         ...(names[language ?? ''] ? { language_code: language } : {}),
       });
       await call(bot, 'editMessageText', { chat_id: user.id, message_id, text: 'y' });
-      const edited = await events.heard(({ event }) => event === 'edited_message');
+      const edited = await events.received(({ event }) => event === 'edited_message');
       expect(edited.data.from.first_name).toBe('Changed');
       events.cut();
       await call(bot, 'setMyName', { name, ...(names[language ?? ''] ? { language_code: language } : {}) });
     },
   );
 
-  test('interface §2: the page of a bot has empty descriptions if none are set, and the commands for its viewer', async () => {
+  test('interface §2: the page of a bot has empty descriptions if none are set, and shows the commands for the viewer', async () => {
     const plain = await newBot();
     const user = await speaker('ru');
     const path = `/api/bots/@${plain.username}`;
@@ -100,7 +103,7 @@ describe('people see texts in their language', () => {
 describe('behaviour §11: the owner sets texts by language', () => {
   const own = (bot: TestBot) => `/api/me/bots/${bot.id}`;
 
-  test('PATCH sets and removes only the named texts and languages', async () => {
+  test('PATCH changes only the texts and languages that it names', async () => {
     const bot = await newBot();
     const settings = { write_access: { policy: 'all' } };
     const bare = { id: bot.id, is_bot: true, username: bot.username, name: 'named', ...settings };
@@ -136,7 +139,7 @@ describe('behaviour §11: the owner sets texts by language', () => {
     expect(await app(speaking, 'GET', own(bot))).toMatchObject(shown);
   });
 
-  test('PATCH refuses what the setters refuse, and then changes nothing', async () => {
+  test('PATCH refuses every text that the setters refuse, and then changes nothing', async () => {
     const bot = await newBot();
     const other = await speaker();
     await app(world.owner, 'PATCH', own(bot), { name: { '': 'A' }, description: { ru: 'Д' } }, 0);

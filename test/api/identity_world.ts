@@ -30,16 +30,16 @@ export interface World {
   readonly postgres: Restartable;
   readonly owner: TestUser;
   readonly seen: Watch;
-  /** URL of the second front. */
+  /** The URL of the second front. */
   readonly url: string;
   /** Creates a person with this language. */
   speaker(language_code?: string): Promise<TestUser>;
-  /** Creates a bot of the owner with the name `named`. */
+  /** Creates a bot of the owner, named `named`. */
   newBot(): Promise<TestBot>;
-  /** Result of a bot's call; on the first front by default. */
+  /** Makes a call of a bot, on the first front by default; returns the result. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   call(bot: TestBot, method: string, params: object, front?: number): Promise<any>;
-  /** Result of a person's call; on the second front by default. */
+  /** Makes a call of a person, on the second front by default; returns the result. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape
   app(user: TestUser, verb: string, path: string, body?: unknown, front?: number): Promise<any>;
   /** Expects a bot's call to be refused with this text and to change nothing. */

@@ -1,4 +1,4 @@
-/** Who may add a person to groups and channels, and invitations for those who may not. */
+/** Tests who may add a person to groups and channels. If anybody else tries, an invitation is created instead. */
 import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -6,11 +6,11 @@ import { type Answer, resultOf, type Service, type TestUser } from '../support/s
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
-/** Adds other people. */
+/** The person who adds others. */
 let ann: TestUser;
-/** Is added by others. A new person for each test, without any chats. */
+/** The person whom others add. Each test creates a new one, without any chats. */
 let vera: TestUser;
-/** Shares a group with Ann. */
+/** A person who shares a group with Ann. */
 let fred: TestUser;
 
 onSharedService(async (running) => {
@@ -72,7 +72,7 @@ test.each([
   ['shared_chats', 'invited', 'member'],
   ['nobody', 'invited', 'invited'],
 ])(
-  'with the choice %s a person added by a stranger becomes %s, and by somebody with a shared chat %s',
+  'with the choice %s, a person becomes %s when a stranger adds them, and %s when somebody who shares a chat adds them',
   async (choice, stranger, known) => {
     await choose(vera, choice);
     const group = await service.newGroup(ann, 'By a stranger');
@@ -86,7 +86,7 @@ test.each([
   },
 );
 
-test('an invitation can be accepted or declined once', async () => {
+test('an invitation can be accepted or declined only once', async () => {
   await choose(vera, 'nobody');
   const [one, two] = [await service.newGroup(ann, 'One'), await service.newGroup(ann, 'Two')];
   for (const group of [one, two, one]) expect(await statusOf(add(ann, group, vera))).toBe('invited');
@@ -95,7 +95,7 @@ test('an invitation can be accepted or declined once', async () => {
     [two, 'Two', ann.id],
     [one, 'One', ann.id],
   ]);
-  // Nobody else can accept it, and the invited person cannot read the chat yet.
+  // Nobody else can accept the invitation, and the invited person cannot read the chat yet.
   const gone = [404, 'Not Found: invitation not found'];
   expect(refusal(await app(fred, 'POST', `/api/me/invitations/${one}/accept`))).toEqual(gone);
   expect((await app(vera, 'GET', `/api/chats/${one}`)).status).toBe(403);
@@ -110,7 +110,7 @@ test('an invitation can be accepted or declined once', async () => {
   expect(await invitations(vera)).toEqual([]);
 });
 
-test('a person who left a group gets an invitation when added again, and can join by themselves', async () => {
+test('a person who left a group and is added again gets an invitation, but can also join without one', async () => {
   const body = { type: 'group', title: 'Public', username: `public_${vera.id}` };
   const { id: group } = await ok(ann, 'POST', '/api/chats', body);
   expect(await statusOf(add(ann, group, vera))).toBe('member');
@@ -121,7 +121,7 @@ test('a person who left a group gets an invitation when added again, and can joi
   await ok(vera, 'POST', `/api/chats/${group}/join`);
   expect(await chatsOf(vera)).toEqual([group]);
   expect(await invitations(vera)).toEqual([]);
-  // A removed person did not choose to leave, so adding works again.
+  // A removed person can be added again without an invitation, because this person did not choose to leave.
   await ok(ann, 'DELETE', `/api/chats/${group}/members/${vera.id}`);
   expect(await statusOf(add(ann, group, vera))).toBe('member');
 });
@@ -135,7 +135,7 @@ test('an invitation expires after 30 days', async () => {
   ]);
   expect(await invitations(vera)).toEqual([]);
   expect((await app(vera, 'POST', `/api/me/invitations/${group}/accept`)).status).toBe(404);
-  // An expired invitation can be created again.
+  // After an invitation has expired, a new one can be created.
   expect(await statusOf(add(ann, group, vera))).toBe('invited');
   expect(await invitations(vera)).toHaveLength(1);
 });
@@ -147,7 +147,7 @@ test('one person can add fifty strangers per day, and further strangers get invi
   for (let n = 0; n <= limits.strangers_added_per_day_max; n++)
     people.push(await service.newUser(`added${n}`));
   const made: string[] = [];
-  // Batches: more simultaneous settings changes of one person would be refused.
+  // Adds people in batches, because more simultaneous settings changes of one person would be refused.
   for (let n = 0; n < people.length; n += limits.settings_calls_waiting_max) {
     const some = people.slice(n, n + limits.settings_calls_waiting_max);
     made.push(...(await Promise.all(some.map((person) => statusOf(add(eve, group, person))))));
@@ -156,7 +156,7 @@ test('one person can add fifty strangers per day, and further strangers get invi
   expect(made.filter((status) => status === 'member')).toHaveLength(limits.strangers_added_per_day_max);
   const invited = people[made.indexOf('invited')] as TestUser;
   expect((await invitations(invited)).map(({ chat }) => chat.id)).toEqual([group]);
-  // Adding people with a shared chat still works, and a day later strangers can be added again.
+  // People who share a chat can still be added, and a day later strangers can be added again.
   const other = await service.newGroup(eve, 'Others');
   expect(await statusOf(add(eve, other, people[made.indexOf('member')] as TestUser))).toBe('member');
   expect(await statusOf(add(eve, other, vera))).toBe('invited');
@@ -177,7 +177,7 @@ test('ten strangers per day can add a person, and the eleventh creates an invita
   expect(made.filter((status) => status === 'member')).toHaveLength(limits.stranger_adds_per_day_max);
   expect(made.filter((status) => status === 'invited')).toHaveLength(1);
   expect(await invitations(vera)).toHaveLength(1);
-  // A person with a shared chat can still add.
+  // A person who shares a chat with Vera can still add her.
   const common = await service.newGroup(vera, 'Common', [fred]);
   expect(await statusOf(add(fred, await service.newGroup(fred, 'Known'), vera))).toBe('member');
   expect(common).toBeLessThan(0);
@@ -205,7 +205,7 @@ test('a person has at most ten open invitations from one inviter, and a hundred 
   expect([seen.length, new Set(seen).size]).toEqual([100, 100]);
 });
 
-test('adding a stranger without a username gets the same answer as adding an unknown id', async () => {
+test('adding a stranger who has no username gets the same answer as adding an unknown id', async () => {
   await query('update users set username = null where id = $1', [vera.id]);
   const group = await service.newGroup(ann, 'Ids');
   const nobody = await add(ann, group, { ...vera, id: 999_999_999 });

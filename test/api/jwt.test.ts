@@ -1,4 +1,4 @@
-/** People who sign in with tokens of an identity provider, whose keys are fetched over HTTPS (behaviour §11). */
+/** Tests people who sign in with tokens of an identity provider. Its keys are fetched over HTTPS (behaviour §11). */
 import { createPublicKey } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
@@ -47,6 +47,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve));
   await writeFile(join(folder, 'authority.pem'), certificate.cert);
   service = await startService({
+    combined: true,
     extraEnv: {
       JWT_JWKS_URL: `https://127.0.0.1:${(provider.address() as AddressInfo).port}/keys`,
       JWT_ISSUER: issuer,
@@ -93,7 +94,7 @@ async function known(subject: string) {
 
 const refused = { ok: false, error_code: 401, description: 'Unauthorized' };
 
-test('a provider token authenticates the person mapped to its subject', async () => {
+test('a token of the identity provider authenticates the person mapped to its subject', async () => {
   const { user, token } = await known('sub|ann');
   for (const key of [rsa, elliptic, edwards])
     for (const aud of [audience, ['other', audience]]) {
@@ -112,7 +113,7 @@ test('a provider token authenticates the person mapped to its subject', async ()
   expect((await resultOf(service.bot(bot, 'getMe'))).id).toBe(bot.id);
 });
 
-test('rotated keys are fetched once, and tokens with made-up key ids cause no more fetches', async () => {
+test('rotated keys of the identity provider are fetched once, and made-up key ids cause no further fetches', async () => {
   const { user } = await known('sub|dan');
   const before = reads;
   const next = await makeKey('next');
@@ -129,7 +130,7 @@ test('rotated keys are fetched once, and tokens with made-up key ids cause no mo
   rsa = next;
 });
 
-describe('invalid provider tokens', () => {
+describe('tokens of the identity provider are checked', () => {
   const claims = () => claimsOf('sub|bea');
   const without = (name: string) => {
     const { [name]: _, ...rest } = claims();
@@ -155,9 +156,9 @@ describe('invalid provider tokens', () => {
     ],
     ['HS256 with the public key as its secret', () => hmac(pem().toString(), rsa.kid)],
     ['HS256 with the published key as its secret', () => hmac(JSON.stringify(rsa.jwk), rsa.kid)],
-    ['another algorithm than that of the key', () => sign(claims(), { ...elliptic, kid: rsa.kid })],
-    ['a key of the same name', async () => sign(claims(), await makeKey(rsa.kid))],
-    ['other claims than were signed', tampered],
+    ['an algorithm that does not match the key', () => sign(claims(), { ...elliptic, kid: rsa.kid })],
+    ['another key with the same key id', async () => sign(claims(), await makeKey(rsa.kid))],
+    ['claims that differ from the signed ones', tampered],
     ['another audience', () => sign(claimsOf('sub|bea', { aud: 'elsewhere' }))],
     ['no audience', () => sign(without('aud'))],
     ['another issuer', () => sign(claimsOf('sub|bea', { iss: 'https://id.example' }))],
@@ -167,37 +168,37 @@ describe('invalid provider tokens', () => {
       'an expiry in the past',
       () => sign(claimsOf('sub|bea', { exp: seconds() - limits.jwt_leeway_ms / 1_000 - 1 })),
     ],
-    ['a beginning in the future', () => sign(claimsOf('sub|bea', { nbf: seconds() + 60 }))],
+    ['a start of validity in the future', () => sign(claimsOf('sub|bea', { nbf: seconds() + 60 }))],
     ['no subject', () => sign(without('sub'))],
     ['a subject that nobody has', () => sign(claimsOf('sub|nobody'))],
     ['a blank subject', () => sign(claimsOf(' '))],
     ['a subject that is too long', () => sign(claimsOf('x'.repeat(256)))],
     ['an unknown critical header', () => sign(claims(), rsa, { crit: ['x'], x: 1 }).catch(() => 'a.b.c')],
-    ['a text with points', () => 'a.b.c'],
-    ['nothing but points', () => '..'],
+    ['a text with dots', () => 'a.b.c'],
+    ['only dots', () => '..'],
     [
       'a token that is too long',
       async () => sign(claimsOf('sub|bea', { filler: 'x'.repeat(limits.jwt_length_max) })),
     ],
-  ])('an invalid token is refused with 401: %s', async (_, make) => {
+  ])('an invalid token of the identity provider is refused with 401: %s', async (_, make) => {
     const token = await make();
     expect((await me(token)).body).toEqual(refused);
     expect((await service.app({ token }, 'POST', '/api/me/tokens', { name: 'x' })).body).toEqual(refused);
   });
 
-  test('a valid provider token is accepted neither as operator token nor as bot token', async () => {
+  test('a valid token of the identity provider is accepted neither as operator token nor as bot token', async () => {
     const token = await sign(claims());
     expect((await service.app({ token }, 'POST', '/api/admin/users', {})).body).toEqual(refused);
     expect((await service.bot(token, 'getMe')).body).toEqual(refused);
   });
 
-  test('clock differences of a few seconds are tolerated', async () => {
+  test('a clock difference of a few seconds to the identity provider is tolerated', async () => {
     expect((await me(await sign(claimsOf('sub|bea', { exp: seconds() - 3 })))).status).toBe(200);
     expect((await me(await sign(claimsOf('sub|bea', { nbf: seconds() + 5 })))).status).toBe(200);
   });
 });
 
-test('cached tokens and open streams end when the token expires', async () => {
+test('streams end, and cached tokens are refused, when the token of the identity provider expires', async () => {
   await known('sub|cay');
   const ending = await sign(claimsOf('sub|cay', { exp: seconds() - limits.jwt_leeway_ms / 1_000 + 3 }));
   const stream = await request(`${service.fronts[0].url}/api/stream`, {
@@ -214,7 +215,7 @@ test('cached tokens and open streams end when the token expires', async () => {
   await eventually(() => expect(over).toBe(true));
 });
 
-test('operators map and unmap people, and this takes effect on every node at once', async () => {
+test('operators map and unmap subjects of the identity provider, with immediate effect on every node', async () => {
   const { user } = await known('sub|eve');
   const other = await service.newUser('fay');
   const [old, jwt] = [await sign(claimsOf('sub|eve')), await sign(claimsOf('sub|new'))];
@@ -250,7 +251,7 @@ test('operators map and unmap people, and this takes effect on every node at onc
   expect((await resultOf(me(jwt))).id).toBe(other.id);
 });
 
-test('with JWT_CREATE_USERS an unknown subject becomes a person, and only once', async () => {
+test('with JWT_CREATE_USERS, an unknown subject becomes a person exactly once', async () => {
   const more = { preferred_username: 'gil_of_id', given_name: 'Gil', family_name: 'Ida', locale: 'ru-RU' };
   const jwt = await sign(claimsOf('sub|gil', more));
   expect((await me(jwt)).body).toEqual(refused);
@@ -269,14 +270,14 @@ test('with JWT_CREATE_USERS an unknown subject becomes a person, and only once',
   });
   expect(all.map(({ body }) => body.result.id)).toEqual(Array(4).fill(first.id));
   expect((await resultOf(me(jwt))).id).toBe(first.id);
-  // The username is already taken, or the token has no names.
+  // These people get no username, because it is already taken or because the token contains no names.
   const second = await resultOf(onOpen(await sign(claimsOf('sub|hal', { preferred_username: 'gil_of_id' }))));
   expect(second).toMatchObject({ first_name: 'gil_of_id' });
   expect(second.username).toBeUndefined();
   expect(await resultOf(onOpen(await sign(claimsOf('42'))))).toMatchObject({ first_name: '42' });
 });
 
-test('after an account was deleted its subject is unknown, or becomes a new person with JWT_CREATE_USERS', async () => {
+test('the subject of a deleted account is unknown, or becomes a new person with JWT_CREATE_USERS', async () => {
   const { user } = await known('sub|ida');
   const jwt = await sign(claimsOf('sub|ida'));
   expect((await resultOf(onOpen(jwt))).id).toBe(user.id);

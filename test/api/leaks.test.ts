@@ -1,4 +1,7 @@
-/** Reports of leaked tokens: a signed report blocks the tokens at once, other reports change nothing (behaviour §13). */
+/**
+ * Tests reports of leaked tokens: a signed report blocks the tokens at once, and other reports change nothing
+ * (behaviour §13).
+ */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -63,7 +66,7 @@ test('a leaked bot token is blocked, and the bot works again with a new token', 
   expect(await statusOf(fresh)).toBe(200);
 });
 
-test('a leaked token of a person is deleted, and operators see where leaked tokens were found', async () => {
+test('a leaked token of a person is deleted, and operators see where it was found', async () => {
   const { service } = world;
   const person = await service.newUser('person');
   const bot = await service.newBot(owner, 'listed');
@@ -80,10 +83,10 @@ test('a leaked token of a person is deleted, and operators see where leaked toke
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
-test('a node that does not respond delays a report by at most its lease, and refuses the reported token afterwards', async () => {
+test('a node that does not respond delays a leak report by at most its lease, and refuses the reported token afterwards', async () => {
   const { service } = world;
   const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
-  // The node has cached the token, and has open connections that it reads before the message about the report.
+  // The node has cached the token. It reads its open connections before the message about the report.
   const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
   expect(new Set(await many())).toEqual(new Set([200]));
   silent?.pause();
@@ -106,11 +109,11 @@ test('deliveries of a bot with a leaked token are paused until it has a new toke
   const bot = await service.newBot(owner, 'hooked');
   await service.openChat(person, bot);
   const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
-  const heard: string[] = [];
+  const received: string[] = [];
   // If calls in webhook answers ran, a thief who set the webhook could act as the bot.
   const call = { method: 'sendMessage', chat_id: person.id, text: 'by the thief' };
   const receiver = await startReceiver(certificate, (_, response, body) => {
-    heard.push(JSON.parse(body.toString()).message.text);
+    received.push(JSON.parse(body.toString()).message.text);
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(call));
   });
   const url = `https://127.0.0.1:${receiver.port}/`;
@@ -120,15 +123,15 @@ test('deliveries of a bot with a leaked token are paused until it has a new toke
     const settings = { url, certificate: certificate.cert, drop_pending_updates: true };
     await resultOf(service.bot(bot, 'setWebhook', settings));
     await write('one');
-    await eventually('a delivery', () => heard.includes('one'));
+    await eventually('a delivery', () => received.includes('one'));
     await world.report(partner, [item(bot.token)]);
     await write('two');
     await write('three');
     const fresh = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`));
-    expect(new Set(heard)).toEqual(new Set(['one']));
-    await eventually('all deliveries', () => heard.includes('three'));
+    expect(new Set(received)).toEqual(new Set(['one']));
+    await eventually('all deliveries', () => received.includes('three'));
     // An update may be delivered twice.
-    expect([...new Set(heard)]).toEqual(['one', 'two', 'three']);
+    expect([...new Set(received)]).toEqual(['one', 'two', 'three']);
     expect((await resultOf(service.bot(fresh, 'getWebhookInfo'))).url).toBe(url);
     const [noted] = (await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`))).items.filter(
       ({ event }: { event: string }) => event === 'leak_found',
@@ -139,23 +142,26 @@ test('deliveries of a bot with a leaked token are paused until it has a new toke
   }
 });
 
-test('a report without a valid signature of exactly its body changes nothing', async () => {
+test('a leak report changes nothing if its signature is missing or does not match its body', async () => {
   const { service, post } = world;
   const bot = await service.newBot(owner, 'kept');
   const body = JSON.stringify([item(bot.token)]);
   const good = signatureOf(partner, body);
   const stranger = makePartner('first');
   const refused = [
-    ['under another key', () => post(body, 'second', good)],
-    ['under a key that is not known', () => post(body, 'third', good)],
+    ['with the id of another key', () => post(body, 'second', good)],
+    ['with the id of an unknown key', () => post(body, 'third', good)],
     ['forged', () => post(body, 'first', signatureOf(stranger, body))],
     ['without a signature', () => post(body, 'first', '')],
-    ['without a key', () => post(body, '', good)],
-    ['with another space', () => post(body.replace('[', '[ '), 'first', good)],
-    ['with a line end behind', () => post(`${body}\n`, 'first', good)],
+    ['without a key id', () => post(body, '', good)],
+    ['with another space in the body', () => post(body.replace('[', '[ '), 'first', good)],
+    ['with a line break after the body', () => post(`${body}\n`, 'first', good)],
     ['with the signature of another body', () => post(body, 'first', signatureOf(partner, '[]'))],
-    ['in other letters', () => post(body, 'first', good.replaceAll('=', '').replace(/$/, '!'))],
-    ['of a curve that is not taken', () => post(body, 'of another kind', good)],
+    [
+      'with a character that Base64 does not have',
+      () => post(body, 'first', good.replaceAll('=', '').replace(/$/, '!')),
+    ],
+    ['by a key on an unsupported curve', () => post(body, 'of another kind', good)],
   ] as const;
   for (const [what, send] of refused) {
     const answer = await send();
@@ -171,7 +177,7 @@ test('a report without a valid signature of exactly its body changes nothing', a
   expect(world.fetched()).toBeLessThanOrEqual(4);
 });
 
-test(`a report blocks ${limits.leak_reports_max} tokens before it is answered`, async () => {
+test(`a leak report blocks ${limits.leak_reports_max} tokens before it is answered`, async () => {
   const { service } = world;
   const bots = await world.manyBots(owner.id, limits.leak_reports_max);
   const used = bots.filter((_, i) => i % 100 === 0);
@@ -201,7 +207,7 @@ test(`a report blocks ${limits.leak_reports_max} tokens before it is answered`, 
     "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
   );
   expect(blocked).toBe(bots.length);
-  // Each leak is recorded, and is in the audit log and the owner's notices.
+  // Each leak is recorded, and appears in the audit log and in the owner's notices.
   const noted = await world.query(
     `select (select count(distinct bot_id) from leaks where bot_id >= $1)::int as leaks,
             (select count(distinct bot_id) from bot_audit where event = 'leak_found' and bot_id >= $1)::int as audited,

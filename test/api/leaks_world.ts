@@ -30,7 +30,7 @@ export interface LeaksWorld {
   readonly service: Service;
   /** Sets the keys that the key server publishes. */
   show(...partners: Partner[]): void;
-  /** Number of times the service fetched the keys. */
+  /** The number of times that the service fetched the keys. */
   readonly fetched: () => number;
   /** Posts a report with the given signature. */
   post(body: string, keyId: string, signature: string, front?: number): Promise<Answer>;
@@ -56,6 +56,7 @@ export async function startLeaksWorld(): Promise<LeaksWorld> {
   const trusted = join(folder, 'trusted.pem');
   writeFileSync(trusted, certificate.cert);
   const service = await startService({
+    combined: true,
     fronts: 2,
     extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', GUESSES_BURST: '0' },
     frontEnv: {

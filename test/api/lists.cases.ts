@@ -1,4 +1,7 @@
-/** Size limits of list responses, and how the tests fill each list. Every endpoint and method that returns a list needs a row. */
+/**
+ * Defines the size limits of list responses and how the tests fill each list. Every endpoint and method that returns a
+ * list needs a row.
+ */
 import pg from 'pg';
 import { reactionEmoji } from '../../src/rules/emoji.js';
 import { rightNames } from '../../src/rules/rights.js';
@@ -38,7 +41,7 @@ export interface World {
 /** A list with more items than the largest page. */
 export interface Filled {
   readonly path: string;
-  /** The caller; the owner by default. */
+  /** The person who calls. The owner by default. */
   readonly by?: { readonly token: string };
   /** The expected keys of all items, as `keyOf` returns them, in any order. */
   readonly keys: readonly unknown[];
@@ -57,7 +60,7 @@ interface AnswerRow {
   readonly items?: number;
   /** True if the byte limit ends the list before it has `items` items. */
   readonly cut?: true;
-  /** Makes a call with the largest answer; absent if `why` states the limit. */
+  /** Makes the call with the largest answer; absent if `why` states the size limit instead. */
   readonly answer?: (world: World) => Promise<Answer>;
   readonly listOf?: (result: Item) => readonly unknown[];
   readonly why?: string;
@@ -67,7 +70,7 @@ export type Row = PageRow | AnswerRow;
 const kib = 1024;
 /** A character of four bytes. */
 const wide = '🐦';
-/** A character of one byte, which takes six in JSON. */
+/** A character of one byte that takes six bytes in JSON. */
 const control = '\u0001';
 const largeText = `x${control.repeat(4_094)}x`;
 const keyboard = {
@@ -103,7 +106,7 @@ async function manyBots(
   return rows.map(({ id }) => Number(id));
 }
 
-/** An update whose text and answered text have the maximum length. */
+/** Makes an update whose message, and the message it replies to, have texts of the maximum length. */
 function deadUpdate(bot: number, user: number): Buffer {
   const who = { id: user, n: 'x' };
   const record = packMessage({
@@ -130,7 +133,7 @@ async function fillLetters({ sql, bot, owner }: World): Promise<number[]> {
   return numbers(letters);
 }
 
-/** A status report of a process with every call that a front counts. */
+/** Makes a status report of a process, with an entry for every call that a front counts. */
 const nodeText = (n: number) => {
   const buckets = Array.from({ length: 16 }, () => 123_456_789);
   const call = { ok: 1, refused: 1, slowed: 1, failed: 1, gone: 1, times: buckets };
@@ -223,6 +226,30 @@ const direct: Readonly<Record<string, Row>> = {
       return { path: '/api/me/invitations', keys: made.map(({ chat_id }) => Number(chat_id)) };
     },
   },
+  'GET /api/chats/{chat_id}/invite_links': {
+    keyOf: idOf,
+    page: async ({ service, sql, owner, people }) => {
+      const group = await service.newGroup(owner, 'Many links');
+      const rows = await sql(
+        `insert into invite_links (chat_id, code, creator_id, is_primary, creates_join_request, name)
+         select $1::bigint, $1::bigint || '_' || n, ($2::bigint[])[n], false, false, repeat('${wide}', 32)
+           from generate_series(1, 101) n returning id`,
+        [group, people.map(idOf)],
+      );
+      return { path: `/api/chats/${group}/invite_links`, keys: rows.map(({ id }) => Number(id)) };
+    },
+  },
+  'GET /api/chats/{chat_id}/join_requests': {
+    keyOf: ({ user }) => user.id,
+    page: async ({ service, sql, owner, people }) => {
+      const group = await service.newGroup(owner, 'Many requests');
+      await sql('insert into join_requests (chat_id, user_id) select $1, unnest($2::bigint[])', [
+        group,
+        people.map(idOf),
+      ]);
+      return { path: `/api/chats/${group}/join_requests`, keys: people.map(idOf) };
+    },
+  },
   'GET /api/chats': {
     keyOf: idOf,
     page: async ({ service, sql }) => {
@@ -252,7 +279,9 @@ const direct: Readonly<Record<string, Row>> = {
     },
   },
   'GET /api/chats/{chat_id}/messages': {
-    keyOf: ({ message_id }) => message_id,
+    // Service messages of the group are not among the keys.
+    keyOf: ({ message_id, group_chat_created, new_chat_members }) =>
+      group_chat_created || new_chat_members ? null : message_id,
     page: async ({ group, messages }) => ({ path: `/api/chats/${group}/messages`, keys: messages }),
   },
   'GET /api/chats/{chat_id}/posts': {
@@ -390,6 +419,9 @@ const direct: Readonly<Record<string, Row>> = {
       return service.bot(bot, 'getMyCommands');
     },
   },
+  getUserProfilePhotos: {
+    ...{ bytes: 4 * kib, why: 'a bot has at most one picture, in two sizes' },
+  },
   'GET /api/bots/{username}': {
     bytes: 136 * kib,
     answer: ({ service, owner, bot }) => service.app(owner, 'GET', `/api/bots/${bot.username}`),
@@ -478,8 +510,16 @@ export const rows: Readonly<Record<string, Row>> = {
   ...direct,
   ...all(
     [
-      ...['sendPhoto', 'sendAnimation', 'sendVideo', 'sendAudio', 'sendVoice', 'sendDocument'],
-      ...['sendLocation', 'sendVenue', 'sendContact'],
+      ...[
+        'sendPhoto',
+        'sendAnimation',
+        'sendVideo',
+        'sendAudio',
+        'sendVoice',
+        'sendDocument',
+        'sendVideoNote',
+      ],
+      ...['sendLocation', 'sendVenue', 'sendContact', 'sendDice'],
       ...[
         'forwardMessage',
         'editMessageText',

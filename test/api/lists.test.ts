@@ -1,9 +1,9 @@
-/** Every answer with a list is limited in items and in bytes, and its pages show every item once. */
+/** Tests that every answer with a list is limited in items and in bytes, and that its pages show every item once. */
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { limits } from '../../src/limits.js';
-import { endpoints } from '../../src/server/endpoints.gen.js';
-import { methods } from '../../src/server/methods.gen.js';
+import { methods } from '../../src/methods/methods.gen.js';
 import { type Answer, resultOf, type Service } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 import { makeWorld, message, type Row, rows } from './lists.cases.js';
@@ -19,7 +19,7 @@ afterAll(async () => {
   await world?.end();
 });
 
-/** True if an answer of this schema contains an array anywhere. */
+/** Returns true if an answer of this schema contains an array anywhere. */
 const hasList = (schema: z.ZodType | undefined): boolean =>
   schema !== undefined &&
   JSON.stringify(z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any' })).includes('"type":"array"');
@@ -31,18 +31,19 @@ const listed = [
   ...methods.filter(({ result }) => hasList(result)).map(({ name }) => name),
 ];
 
-test('every endpoint and method whose answer contains a list has a row, and there are no other rows', () => {
+test('the table of lists has a row for exactly those endpoints and methods whose answer contains a list', () => {
   expect(Object.keys(rows).filter((name) => !listed.includes(name))).toEqual([]);
   expect(listed.filter((name) => !(name in rows))).toEqual([]);
 });
 
-test('every endpoint that answers with a list has pages', () => {
+test('every endpoint that answers with a list divides it into pages', () => {
   const plain = endpoints.filter(({ result, params }) => {
     const fields = result instanceof z.ZodObject ? result.shape : {};
     const hasItems = result instanceof z.ZodArray || 'items' in fields;
     return hasItems && !('cursor' in (params as z.ZodObject).shape);
   });
-  // Exceptions: a forward answers with one reference per message, and the ranking of bots has at most 50.
+  // There are two exceptions: a forward answers with one reference per message, and the bot ranking has at most 50
+  // entries.
   expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
     'GET /api/admin/bots',
     'POST /api/chats/{chat_id}/forward',
@@ -53,7 +54,7 @@ const bytesOf = ({ body }: Answer) => Buffer.byteLength(JSON.stringify(body));
 
 const pages = Object.entries(rows).flatMap(([name, row]) => ('page' in row ? [[name, row] as const] : []));
 test.each(pages)(
-  '%s: pages of at most 100 items and 64 KiB show every item once',
+  '%s shows every item once, on pages of at most 100 items and 64 KiB',
   async (_, row) => {
     const { path, by = world.owner, keys } = await row.page(world);
     const seen: unknown[] = [];
@@ -81,7 +82,7 @@ const answers = Object.entries(rows).flatMap(([name, row]) =>
   'bytes' in row && row.answer ? [[name, row.bytes / 1024, row as Measured] as const] : [],
 );
 test.each(answers)(
-  '%s: the largest answer has at most %d KiB',
+  'the largest answer of %s has at most %d KiB',
   async (_, __, row) => {
     const answer = await (row.answer as NonNullable<Measured['answer']>)(world);
     const result = answer.body.result ?? answer.body;

@@ -1,4 +1,6 @@
-/** Media over HTTP: uploads in the forms that clients write, URLs and file_ids, and how bots and people see them. */
+/**
+ * Tests media over HTTP: uploads in the forms that clients write, URLs and file_ids, and how bots and people see them.
+ */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -29,7 +31,7 @@ let bot: TestBot;
 let other: TestBot;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { MEDIA_DAYS: '3650' } });
+  service = await startService({ combined: true, fronts: 2, extraEnv: { MEDIA_DAYS: '3650' } });
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'files');
   other = await service.newBot(user, 'other');
@@ -49,18 +51,23 @@ const sentBy = async (
   query = '',
 ): Promise<Answer['body']> => resultOf(post(urlOf(method) + query, parts, options));
 
+const filePart = (name: string, filename: string, body: Buffer | string): Part => ({
+  head: `Content-Disposition: form-data; name="${name}"; filename="${filename}"`,
+  body,
+});
+
 const upload = async (
   method: string,
   name: string,
   bytes: Buffer,
   filename: string,
   fields: readonly Part[] = [],
-) =>
-  sentBy(method, [
-    field('chat_id', user.id),
-    ...fields,
-    { head: `Content-Disposition: form-data; name="${name}"; filename="${filename}"`, body: bytes },
-  ]);
+) => sentBy(method, [field('chat_id', user.id), ...fields, filePart(name, filename, bytes)]);
+
+const storedFiles = async () =>
+  (await readdir(service.env.FILES_DIR as string, { recursive: true, withFileTypes: true })).filter((entry) =>
+    entry.isFile(),
+  ).length;
 
 async function contentOf(fileId: string, asker = other): Promise<Buffer> {
   const { file_path } = await resultOf(service.bot(asker, 'getFile', { file_id: fileId }, 1));
@@ -101,7 +108,7 @@ test('an uploaded picture is measured, can be downloaded from another node, and 
   expect(seen.photo).toEqual(message.photo);
 });
 
-test('each kind of media appears in its own field of the message', async () => {
+test('each kind of media appears in the field of its kind in the message', async () => {
   const video = await upload('sendVideo', 'video', mp4(320, 240, 7), 'v.mp4', [field('has_spoiler', 'true')]);
   expect(video.video).toMatchObject({
     width: 320,
@@ -189,7 +196,7 @@ test.each([
   expect((await contentOf(document.file_id)).toString()).toBe('some bytes');
 });
 
-test('media by URL are stored as a reference: people get the URL, and the service has no file to download', async () => {
+test('media by URL are stored as a reference: people get the URL, and the service stores no file', async () => {
   const url = 'https://example.org/a%20b.jpg?c=d';
   const message = await resultOf(service.bot(bot, 'sendPhoto', { chat_id: user.id, photo: url }));
   expect(message.photo).toEqual([
@@ -290,18 +297,87 @@ test('a person sends a picture with a caption, as an upload or by URL', async ()
   );
 });
 
-test('no file remains from an upload whose message is refused', async () => {
-  const kept = async () =>
-    (await readdir(service.env.FILES_DIR as string, { recursive: true, withFileTypes: true })).filter(
-      (entry) => entry.isFile(),
-    ).length;
-  const before = await kept();
+test('a thumbnail is scaled to 320 pixels, and is sent with its file again when the file is reused', async () => {
+  const thumbnail = filePart('thumbnail', 't.png', png(640, 320));
+  for (const [method, name, body] of [
+    ['sendVideo', 'video', mp4(320, 240, 7)],
+    ['sendAnimation', 'animation', mp4(32, 24, 1)],
+    ['sendAudio', 'audio', wav(1)],
+    ['sendDocument', 'document', Buffer.from('a document')],
+  ] as const) {
+    const sent = await upload(method, name, body, 'x', [thumbnail]);
+    const shown = sent[name].thumbnail;
+    expect(shown).toMatchObject({ width: 320, height: 160, file_size: expect.any(Number) });
+    const bytes = await contentOf(shown.file_id);
+    expect([bytes.length, bytes.toString('hex', 0, 3)]).toEqual([shown.file_size, 'ffd8ff']);
+    const again = { chat_id: user.id, [name]: sent[name].file_id };
+    expect((await resultOf(service.bot(bot, method, again)))[name].thumbnail).toEqual(shown);
+    const [seen] = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
+    expect(seen[name].thumbnail).toEqual(shown);
+  }
+});
+
+test('albums and edits accept a thumbnail by attach://', async () => {
+  const described = (name: string) => ({
+    type: 'document',
+    media: `attach://${name}`,
+    thumbnail: 'attach://t',
+  });
+  const parts = [
+    filePart('a', 'a.txt', 'a'),
+    filePart('b', 'b.txt', 'b'),
+    filePart('t', 't.png', png(20, 10)),
+  ];
+  const media = JSON.stringify([described('a'), { ...described('b'), thumbnail: undefined }]);
+  const [first, second] = await sentBy('sendMediaGroup', [
+    field('chat_id', user.id),
+    field('media', media),
+    ...parts,
+  ]);
+  expect(first.document.thumbnail).toMatchObject({ width: 20, height: 10 });
+  expect(second.document.thumbnail).toBeUndefined();
+  const edited = await sentBy('editMessageMedia', [
+    field('chat_id', user.id),
+    field('message_id', second.message_id),
+    field('media', JSON.stringify(described('b'))),
+    ...parts,
+  ]);
+  expect(edited.document.thumbnail).toMatchObject({ width: 20, height: 10 });
+});
+
+test('an unsuitable thumbnail is refused and stores nothing, and a thumbnail without an uploaded file is ignored', async () => {
+  const before = await storedFiles();
+  const document = filePart('document', 'a.txt', 'a');
+  const send = (...parts: Part[]) => post(urlOf('sendDocument'), [field('chat_id', user.id), ...parts]);
+  for (const [thumbnail, description] of [
+    [filePart('thumbnail', 't', 'no picture'), 'Bad Request: picture must be a PNG, JPEG or WebP image'],
+    [filePart('thumbnail', 't', png(8, 8, [9_000, 9_000])), 'Bad Request: picture has too many pixels'],
+    [field('thumbnail', 'attach://missing'), wrong],
+  ] as const)
+    expect((await send(document, thumbnail)).body).toMatchObject({ error_code: 400, description });
+  expect(await storedFiles()).toBe(before);
+  const url = {
+    chat_id: user.id,
+    video: 'https://example.org/v.mp4',
+    thumbnail: 'https://example.org/t.jpg',
+  };
+  expect((await resultOf(service.bot(bot, 'sendVideo', url))).video).not.toHaveProperty('thumbnail');
+  const cover = await service.bot(bot, 'sendVideo', { ...url, cover: 'https://example.org/t.jpg' });
+  expect(cover.body.description).toBe('Bad Request: parameter "cover" is not supported');
+});
+
+test('no file of an upload remains after its message is refused', async () => {
+  const before = await storedFiles();
   expect(before).toBeGreaterThan(5);
   const stranger = await service.newUser('eve');
-  const head = 'Content-Disposition: form-data; name="document"; filename="a"';
-  const refused = await post(urlOf('sendDocument'), [field('chat_id', stranger.id), { head, body: 'abc' }]);
+  const thumbnail = filePart('thumbnail', 't.png', picture);
+  const refused = await post(urlOf('sendDocument'), [
+    field('chat_id', stranger.id),
+    filePart('document', 'a', 'abc'),
+    thumbnail,
+  ]);
   expect(refused.body.description).toBe("Forbidden: bot can't initiate conversation with a user");
-  expect(await kept()).toBe(before);
+  expect(await storedFiles()).toBe(before);
 });
 
 test('a file_id is refused after its file was removed because of its age', async () => {
@@ -318,4 +394,17 @@ test('a file_id is refused after its file was removed because of its age', async
   expect((await service.bot(bot, 'getFile', { file_id: document.file_id })).body).toEqual(refusal);
   expect((await service.bot(bot, 'sendDocument', named)).body).toEqual(refusal);
   expect((await fetch(fileUrl(file_path))).status).toBe(404);
+});
+
+test('behaviour §4: show_caption_above_media is stored with the caption, and changes with a new caption', async () => {
+  const photo = 'https://example.org/above.jpg';
+  const given = { chat_id: user.id, photo, caption: 'up', show_caption_above_media: true };
+  const sent = await resultOf(service.bot(bot, 'sendPhoto', given));
+  expect(sent).toMatchObject({ caption: 'up', show_caption_above_media: true });
+  const at = { chat_id: user.id, message_id: sent.message_id };
+  const edited = await resultOf(service.bot(bot, 'editMessageCaption', { ...at, caption: 'down' }));
+  expect(edited).toMatchObject({ caption: 'down' });
+  expect(edited).not.toHaveProperty('show_caption_above_media');
+  const plain = await resultOf(service.bot(bot, 'sendPhoto', { ...given, show_caption_above_media: false }));
+  expect(plain).not.toHaveProperty('show_caption_above_media');
 });

@@ -1,4 +1,7 @@
-/** Refusals for chats, messages and edits over HTTP (behaviour §3, §4, §7): their exact texts, and that they change nothing. */
+/**
+ * Tests refusals for chats, messages and edits over HTTP (behaviour §3, §4, §7): each has its exact text and changes
+ * nothing.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
@@ -51,7 +54,7 @@ const send = (params: object = {}) =>
   resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x', ...params }));
 
 describe('chats', () => {
-  test('methods refuse unknown chats, chats of other bots, chats never started, and groups without the bot', async () => {
+  test('methods refuse unknown chats, chats of other bots, direct chats that were never started, and groups without the bot', async () => {
     const missing = 'Bad Request: chat not found';
     const outside = 'Forbidden: bot is not a member of the group chat';
     const initiate = "Forbidden: bot can't initiate conversation with a user";
@@ -97,7 +100,7 @@ describe('chats', () => {
     expect(shown.permissions).toMatchObject({ can_pin_messages: false });
   });
 
-  test('methods refuse a bot that was removed from a group', async () => {
+  test('after a bot was removed from a group, methods refuse it there', async () => {
     const team = await service.newGroup(user, 'Short', [bot]);
     const { message_id } = await send({ chat_id: team });
     await resultOf(service.app(user, 'DELETE', `/api/chats/${team}/members/${bot.id}`));
@@ -109,7 +112,7 @@ describe('chats', () => {
   });
 });
 
-describe('text', () => {
+describe('texts are checked', () => {
   const empty = 'Bad Request: message text is empty';
   const refused = (params: object, text: string) =>
     seen.refused(call('sendMessage', { chat_id: user.id, text: 'x', ...params }), 400, text);
@@ -120,7 +123,7 @@ describe('text', () => {
     expect(shown).toMatchObject({ message_id, text: 'one\ntwo' });
   });
 
-  test('a text has 1 to 4096 code points, counted after entities are parsed', async () => {
+  test('a text has 1 to 4096 code points after entities are parsed', async () => {
     for (const text of ['', ' \n\t ', '\u200b\u2060', '<b></b>'])
       await refused({ text, parse_mode: 'HTML' }, empty);
     await refused({ text: 'x'.repeat(4097) }, 'Bad Request: message is too long');
@@ -137,7 +140,7 @@ describe('text', () => {
     ]);
   });
 
-  test('entities that cannot be parsed are refused with offset and reason', async () => {
+  test('entities that cannot be parsed are refused with the byte offset and the reason', async () => {
     const unparsable = (reason: string) => `Bad Request: can't parse entities: ${reason}`;
     await refused({ parse_mode: 'BBCode' }, 'Bad Request: unsupported parse_mode');
     await refused(
@@ -192,6 +195,17 @@ describe('text', () => {
     expect((await send({ reply_markup: full })).reply_markup).toEqual(full);
   });
 
+  test.each([
+    ['message_thread_id', 7],
+    ['business_connection_id', 'b'],
+    ['message_effect_id', '5104841245755180586'],
+    ['direct_messages_topic_id', '3'],
+  ])('a call with %s is refused, because Petrel does not have that feature', async (name, value) => {
+    await refused({ [name]: value }, `Bad Request: parameter "${name}" is not supported`);
+    for (const absent of [null, '', 0, '0', 'null'])
+      expect(await send({ [name]: absent })).not.toHaveProperty(name);
+  });
+
   test('a reply to a missing message is refused, unless allow_sending_without_reply is set', async () => {
     const gone = await send();
     await resultOf(call('deleteMessage', { chat_id: user.id, message_id: gone.message_id })());
@@ -212,7 +226,7 @@ describe('text', () => {
   });
 });
 
-describe('edits, in the order in which their refusals are checked', () => {
+describe('the checks of an edit run in a fixed order', () => {
   const edit = (message_id: number, params: object = {}, front = 0) =>
     call('editMessageText', { chat_id: user.id, message_id, text: 'y', ...params }, front);
 
@@ -224,7 +238,7 @@ describe('edits, in the order in which their refusals are checked', () => {
     await seen.redis.set(key, packMessage({ ...record, date: record.date - seconds }));
   }
 
-  test('1: an unknown or deleted message is refused before anything else', async () => {
+  test('edit check 1: an unknown or deleted message is refused before all later checks', async () => {
     const { message_id } = await send();
     await resultOf(call('deleteMessage', { chat_id: user.id, message_id })());
     for (const id of [message_id, 0, 1_000_000]) {
@@ -242,7 +256,7 @@ describe('edits, in the order in which their refusals are checked', () => {
     }
   });
 
-  test("2: an edit of another's message is refused, even if it would change nothing", async () => {
+  test('edit check 2: editing a message of another sender is refused, even if the text stays the same', async () => {
     const theirs = await resultOf(
       service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }),
     );
@@ -266,7 +280,7 @@ describe('edits, in the order in which their refusals are checked', () => {
     );
   });
 
-  test('3: a message older than 48 hours is refused, before unchanged edits and the edit rate are checked', async () => {
+  test('edit check 3: a message older than 48 hours is refused, before unchanged edits and the edit rate are checked', async () => {
     const young = await send();
     await age(young.message_id, 48 * 3_600 - 20);
     await resultOf(edit(young.message_id)());
@@ -284,14 +298,15 @@ describe('edits, in the order in which their refusals are checked', () => {
       400,
       "Bad Request: message can't be deleted",
     );
-    // Its age is checked before the rate, although it was edited a moment ago.
+    // The age of the message is checked before the edit rate, even though the message was edited a moment
+    // ago.
     const edited = await send();
     await resultOf(edit(edited.message_id)());
     await age(edited.message_id, 48 * 3_600 + 1);
     await seen.refused(edit(edited.message_id, { text: 'z' }, 1), 400, cantEdit);
   });
 
-  test('5: an edit that changes nothing is refused before the edit rate is checked, and does not count against it', async () => {
+  test('edit check 5: an edit that changes nothing is refused, and does not count against the edit rate', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
     const { message_id } = await send({ reply_markup });
     const markup = (given?: object) =>
@@ -302,7 +317,7 @@ describe('edits, in the order in which their refusals are checked', () => {
       });
     await seen.refused(edit(message_id, { text: 'x', reply_markup }), 400, notModified);
     await seen.refused(markup(reply_markup), 400, notModified);
-    // This edit would be too early if the two refused edits had counted.
+    // This edit would come too early if the two refused edits counted.
     const edited = await resultOf(edit(message_id, { text: 'y' }, 1)());
     expect(edited).toMatchObject({ message_id, text: 'y', edit_date: expect.any(Number) });
     expect(edited.reply_markup).toBeUndefined();
@@ -310,7 +325,7 @@ describe('edits, in the order in which their refusals are checked', () => {
     await seen.refused(markup(), 400, notModified);
   });
 
-  test('6: a second edit within a second is refused, on every node and for every kind of edit', async () => {
+  test('edit check 6: a second edit within a second is refused, on every node and for every kind of edit', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
     const { message_id } = await send();
     await resultOf(edit(message_id)());
@@ -330,7 +345,7 @@ describe('edits, in the order in which their refusals are checked', () => {
     await seen.refused(edit(message_id, { text: 'z' }), 429, tooOften);
   });
 
-  test('an invalid new text is refused first, and changes nothing', async () => {
+  test('an edit with an invalid text is refused before the message is checked, and changes nothing', async () => {
     const { message_id } = await send();
     await seen.refused(edit(message_id, { text: ' ' }), 400, 'Bad Request: message text is empty');
     await seen.refused(edit(message_id, { text: 'x'.repeat(4097) }), 400, 'Bad Request: message is too long');

@@ -1,4 +1,4 @@
-/** Locations, venues and contacts: sending, showing, forwarding, copying, eviction to Postgres, and refusals. */
+/** Tests locations, venues and contacts: sending, showing, forwarding, copying, eviction to Postgres, and refusals. */
 import { Api } from 'grammy';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
@@ -15,7 +15,7 @@ const at = { latitude: 52.52, longitude: 13.405 };
 const place = { ...at, title: 'Tower', address: 'Square 1', google_place_id: 'g-1' };
 const person = { phone_number: '+49 30 1', first_name: 'Eve', last_name: 'Ng', vcard: 'BEGIN:VCARD' };
 
-/** Method, parameters, fields of the message, kind of the preview, title shown in the preview. */
+/** Each row has the method, its parameters, the fields of the message, and the kind and title of the preview. */
 const kinds = [
   ['sendLocation', at, { location: at }, 'location', undefined],
   [
@@ -54,14 +54,14 @@ const newest = async () =>
   (await itemsOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages?limit=1`)))[0];
 
 describe.each(kinds)('%s', (method, params, fields, kind, title) => {
-  test("the answer and people's view of the chat contain the content", async () => {
+  test('the sent location, venue or contact appears in the answer and in the chat as people see it', async () => {
     const sent = await resultOf(call(method, params));
     expect(sent).toMatchObject(fields);
     for (const name of ['text', 'caption', 'photo']) expect(sent).not.toHaveProperty(name);
     expect(await newest()).toMatchObject({ message_id: sent.message_id, ...fields });
   });
 
-  test('a form may contain the numbers as text', async () => {
+  test('all parameters of a location, venue or contact can be sent as a form', async () => {
     const form = new URLSearchParams({ chat_id: String(ann.id) });
     for (const [name, value] of Object.entries(params)) form.set(name, String(value));
     const answer = await fetch(`${service.fronts[0]?.url}/bot${bot.token}/${method}`, {
@@ -71,7 +71,7 @@ describe.each(kinds)('%s', (method, params, fields, kind, title) => {
     expect(((await answer.json()) as { result: object }).result).toMatchObject(fields);
   });
 
-  test('the list of chats shows a preview of the message', async () => {
+  test('the chat list shows a preview of a location, venue or contact', async () => {
     await resultOf(call(method, params));
     const chats = await itemsOf(service.app(ann, 'GET', '/api/chats'));
     const chat = chats.find(({ id }: { id: number }) => id === bot.id);
@@ -79,7 +79,7 @@ describe.each(kinds)('%s', (method, params, fields, kind, title) => {
     expect(chat.last_message.file_name).toBe(title);
   });
 
-  test('the message can be forwarded and copied', async () => {
+  test('a location, venue or contact can be forwarded and copied', async () => {
     const { message_id } = await resultOf(call(method, params));
     const source = { from_chat_id: ann.id, message_id };
     const forwarded = await resultOf(call('forwardMessage', source, 1));
@@ -90,7 +90,7 @@ describe.each(kinds)('%s', (method, params, fields, kind, title) => {
     expect(copy).not.toHaveProperty('caption');
   });
 
-  test('the content stays when the keyboard is edited, and other edits are refused', async () => {
+  test('a location, venue or contact keeps its content when its keyboard is edited, and other edits are refused', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'More', callback_data: 'm' }]] };
     const { message_id } = await resultOf(call(method, { ...params, reply_markup }));
     const edited = await resultOf(call('editMessageReplyMarkup', { message_id }));
@@ -105,13 +105,13 @@ describe.each(kinds)('%s', (method, params, fields, kind, title) => {
     }
   });
 
-  test('the message is read back from Postgres', async () => {
+  test('an evicted location, venue or contact is read back from Postgres', async () => {
     const { message_id } = await resultOf(call(method, params));
     await eviction.evict(new Set([String(ann.id), String(bot.id)]));
     expect(await newest()).toMatchObject({ message_id, ...fields });
   });
 
-  test('the message can be a post of a channel', async () => {
+  test('a location, venue or contact can be posted in a channel', async () => {
     const channel = await resultOf(
       service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }),
     );

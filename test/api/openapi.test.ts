@@ -1,17 +1,20 @@
 /** The OpenAPI document is valid and agrees with the registry of methods and endpoints. */
+import { spawnSync } from 'node:child_process';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { transformSync } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openApiDocument } from '../../src/docs/openapi.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { catalogue } from '../../src/errors.js';
+import { methods } from '../../src/methods/methods.gen.js';
 import { kindForPeople } from '../../src/server/endpoint.js';
-import { endpoints } from '../../src/server/endpoints.gen.js';
 import { changesState } from '../../src/server/method.js';
-import { methods } from '../../src/server/methods.gen.js';
 
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
+  readonly 'x-codeSamples': ReadonlyArray<{ label: string; source: string }>;
   readonly security: readonly object[];
   readonly parameters: ReadonlyArray<{
     $ref?: string;
@@ -42,6 +45,7 @@ const document = openApiDocument({
   openapi: string;
   servers: unknown;
   paths: Record<string, Record<string, Operation>>;
+  webhooks: Record<string, { post: Operation }>;
   components: { schemas: Record<string, Schema> };
 };
 const verbs = ['get', 'post', 'put', 'patch', 'delete'];
@@ -56,7 +60,7 @@ const shown = (schema: Schema | undefined): Schema =>
     ? (document.components.schemas[schema.$ref.split('/').at(-1) as string] as Schema)
     : (schema ?? {});
 
-test('the document is valid OpenAPI 3.1', async () => {
+test('the OpenAPI document is valid OpenAPI 3.1', async () => {
   const validator = new Validator();
   const outcome = await validator.validate(JSON.parse(JSON.stringify(document)));
   expect(outcome.errors).toBeUndefined();
@@ -64,9 +68,9 @@ test('the document is valid OpenAPI 3.1', async () => {
   expect(document.servers).toEqual([{ url: 'https://bots.example' }]);
 });
 
-test('the document lists every method once for GET and once for POST, every endpoint once, and nothing else', () => {
+test('the OpenAPI document lists every method and endpoint once, and nothing else', () => {
   const wanted = [
-    ...methods.flatMap(({ name }) => [`GET /bot{token}/${name}`, `POST /bot{token}/${name}`]),
+    ...methods.map(({ name }) => `POST /bot{token}/${name}`),
     ...endpoints.map(({ verb, path }) => `${verb} ${path}`),
   ];
   expect(operations.map(([name]) => name).sort()).toEqual(wanted.sort());
@@ -74,7 +78,7 @@ test('the document lists every method once for GET and once for POST, every endp
   expect(ids).toHaveLength(new Set(ids).size);
 });
 
-test('every reference points to an existing part of the document', () => {
+test('every reference in the OpenAPI document points to an existing part of it', () => {
   const text = JSON.stringify(document);
   const missing = [...text.matchAll(/"\$ref":"#\/([^"]+)"/g)].filter(([, path = '']) => {
     let at: unknown = document;
@@ -96,7 +100,7 @@ test('every method and endpoint has a result schema', () => {
 });
 
 describe.each(operations)('%s', (name, given) => {
-  test('describes each parameter', () => {
+  test('the OpenAPI document describes each parameter', () => {
     const body = shown(given.requestBody?.content['application/json']?.schema);
     const silent = [
       ...given.parameters
@@ -110,7 +114,7 @@ describe.each(operations)('%s', (name, given) => {
     expect(given.summary).not.toBe('');
   });
 
-  test('lists each of its refusals once, with its exact text and status', () => {
+  test('the OpenAPI document lists each refusal of an operation once, with its exact text and status', () => {
     const own = methods.find((method) => name.endsWith(`/bot{token}/${method.name}`));
     const endpoint = endpoints.find(({ verb, path }) => name === `${verb} ${path}`);
     const changes = own ? changesState(own) : endpoint?.verb !== 'GET';
@@ -136,12 +140,7 @@ describe.each(operations)('%s', (name, given) => {
   });
 });
 
-test('the required parameters of sendMessage are marked as required in the query and in each form of a body', () => {
-  const byQuery = operation('GET /bot{token}/sendMessage');
-  expect(byQuery.parameters.filter(({ required }) => required).map(({ name }) => name)).toEqual([
-    'chat_id',
-    'text',
-  ]);
+test('the required parameters of sendMessage are marked as required for each content type of the body', () => {
   const byBody = operation('POST /bot{token}/sendMessage');
   const contents = byBody.requestBody?.content ?? {};
   expect(Object.keys(contents)).toEqual([
@@ -155,19 +154,76 @@ test('the required parameters of sendMessage are marked as required in the query
   expect(result).toEqual({ $ref: '#/components/schemas/Message' });
 });
 
-test.each([...methods])(
-  'every parameter that $name cannot do without is marked as required',
-  ({ name, params }) => {
-    const outcome = (params ?? z.object({})).safeParse({});
-    const missing = outcome.success ? [] : outcome.error.issues.map(({ path }) => String(path[0]));
-    const byQuery = operation(`GET /bot{token}/${name}`);
-    const required = byQuery.parameters.filter((each) => each.required).map((each) => each.name);
-    expect(required).toEqual(expect.arrayContaining(missing));
-  },
-);
+test.each([...methods])('parameters that $name requires are marked as required', ({ name, params }) => {
+  const outcome = (params ?? z.object({})).safeParse({});
+  const missing = outcome.success ? [] : outcome.error.issues.map(({ path }) => String(path[0]));
+  const body = operation(`POST /bot{token}/${name}`).requestBody?.content['application/json']?.schema;
+  expect(shown(body).required ?? []).toEqual(expect.arrayContaining(missing));
+});
 
-test('operations name the kind of token they need', () => {
+test('each operation of the document names the kind of token it needs', () => {
   expect(operation('POST /bot{token}/sendMessage').security).toEqual([]);
   expect(operation('GET /api/me').security).toEqual([{ person: [] }]);
   expect(operation('POST /api/admin/users').security).toEqual([{ operator: [] }]);
+});
+
+test('the OpenAPI document describes the webhook with its headers and its update', () => {
+  const { parameters, requestBody } = document.webhooks.update?.post ?? ({} as Operation);
+  expect(parameters.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['webhook-id', 'webhook-timestamp', 'webhook-signature', 'X-Service-Signature']),
+  );
+  expect(requestBody?.content['application/json']?.schema).toEqual({ $ref: '#/components/schemas/Update' });
+});
+
+test('the OpenAPI document lists each event of a stream with the schema of its data', () => {
+  const events = (path: string) => {
+    const { content } = operation(`GET ${path}`).responses['200'] as Operation['responses'][string];
+    const schema = content['text/event-stream']?.schema as unknown as {
+      oneOf: Array<{ title: string; properties: { data: { $ref: string } } }>;
+    };
+    return schema.oneOf.map(({ title, properties }) => [title, properties.data.$ref?.split('/').at(-1)]);
+  };
+  expect(events('/api/stream')).toEqual([
+    ['ready', 'ReadyEvent'],
+    ['message', 'MessageEvent'],
+    ['edited_message', 'Message'],
+    ['message_deleted', 'MessageDeletedEvent'],
+    ['pinned', 'PinnedEvent'],
+    ['chat_action', 'ChatActionEvent'],
+    ['callback_answer', 'CallbackAnswerEvent'],
+    ['post_reactions', 'PostReactionsEvent'],
+    ['reset', 'ResetEvent'],
+  ]);
+  expect(events('/api/stream/posts').map(([title]) => title)).toEqual(['ready', 'post_reactions']);
+});
+
+describe('code samples', () => {
+  test.each(operations)('%s has a sample in each language', (_, { 'x-codeSamples': samples }) => {
+    expect(samples.map(({ label }) => label)).toEqual(['curl', 'JavaScript', 'Python']);
+    expect(samples.every(({ source }) => source.includes('https://bots.example/'))).toBe(true);
+  });
+
+  test.each(methods)(
+    'the sample body of $name contains only parameters that the method accepts',
+    ({ name, params }) => {
+      const [sample] = operation(`POST /bot{token}/${name}`)['x-codeSamples'];
+      const body = /-d '(.*)'$/.exec(sample?.source ?? '')?.[1];
+      if (params === null || body === undefined) return;
+      const outcome = params.safeParse(JSON.parse(body));
+      expect(outcome.error?.issues ?? []).toEqual([]);
+    },
+  );
+
+  test('code samples are valid JavaScript and Python', () => {
+    const of = (label: string) =>
+      operations.map(([, each]) => each['x-codeSamples'].find((one) => one.label === label)?.source ?? '');
+    for (const source of of('JavaScript'))
+      expect(() => transformSync(source, { format: 'esm', target: 'es2022' })).not.toThrow();
+    const check = 'import ast, json, sys\nfor source in json.load(sys.stdin): ast.parse(source)';
+    const run = spawnSync('python3', ['-c', check], {
+      input: JSON.stringify(of('Python')),
+      encoding: 'utf8',
+    });
+    if (run.error === undefined) expect(run.stderr).toBe('');
+  });
 });

@@ -1,8 +1,8 @@
-/** What operators see of the whole installation, and the dead letters they replay. */
+/** Tests what operators see of the whole installation, and how they replay dead letters. */
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
-import type { overview } from '../../src/wire/operations_results.js';
+import type { overview } from '../../src/wire/admin_results.js';
 import { type Books, keepBooks } from '../delivery/world.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
@@ -21,7 +21,7 @@ let books: Books;
 let owner: TestUser;
 let bot: TestBot;
 let status = 200;
-/** Shorter than the time for which a process that crashed is still listed. */
+/** This timeout is shorter than the time for which a crashed process stays listed. */
 const patiently = { timeout: 20_000 };
 type Shown = ReturnType<typeof overview.parse>;
 
@@ -103,14 +103,14 @@ test('every front lists all processes, with counters that only grow', async () =
   await expect.poll(async () => (await look()).findings.filter(({ bad }) => bad), patiently).toEqual([]);
 });
 
-test('processes of other versions are listed, processes silent for long and invalid entries are removed', async () => {
+test('the process list keeps processes of other versions, and drops invalid entries and processes that stopped reporting', async () => {
   const redis = openAnywhere(service.redis);
   const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).nodes();
   const core = { id: 'x', role: 'later', host: 'h', pid: 1, version: '9.0.0', since_ms: 1, state: 'serving' };
   const [seconds] = (await redis.call('TIME')) as [string];
   const now = Number(seconds) * 1_000;
   await redis.hset(key, {
-    x: `${now + 60_000} ${JSON.stringify({ ...core, told: 'otherwise' })}`,
+    x: `${now + 60_000} ${JSON.stringify({ ...core, reported: 'otherwise' })}`,
     quiet: `${now - 10_000} ${JSON.stringify({ ...core, id: 'quiet', role: 'quiet' })}`,
     old: `${now - 31_000} ${JSON.stringify({ ...core, id: 'old', role: 'old' })}`,
     bad: `${now} {`,
@@ -125,7 +125,7 @@ test('processes of other versions are listed, processes silent for long and inva
   redis.disconnect();
 });
 
-test('bots are ranked by pending updates, failures and dead letters, and found by username or id', async () => {
+test('operators see bots ranked by pending updates, failures and dead letters, and find bots by username or id', async () => {
   status = 500;
   await hook();
   await say('one');
@@ -152,7 +152,7 @@ test('bots are ranked by pending updates, failures and dead letters, and found b
   await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
 });
 
-test("operators list dead letters without message texts and replay a range or all, and the owner's audit log shows it", async () => {
+test("operators list dead letters without message texts and replay some or all, and the owner's audit log shows it", async () => {
   status = 200;
   const ids = await die('one', 'two', 'three');
   const page = await letters();
@@ -174,8 +174,8 @@ test("operators list dead letters without message texts and replay a range or al
   await books.tookIn(3, patiently.timeout);
   expect(books.taken.map(({ updateId }) => updateId)).toEqual([ids[1], ids[0], ids[2]]);
   const { items } = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`));
-  const told = items.filter(({ event }: { event: string }) => event === 'updates_replayed');
-  expect(told).toMatchObject([
+  const reported = items.filter(({ event }: { event: string }) => event === 'updates_replayed');
+  expect(reported).toMatchObject([
     { actor: { type: 'operator' }, details: { queued: 2, from_update_id: ids[0], to_update_id: ids[2] } },
     { actor: { type: 'operator' }, details: { queued: 1, from_update_id: ids[1], to_update_id: ids[1] } },
   ]);
@@ -183,7 +183,7 @@ test("operators list dead letters without message texts and replay a range or al
   expect(missing).toMatchObject({ status: 404, body: { description: 'Not Found: bot not found' } });
 });
 
-test('a process that stops cleanly disappears from the list at once', async () => {
+test('a process that stops cleanly is removed from the process list at once', async () => {
   const [, second] = service.fronts;
   const pids = async () => (await look()).nodes.map(({ pid }) => pid);
   const was = second?.pid as number;
@@ -192,7 +192,7 @@ test('a process that stops cleanly disappears from the list at once', async () =
   await expect.poll(pids, patiently).not.toContain(was);
 });
 
-test('every front serves the operator page with a content policy that allows no other host', async () => {
+test("every front serves the operators' page with a content policy that allows no other host", async () => {
   const load = async (path: string, method: 'GET' | 'POST' = 'GET') => {
     const answer = await request(service.fronts[0].url + path, { method });
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };

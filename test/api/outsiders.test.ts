@@ -1,4 +1,6 @@
-/** Callers outside a private channel can neither read nor change anything in it, with any method or endpoint. */
+/**
+ * Tests that callers outside a private channel can neither read nor change anything in it, with any method or endpoint.
+ */
 import { expect, test } from 'vitest';
 import {
   type Answer,
@@ -59,9 +61,9 @@ onSharedService(async (running) => {
     await resultOf(service.app(owner, 'DELETE', `/api/chats/${channel}/members/${who.id}`));
 });
 
-const told = (answer: Answer) => JSON.stringify(answer.body);
+const described = (answer: Answer) => JSON.stringify(answer.body);
 
-test('a bot that was removed or never was a member gets no access', async () => {
+test('a bot that is not a member of a private channel, or no longer is, gets no access', async () => {
   const { message_id } = posted;
   const away = { from_chat_id: channel, chat_id: home };
   const edit = { chat_id: channel, message_id };
@@ -96,7 +98,7 @@ test('a bot that was removed or never was a member gets no access', async () => 
     ] as const) {
       const answer = await service.bot(bot, method, params);
       expect([method, answer.status]).toEqual([method, 403]);
-      expect(told(answer)).not.toContain(secret);
+      expect(described(answer)).not.toContain(secret);
     }
     for (const name of [{ post_id: post.id }, { external_id: post.external_id }])
       for (const [method, more] of [
@@ -121,7 +123,7 @@ test('a bot that was removed or never was a member gets no access', async () => 
   expect((await resultOf(service.bot(inside, 'getPost', { post_id: post.id }))).text).toBe(secret);
 });
 
-test('a person who was removed or never was a member gets no access', async () => {
+test('a person who is not a member of a private channel, or no longer is, gets no access', async () => {
   for (const person of [left, stranger]) {
     for (const name of [post.id, post.external_id]) {
       for (const [verb, path, body] of [
@@ -141,7 +143,7 @@ test('a person who was removed or never was a member gets no access', async () =
       }
     }
     const list = await service.app(person, 'GET', '/api/chats');
-    expect(told(list)).not.toContain(secret);
+    expect(described(list)).not.toContain(secret);
   }
   const stands = await resultOf(service.app(owner, 'GET', `/api/posts/${post.id}`));
   expect(stands).toMatchObject({ text: secret, reactions: [] });

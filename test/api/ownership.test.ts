@@ -1,7 +1,9 @@
-/** Transfer of bots: what the new and the former owner can do, and what the audit log shows (interface §3, §5.7). */
+/**
+ * Tests transfers of bots: what the new and the former owner can do, and what the audit log shows (interface §3, §5.7).
+ */
 import { request } from 'undici';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { endpoints } from '../../src/server/endpoints.gen.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { keepBooks } from '../delivery/world.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
@@ -36,13 +38,13 @@ const refusal = (status: number, description: string) => ({
   body: { ok: false, error_code: status, description },
 });
 
-/** Parameters that satisfy every owner endpoint, so that a call can be refused only because of the caller. */
+/** Returns parameters that satisfy every owner endpoint, so that a call can be refused only because of the caller. */
 const suitable = () => ({
   ...{ username: heir.username, confirm: true, policy: 'all', usernames: [], dead_letters: true },
 });
 
-describe('transferred bots', () => {
-  test('a transferred bot accepts only the recipient as owner, on every owner endpoint and every node', async () => {
+describe('bots are transferred', () => {
+  test('after a transfer, every owner endpoint on every node accepts only the recipient as owner', async () => {
     const known = (await resultOf(service.bot(bot, 'getMe', {}, 1))).id;
     expect(known).toBe(bot.id);
     expect(await hand()).toBe(true);
@@ -58,7 +60,7 @@ describe('transferred bots', () => {
           ...[verb, pattern, 'Forbidden: not the owner of the bot', 403],
         ]);
       }
-      // The same call for an unknown bot gets 404, so the refusal above was because of the caller.
+      // The same call for an unknown bot gets 404, which shows that the refusal above was because of the caller.
       const unknown = await call(999_999_999, 0);
       expect([verb, pattern, unknown.status]).toEqual([verb, pattern, 404]);
     }
@@ -134,7 +136,7 @@ test('the new owner can neither see nor replay deliveries that were attempted be
   await resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
   const attempts = async (by: TestUser) =>
     (await resultOf(service.app(by, 'GET', path('/webhook/deliveries')))).items;
-  await expect.poll(async () => (await attempts(owner)).length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(async () => (await attempts(owner)).length).toBe(1);
   const [{ update_id }] = await attempts(owner);
   const range = { from_update_id: update_id, to_update_id: update_id };
   const replay = (by: TestUser) => resultOf(service.app(by, 'POST', path('/webhook/replay'), range));
@@ -142,16 +144,16 @@ test('the new owner can neither see nor replay deliveries that were attempted be
   expect(await attempts(heir)).toEqual([]);
   expect(await replay(heir)).toEqual({ queued: 0 });
   await service.openChat(heir, bot);
-  await expect.poll(async () => (await attempts(heir)).length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(async () => (await attempts(heir)).length).toBe(1);
   expect((await attempts(heir))[0].update_id).toBeGreaterThan(update_id);
   expect(books.taken).toHaveLength(2);
   await books.close();
 });
 
-describe('refused transfers', () => {
+describe('transfers are refused', () => {
   const refused = async (body: unknown, status: number, description: string, by = owner) => {
     expect(await transfer(by, body)).toMatchObject(refusal(status, description));
-    // Nothing changed.
+    // The refused transfers changed nothing.
     expect((await service.bot(bot, 'getMe')).status).toBe(200);
     expect(await listed(owner)).toContain(bot.id);
     expect(await events(owner)).toEqual(['created']);
@@ -177,7 +179,7 @@ describe('refused transfers', () => {
     await refused(to(`@${owner.username}`), 400, 'Bad Request: the bot is yours already');
   });
 
-  test('a transfer by another person than the owner is refused for every recipient', async () => {
+  test('only the owner can transfer a bot, whoever the recipient is', async () => {
     for (const username of [heir.username, owner.username, 'no_body_here'])
       await refused({ username, confirm: true }, 403, 'Forbidden: not the owner of the bot', heir);
   });
@@ -190,7 +192,7 @@ test("the recipient's username may have a leading @ and any case", async () => {
   expect(await listed(heir)).toContain(bot.id);
 });
 
-test('a repeated transfer under the same idempotency key still answers the former owner', async () => {
+test('a former owner who repeats a transfer under its idempotency key still gets the first answer', async () => {
   const send = async (front: number, username: string) => {
     const { statusCode, body } = await request(`${service.fronts[front]?.url}${path('/transfer')}`, {
       method: 'POST',
@@ -210,7 +212,7 @@ test('a repeated transfer under the same idempotency key still answers the forme
   expect(await events(heir)).toEqual(['token_shown', 'transferred']);
 });
 
-test('the audit log shows events with their actors, in pages', async () => {
+test('the audit log shows every event with its actor on exactly one page', async () => {
   await resultOf(service.app(owner, 'GET', path('/token')));
   await resultOf(service.bot(bot, 'setMyName', { name: 'By the bot' }));
   await resultOf(service.app(owner, 'PATCH', path(), { short_description: { ru: 'x' } }));
@@ -224,7 +226,7 @@ test('the audit log shows events with their actors, in pages', async () => {
   const { token } = await resultOf(service.app(owner, 'POST', path('/regenerate_token')));
   const by = { type: 'user', id: owner.id };
   const all = await audit(owner);
-  expect(all.map(({ id: _, at: __, ...told }: { id: number; at: number }) => told)).toEqual([
+  expect(all.map(({ id: _, at: __, ...logged }: { id: number; at: number }) => logged)).toEqual([
     { event: 'token_issued', actor: by, details: {} },
     { event: 'write_access_changed', actor: by, details: { policy: 'selected', users: 1 } },
     { event: 'signing_secret_rotated', actor: by, details: {} },

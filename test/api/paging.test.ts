@@ -1,4 +1,4 @@
-/** Pages of members and messages of a chat (behaviour §11). */
+/** Tests the pages of members and messages of a chat (behaviour §11). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -18,7 +18,7 @@ onSharedService(async (running) => {
 
 const get = (path: string, who = owner) => service.app(who, 'GET', `/api/chats/${group}/${path}`);
 
-test('the pages of members show each member once, ordered by id, for every page size', async () => {
+test('a list of members shows each member once, ordered by id, for every page size', async () => {
   const joined = await Promise.all(['a', 'b', 'c', 'd'].map((name) => service.newUser(`member_${name}`)));
   for (const { id } of joined)
     await resultOf(service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, { status: 'member' }));
@@ -51,7 +51,7 @@ test('the pages of members show each member once, ordered by id, for every page 
   }
 });
 
-test('rights without a status are refused, and the administrator keeps the current rights', async () => {
+test("a change of rights without a status is refused, and the administrator's rights stay as they were", async () => {
   const path = `/api/chats/${group}/members/${bot.id}`;
   const rights = { can_pin_messages: true };
   await resultOf(service.app(owner, 'PUT', path, { status: 'administrator', rights }));
@@ -67,7 +67,7 @@ test('rights without a status are refused, and the administrator keeps the curre
   });
 });
 
-test('messages come newest first and older than `before`; a page has 1 to 100 of them, 50 by default', async () => {
+test('a page of messages has 1 to 100 messages, 50 by default, all older than `before` and newest first', async () => {
   const sent: number[] = [];
   for (let n = 0; n < limits.page_size_default + 2; n++) {
     const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, text: `${n}` }));

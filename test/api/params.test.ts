@@ -1,4 +1,4 @@
-/** Parameters from query and body, in the forms and with the errors that clients send. */
+/** Tests parameters from query and body, in the forms that clients send, and the errors for invalid ones. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
@@ -25,35 +25,35 @@ const json = 'application/json';
 const form = 'application/x-www-form-urlencoded';
 const plain = (params: ParsedParams) => ({ ...params.values });
 
-describe('query and url-encoded form', () => {
-  test('decodes escapes and plus signs, and keeps the last value of a repeated name', () => {
+describe('parameters are read from queries and forms', () => {
+  test('queries and forms are decoded, including plus signs, and the last value of a repeated name counts', () => {
     const text = 'a=1&text=%D0%BF%D1%80+%2B%26&empty=&bare&a=2&&%61b=x=y';
     const expected = { a: '2', text: 'пр +&', empty: '', bare: '', ab: 'x=y' };
     expect(plain(parse('', '', text))).toEqual(expected);
     expect(plain(parse(`${form}; charset=utf-8`, text))).toEqual(expected);
   });
 
-  test('keeps a percent sign that does not begin an escape', () => {
+  test('a percent sign that does not begin an escape stays in the value', () => {
     expect(plain(parse('', '', 'a=100%&b=%zz%41&c=%d0%bf%'))).toEqual({ a: '100%', b: '%zzA', c: 'п%' });
   });
 
   test.each(['a=%ff', 'a=%00', '%00=a', 'a=%ed%a0%80', 'a=%ff%', 'a=\uFFFD', 'a=%c0%80'])(
-    'refuses %j',
+    'the form %j is refused',
     (query) => {
       expect(refusal(() => parse('', '', query))).toBe('bad_unicode');
     },
   );
 
-  test('refuses a form that is not UTF-8', () => {
+  test('a form that is not UTF-8 is refused', () => {
     expect(refusal(() => parse(form, Buffer.from('a=\xff', 'latin1')))).toBe('bad_unicode');
   });
 
-  test('parameters of the body override those of the query', () => {
+  test('parameters in the body override those in the query', () => {
     expect(plain(parse(json, '{"a":1}', 'a=2&b=3'))).toEqual({ a: 1, b: '3' });
     expect(plain(parse(form, 'a=1', 'a=2&b=3'))).toEqual({ a: '1', b: '3' });
   });
 
-  test('any text encoded by URLSearchParams is decoded unchanged', () => {
+  test('a text that URLSearchParams encoded is decoded unchanged', () => {
     const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0'));
     fc.assert(
       fc.property(text, (value) => {
@@ -65,12 +65,12 @@ describe('query and url-encoded form', () => {
 });
 
 describe('JSON', () => {
-  test('returns JSON values unchanged', () => {
+  test('JSON values are returned unchanged', () => {
     const body = { a: 1, b: [true, null, { c: 'д😀' }], ключ: 'x' };
     expect(plain(parse('Application/JSON; charset=utf-8', JSON.stringify(body)))).toEqual(body);
   });
 
-  test.each(['{', '[]', '"a"', 'null', '1', '{"a":1}x', 'a=1'])('refuses %j', (body) => {
+  test.each(['{', '[]', '"a"', 'null', '1', '{"a":1}x', 'a=1'])('the JSON body %j is refused', (body) => {
     expect(refusal(() => parse(json, body))).toBe('bad_json');
   });
 
@@ -80,16 +80,16 @@ describe('JSON', () => {
     '{"\\ud83d":1}',
     '{"a":"\\u0000"}',
     '{"a":{"b\\u0000":1}}',
-  ])('refuses %j because it contains text that is not valid Unicode', (body) => {
+  ])('the JSON body %j is refused, because it contains text that is not valid Unicode', (body) => {
     expect(refusal(() => parse(json, body))).toBe('bad_unicode');
   });
 
-  test('accepts an escaped surrogate pair, and refuses bytes that are not UTF-8', () => {
+  test('JSON may contain an escaped surrogate pair, but not bytes that are not UTF-8', () => {
     expect(plain(parse(json, '{"a":"\\ud83d\\ude00"}'))).toEqual({ a: '😀' });
     expect(refusal(() => parse(json, Buffer.from('{"a":"\xff"}', 'latin1')))).toBe('bad_unicode');
   });
 
-  test('accepts at most 64 levels of nesting', () => {
+  test('JSON with more than 64 levels of nesting is refused', () => {
     const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
     expect(refusal(() => parse(json, nested(64)))).toBe('accepted');
     expect(refusal(() => parse(json, nested(65)))).toBe('bad_json');
@@ -98,7 +98,7 @@ describe('JSON', () => {
     expect(refusal(() => parseJson('['.repeat(65) + ']'.repeat(65)))).toBe('bad_json');
   });
 
-  test('names of prototype properties are treated like other names', () => {
+  test('parameters may have names of prototype properties', () => {
     const { values } = parse(json, '{"__proto__":{"polluted":1},"constructor":2}', '__proto__=x&toString=y');
     expect(Object.getPrototypeOf(values)).toBeNull();
     expect(Object.keys(values).sort()).toEqual(['__proto__', 'constructor', 'toString']);
@@ -107,7 +107,7 @@ describe('JSON', () => {
   });
 });
 
-describe('limits of parameters and values', () => {
+describe('the number of parameters and values is limited', () => {
   const pairs = (count: number) => Array.from({ length: count }, (_, i) => `a${i}=1`);
   const members = (count: number) => Array.from({ length: count }, (_, i) => `"a${i}":1`);
   test.each([
@@ -120,7 +120,7 @@ describe('limits of parameters and values', () => {
     expect(refusal(() => read(limits.parameters_max + 1))).toBe('too_many_parameters');
   });
 
-  test('empty pairs do not count as parameters', () => {
+  test('empty pairs in a form do not count as parameters', () => {
     expect(plain(parse(form, `${'&'.repeat(5_000)}a=1`))).toEqual({ a: '1' });
   });
 
@@ -132,7 +132,7 @@ describe('limits of parameters and values', () => {
     expect(refusal(() => parse(json, text))).toBe('accepted');
   });
 
-  test('commas and brackets inside JSON strings do not count as values, whatever is escaped there', () => {
+  test('commas and brackets inside JSON strings do not count as values, even next to escapes', () => {
     const most = limits.json_text_values_max;
     for (const inside of ['\\"', '\\\\', '\\\\\\"', '[', '\\",[']) {
       const text = `{"a":"${`${inside},`.repeat(2 * most)}","b":[1,2]}`;
@@ -145,7 +145,7 @@ describe('limits of parameters and values', () => {
   });
 });
 
-test('a multipart body may contain a limited number of texts that resemble its boundary', () => {
+test('the number of texts that resemble the boundary of a multipart body is limited', () => {
   const most = limits.multipart_near_boundaries_max;
   const body = (count: number) =>
     `--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n${'\r\n--bx'.repeat(count)}\r\n--b--`;
@@ -169,7 +169,7 @@ describe('multipart', () => {
   const files = (params: ParsedParams) =>
     [...params.files].map(([name, file]) => [name, file.filename, file.contentType, file.bytes.toString()]);
 
-  test('accepts lower-case part headers without blanks, and an unquoted raw file name', () => {
+  test('a multipart part may have lower-case headers without blanks and an unquoted file name', () => {
     const boundary = '----------k7v';
     const body = [
       `--${boundary}\r\ncontent-disposition:form-data;name="chat_id"\r\n\r\n42\r\n`,
@@ -184,7 +184,7 @@ describe('multipart', () => {
     ]);
   });
 
-  test('accepts a file without a type, a last delimiter without a line break, a preamble, and an extra field', () => {
+  test('a multipart body may have a file without a type, a last delimiter without a line break, a preamble, and an extra field', () => {
     const body = `hi\r\n${part('Content-Disposition: form-data; name="method"', 'sendPhoto')}${part(
       'Content-Disposition: form-data; name="photo"; filename="C:\\\\fake\\\\a;b\\".jpg"',
       'BYTES',
@@ -194,7 +194,7 @@ describe('multipart', () => {
     expect(files(params)).toEqual([['photo', 'a;b".jpg', 'text/plain', 'BYTES']]);
   });
 
-  test('accepts a body encoded by FormData', async () => {
+  test('a body encoded by FormData is accepted', async () => {
     const data = new FormData();
     data.append('text', 'é "q"\r\nz');
     data.append('__proto__', 'p');
@@ -212,7 +212,7 @@ describe('multipart', () => {
     });
   });
 
-  test('accepts an encoded file name without a plain one, and a file without a name', () => {
+  test('a file in a multipart body may have only an encoded file name, or none', () => {
     const body = `${part(`Content-Disposition: form-data; name="a"; filename*=utf-8''%D1%84.png`, '1')}${part(
       'Content-Disposition: form-data; name="b"\r\nContent-Type: application/octet-stream',
       '2',
@@ -229,19 +229,19 @@ describe('multipart', () => {
   test.each([
     ['no boundary', 'multipart/form-data', `${part(named, '1')}--b1--`],
     ['no delimiter', type, 'hello'],
-    ['cut in the content', type, `--b1\r\n${named}\r\n\r\nabc`],
-    ['cut in the head', type, '--b1\r\nContent-Disp'],
-    ['no last delimiter', type, part(named, '1')],
+    ['a body that ends inside the content of a part', type, `--b1\r\n${named}\r\n\r\nabc`],
+    ['a body that ends inside the head of a part', type, '--b1\r\nContent-Disp'],
+    ['a body without the last delimiter', type, part(named, '1')],
     ['no head', type, '--b1\r\n\r\nabc\r\n--b1--'],
     ['no name', type, `${part('Content-Disposition: form-data', '1')}--b1--`],
     ['no disposition', type, `${part('Content-Type: text/plain', '1')}--b1--`],
-    ['bare line feeds', type, `--b1\n${named}\n\n1\n--b1--`],
-    ['a head without end', type, `${part(`X: ${'y'.repeat(20_000)}\r\n${named}`, '1')}--b1--`],
-  ])('refuses %s', (_, contentType, body) => {
+    ['bare line feeds as line breaks', type, `--b1\n${named}\n\n1\n--b1--`],
+    ['a part whose head does not end', type, `${part(`X: ${'y'.repeat(20_000)}\r\n${named}`, '1')}--b1--`],
+  ])('a multipart body is refused: %s', (_, contentType, body) => {
     expect(refusal(() => parse(contentType, body))).toBe('bad_request');
   });
 
-  test('refuses text that is not UTF-8, in a field or a part header', () => {
+  test('a multipart field or part header that is not UTF-8 is refused', () => {
     const field = Buffer.from(`${part(named, '\xff')}--b1--`, 'latin1');
     const head = Buffer.from(`${part(`${named}; filename="\xff"`, '1')}--b1--`, 'latin1');
     expect(refusal(() => parse(type, field))).toBe('bad_unicode');
@@ -249,7 +249,7 @@ describe('multipart', () => {
     expect(refusal(() => parse(type, `${part(named, 'a\0')}--b1--`))).toBe('bad_unicode');
   });
 
-  test('limits the number of parts and the size of text fields, but not the size of a file', () => {
+  test('the number of multipart parts and the size of text fields are limited, but not the size of a file', () => {
     const parts = (count: number) => `${part(named, '1').repeat(count)}--b1--`;
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max)))).toBe('accepted');
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max + 1)))).toBe('too_large');
@@ -262,7 +262,7 @@ describe('multipart', () => {
     expect(upload.files.get('a')?.bytes.length).toBe(long.length);
   });
 
-  test('returns any file content unchanged', () => {
+  test('the content of a file in a multipart body is returned unchanged', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 60 }),

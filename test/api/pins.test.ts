@@ -1,4 +1,4 @@
-/** Pins over HTTP (interface §3, §5.11, §6; behaviour §5), on two fronts. */
+/** Tests pins over HTTP on two fronts (interface §3, §5.11, §6; behaviour §5). */
 import { afterAll, describe, expect, test } from 'vitest';
 import { type EventSource, openEvents } from '../clients/event_source.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -36,25 +36,25 @@ const grant = (rights: object, member = bot.id) =>
     service.app(user, 'PUT', `/api/chats/${group}/members/${member}`, { status: 'administrator', rights }),
   );
 
-interface HeardPin {
+interface ReceivedPin {
   readonly message_id: number;
   readonly pinned_message: { readonly message_id: number };
 }
 
 /** Polls and confirms the bot's updates; returns the service messages about pins. */
-async function pinsHeard(from: TestBot): Promise<HeardPin[]> {
-  const heard: HeardPin[] = [];
+async function pinsHeard(from: TestBot): Promise<ReceivedPin[]> {
+  const received: ReceivedPin[] = [];
   for (let offset = 0; ; ) {
     const updates = await resultOf(call('getUpdates', { offset, timeout: 1 }, 0, from));
-    if (updates.length === 0) return heard;
+    if (updates.length === 0) return received;
     offset = updates.at(-1).update_id + 1;
-    for (const { message } of updates) if (message?.pinned_message) heard.push(message);
+    for (const { message } of updates) if (message?.pinned_message) received.push(message);
   }
 }
 const drop = (from: TestBot) => resultOf(call('deleteWebhook', { drop_pending_updates: true }, 0, from));
 
 describe('a direct chat', () => {
-  test('interface §3, §4.3.4: a new pin replaces the old one with a service message, and unpinning needs no id', async () => {
+  test('interface §3, §4.3.4: a new pin replaces the old pin and adds a service message, and unpinning needs no id', async () => {
     const [a, b] = [await send(user.id, 'a'), await send(user.id, 'b')];
     await drop(bot);
     const before = events.events.length;
@@ -75,13 +75,15 @@ describe('a direct chat', () => {
     const chat = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}`));
     expect(chat.pinned_message).toMatchObject({ message_id: b, text: 'b' });
     // The bot gets updates about its own pin and about the user's.
-    const heard = await pinsHeard(bot);
-    expect(heard).toMatchObject([
+    const received = await pinsHeard(bot);
+    expect(received).toMatchObject([
       { from: { id: bot.id }, chat: { id: user.id }, pinned_message: { message_id: a, text: 'a' } },
       { from: { id: user.id }, chat: { id: user.id }, pinned_message: { message_id: b, text: 'b' } },
     ]);
     const ofPin = (message_id: number) =>
-      events.heard(({ event, data }) => event === 'pinned' && data.pinned_message?.message_id === message_id);
+      events.received(
+        ({ event, data }) => event === 'pinned' && data.pinned_message?.message_id === message_id,
+      );
     expect((await ofPin(a)).data).toMatchObject({ chat_id: bot.id, notify: true });
     expect((await ofPin(b)).data).toMatchObject({ pinned_message: { text: 'b' }, notify: false });
     const service_messages = events.events
@@ -98,11 +100,11 @@ describe('a direct chat', () => {
     const after = events.events.length;
     expect(await resultOf(call('unpinChatMessage', { chat_id: user.id }))).toBe(true);
     expect(await pinnedIn(user.id)).toBeUndefined();
-    const gone = await events.heard(({ event }) => event === 'pinned', after);
+    const gone = await events.received(({ event }) => event === 'pinned', after);
     expect(gone.data).toEqual({ chat_id: bot.id, notify: false });
   });
 
-  test('behaviour §5: pinning the pinned message again and unpinning all messages twice change nothing', async () => {
+  test('behaviour §5: pinning the pinned message again changes nothing, and neither does unpinning all messages again', async () => {
     const a = await send(user.id, 'again');
     await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }));
     await drop(bot);
@@ -139,7 +141,7 @@ describe('a direct chat', () => {
 describe('a group', () => {
   const right = 'Bad Request: not enough rights to manage pinned messages in the chat';
 
-  test('interface §5.11: pinning needs can_pin_messages; a bot gets updates about its own pins, and all bots about pins of people', async () => {
+  test('interface §5.11: pinning needs can_pin_messages, and a bot gets updates about its own pins and about those of people', async () => {
     const a = await send(group, 'in the group');
     const pin = () => call('pinChatMessage', { chat_id: group, message_id: a });
     await refused(pin(), 400, right);
@@ -184,11 +186,11 @@ test('interface §3: 200 simultaneous pins on two fronts leave one message pinne
   );
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(200);
   expect(await send(user.id, 'after')).toBe(last + 201);
-  const heard = await pinsHeard(bot);
-  expect(heard.map(({ message_id }) => message_id)).toEqual(
+  const received = await pinsHeard(bot);
+  expect(received.map(({ message_id }) => message_id)).toEqual(
     Array.from({ length: 200 }, (_, i) => last + 1 + i),
   );
-  const told = heard.map(({ pinned_message }) => pinned_message.message_id);
-  expect([...told].sort((x, y) => x - y)).toEqual([...ids].sort((x, y) => x - y));
-  expect((await pinnedIn(user.id)).message_id).toBe(told.at(-1));
+  const listed = received.map(({ pinned_message }) => pinned_message.message_id);
+  expect([...listed].sort((x, y) => x - y)).toEqual([...ids].sort((x, y) => x - y));
+  expect((await pinnedIn(user.id)).message_id).toBe(listed.at(-1));
 });

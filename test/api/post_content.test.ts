@@ -1,4 +1,4 @@
-/** Posts created and edited by bots: texts, and media with captions (behaviour §8). */
+/** Tests posts that bots create and edit: texts, and media with captions (behaviour §8). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -34,7 +34,7 @@ const refused = async (answer: ReturnType<typeof create>) => {
   return [status, body.description];
 };
 
-test('a post shows media with a caption, whichever parameter contains the caption', async () => {
+test('a post shows media with the caption from the media object or from a separate parameter', async () => {
   const bold = [{ type: 'bold', offset: 0, length: 2 }];
   for (const given of [
     { media: { ...photo, caption: '<b>hi</b>', parse_mode: 'HTML' }, caption: 'not this', text: 'nor this' },
@@ -54,7 +54,7 @@ test('a post shows media with a caption, whichever parameter contains the captio
   expect(bare).not.toHaveProperty('caption');
 });
 
-test('createPost accepts media as an upload or by file_id', async () => {
+test('createPost accepts media by upload or by file_id', async () => {
   const made = await resultOf(
     upload(`${service.fronts[0]?.url}/bot${bot.token}/createPost`, [
       field('chat_id', String(chat_id)),
@@ -71,7 +71,7 @@ test('createPost accepts media as an upload or by file_id', async () => {
   expect(again.media).toMatchObject({ file_unique_id: made.media.file_unique_id, width: 30 });
 });
 
-test('an edit changes the caption, the media or the keyboard, and keeps the other fields', async () => {
+test('editPost changes the caption, the media or the keyboard, and keeps the other fields', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
   const { id, media } = await resultOf(create({ media: { ...photo, caption: 'one' } }));
   const second = await resultOf(edit(id, { caption: 'two', reply_markup }));
@@ -88,7 +88,7 @@ test('an edit changes the caption, the media or the keyboard, and keeps the othe
   expect(fifth).toMatchObject({ caption: 'three', media: fourth.media, reply_markup });
 });
 
-test('createPost and editPost refuse empty and long texts, invalid media, and edits of the wrong type', async () => {
+test('createPost and editPost refuse texts that are empty or too long, invalid media, and edits that do not fit the post', async () => {
   const bad = (what: string) => [400, `Bad Request: ${what}`];
   expect(await refused(create({}))).toEqual(bad('message text is empty'));
   expect(await refused(create({ caption: 'of nothing' }))).toEqual(bad('message text is empty'));

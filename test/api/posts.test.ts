@@ -1,8 +1,10 @@
-/** Posts and reactions over HTTP (interface §2, §3, §4.1), on hot data and on evicted data. */
+/** Tests posts and reactions over HTTP, on hot data and on evicted data (interface §2, §3, §4.1). */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually, openEvents } from '../clients/event_source.js';
+import { openAnywhere } from '../support/cluster.js';
 import {
   itemsOf,
   resultOf,
@@ -23,8 +25,8 @@ let channel: number;
 const external = new Map<TestUser, string>();
 
 beforeAll(async () => {
-  service = await startService();
-  redis = new Redis(service.redis.url);
+  service = await startService({ combined: true });
+  redis = openAnywhere(service.redis);
   postgres = new pg.Client({ connectionString: service.databaseUrl });
   await postgres.connect();
   owner = await service.newUser('olga');
@@ -57,7 +59,7 @@ const newPost = (chat = channel, text = 'a post') =>
 
 /** Waits until Postgres has all changes, then deletes the Redis keys that may be evicted. */
 async function evictAll(): Promise<void> {
-  const journals = (await redis.keys('*:journal')) as string[];
+  const journals = await redis.keys('*:journal');
   for (;;) {
     const lengths = await Promise.all(journals.map((key) => redis.xlen(key)));
     if (lengths.every((length) => length === 0)) break;
@@ -69,7 +71,7 @@ async function evictAll(): Promise<void> {
   }
   // A key without a time to live would never be evicted.
   for (const key of cold) expect([key, await redis.pttl(key)]).not.toEqual([key, -1]);
-  if (cold.length > 0) await redis.del(...cold);
+  await Promise.all(cold.map((key) => redis.del(key)));
 }
 
 const reactions = (post: { readonly external_id: string }, query = '') =>
@@ -100,7 +102,7 @@ describe.each([
     post = await newPost();
   });
 
-  test("a reaction is counted, listed and shown as the caller's own", async () => {
+  test("a reaction appears in the counts, in the list, and as the caller's own", async () => {
     const { status, body } = await react(ann, '👍');
     expect([status, body]).toEqual([200, { ok: true, reactions: [entry('👍', ann)], my_reactions: ['👍'] }]);
     expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann)]);
@@ -122,7 +124,7 @@ describe.each([
     ]);
   });
 
-  test('removing one reaction keeps the others, and removing an absent one changes nothing', async () => {
+  test('removing one reaction keeps the others, and removing an absent reaction changes nothing', async () => {
     await react(ann, '🔥');
     await react(ann, '👍');
     expect((await take(ann, '🔥')).body).toEqual({
@@ -138,7 +140,7 @@ describe.each([
     });
   });
 
-  test('removing all reactions of one user keeps those of others', async () => {
+  test('removing all reactions of one user keeps the reactions of others', async () => {
     await react(ann, '🔥');
     await react(ann, '👍');
     await react(ben, '👍');
@@ -147,7 +149,7 @@ describe.each([
     expect((await react(ben, '🔥')).body.reactions).toEqual([entry('🔥', ben)]);
   });
 
-  test('a like is a heart reaction, with or without U+FE0F, by id or by external id', async () => {
+  test('a like is a heart reaction, with or without U+FE0F, on a post given by id or by external id', async () => {
     await between();
     const liked = await service.app(ann, 'POST', `/api/posts/${post.id}/like`);
     expect(liked.body).toEqual({ ok: true, reactions: [entry(heart, ann)], my_reactions: [heart] });
@@ -182,7 +184,7 @@ describe.each([
     expect(edited.edit_date).toBeTypeOf('number');
   });
 
-  test('a post is removed with its message', async () => {
+  test('removing a message removes its post', async () => {
     await react(ann, '🔥');
     await between();
     await resultOf(service.app(owner, 'DELETE', `/api/chats/${channel}/messages/${post.message_id}`));
@@ -219,13 +221,13 @@ test('a bot that requests message_reaction_count gets the counts of a post', asy
   await resultOf(service.bot(bot, 'deleteWebhook', { drop_pending_updates: true }));
   await service.app(ann, 'POST', reactions(post), { emoji: '👍' });
   let offset = 0;
-  for (let told: { chat: { id: number } } | undefined; told?.chat.id !== chat; ) {
+  for (let counts: { chat: { id: number } } | undefined; counts?.chat.id !== chat; ) {
     const [update] = await resultOf(service.bot(bot, 'getUpdates', { offset, limit: 1, timeout: 10 }));
     expect(update).toEqual({ update_id: expect.any(Number), message_reaction_count: expect.any(Object) });
-    told = update.message_reaction_count;
+    counts = update.message_reaction_count;
     offset = update.update_id + 1;
-    if (told?.chat.id !== chat) continue;
-    expect(told).toEqual({
+    if (counts?.chat.id !== chat) continue;
+    expect(counts).toEqual({
       chat: { id: chat, type: 'channel', title: 'News' },
       message_id: post.message_id,
       date: expect.any(Number),
@@ -235,7 +237,7 @@ test('a bot that requests message_reaction_count gets the counts of a post', asy
   await service.bot(bot, 'getUpdates', { offset, allowed_updates: [] });
 });
 
-test('the pages of reactions show each one once, and the posts of a channel are listed', async () => {
+test('the pages of reactions show each reaction once, and the posts of a channel are listed', async () => {
   const post = await newPost();
   for (const user of [ann, ben, owner]) await service.app(user, 'POST', reactions(post), { emoji: '👍' });
   await service.app(ann, 'POST', reactions(post), { emoji: '🔥' });
@@ -256,7 +258,7 @@ test('the pages of reactions show each one once, and the posts of a channel are 
   expect(first.reactions[0]).toMatchObject({ emoji: '👍', count: 3 });
 });
 
-test('reactions refuse invalid emoji, unknown posts, bots, and more than 20 per person', async () => {
+test('invalid emoji, unknown posts, reactions by bots, and more than 20 reactions per person are refused', async () => {
   const post = await newPost();
   const describe = async (answer: ReturnType<Service['app']>) => {
     const { status, body } = await answer;
@@ -291,29 +293,21 @@ test('reactions refuse invalid emoji, unknown posts, bots, and more than 20 per 
   ]);
 });
 
-test('a stream opened for a post sends its reactions at most four times a second', async () => {
+test('an event stream opened for a post sends its reactions at most four times a second', async () => {
   const post = await newPost();
-  const leaving = new AbortController();
-  const open = (name: string) =>
-    fetch(`${service.fronts[0].url}/api/stream?post=${name}`, {
-      headers: { authorization: `Bearer ${ann.token}` },
-      signal: leaving.signal,
-    });
-  expect((await open('1001')).status).toBe(404);
-  const stream = await open(post.external_id);
-  let seen = '';
-  const reading = (async () => {
-    for await (const chunk of stream.body ?? []) seen += Buffer.from(chunk).toString();
-  })().catch(() => undefined);
-  const shown = () =>
-    [...seen.matchAll(/event: post_reactions\ndata: (.*)\n/g)].map((match) => JSON.parse(match[1] as string));
-  while (shown().length === 0) await sleep(20);
+  const { url } = service.fronts[0];
+  const refused = await fetch(`${url}/api/stream?post=1001`, {
+    headers: { authorization: `Bearer ${ann.token}` },
+  });
+  expect(refused.status).toBe(404);
+  const stream = await openEvents(url, ann.token, { path: `/api/stream?post=${post.external_id}` });
+  const shown = () => stream.events.flatMap(({ event, data }) => (event === 'post_reactions' ? [data] : []));
+  await eventually(() => expect(shown()).not.toEqual([]));
   expect(shown()[0]).toMatchObject({ post_id: post.id, external_id: post.external_id, reactions: [] });
   const many = Array.from({ length: 20 }, (_, i) => String.fromCodePoint(0x1f600 + i));
   const began = Date.now();
   for (const emoji of many) await service.app(ben, 'POST', reactions(post), { emoji });
-  while (shown().at(-1).reactions.length < many.length) await sleep(20);
+  await eventually(() => expect(shown().at(-1).reactions).toHaveLength(many.length));
   expect(shown().length - 1).toBeLessThanOrEqual(Math.ceil((Date.now() - began) / 250));
-  leaving.abort();
-  await reading;
+  stream.cut();
 });

@@ -1,10 +1,11 @@
-/** The size limit of a stored message, and of all messages that one call creates. */
+/** Tests the size limits of a stored message and of all messages that one call creates. */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
+import { freshRedis } from '../support/servers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 const keys = makeKeys(1);
@@ -15,7 +16,8 @@ let bot: TestBot;
 let group: number;
 
 beforeAll(async () => {
-  service = await startService({ extraEnv: { PARTITIONS: '1' } });
+  // All keys must be on one server, because one test reads the append-only file.
+  service = await startService({ redis: await freshRedis(), extraEnv: { PARTITIONS: '1' } });
   redis = new Redis(service.redis.url);
   owner = await service.newUser('olga');
   bot = await service.newBot(owner, 'sizes');
@@ -40,7 +42,7 @@ const buttons = (bytes: number) => ({
   ]),
 });
 
-/** Content of the largest message. */
+/** The content of the largest message. */
 const largest = {
   text: '😀'.repeat(limits.text_length_max),
   entities: links(60).map((link) => ({ ...link, offset: link.offset * 2, length: 2 })),
@@ -64,7 +66,7 @@ test.each([
   expect(await recordBytes(message_id + 1)).toBe(0);
 });
 
-test('the largest message is below the limit, also when it was reached by an edit', async () => {
+test('the record of the largest message is below its size limit, even after an edit made it that large', async () => {
   const { message_id } = await resultOf(call('sendMessage', { text: 'x', reply_markup: buttons(60) }));
   const { text: sent } = await resultOf(call('editMessageText', { message_id, ...largest }));
   expect(sent).toBe(largest.text);
@@ -73,7 +75,7 @@ test('the largest message is below the limit, also when it was reached by an edi
   expect(bytes).toBeLessThanOrEqual(limits.record_bytes_max);
 });
 
-test('the copies created by one call are limited in bytes', async () => {
+test('the size of all copies that one call creates is limited', async () => {
   const { message_id } = await resultOf(call('sendMessage', largest));
   const bytes = await recordBytes(message_id);
   const fitting = Math.floor(limits.messages_batch_bytes_max / bytes);

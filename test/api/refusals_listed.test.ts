@@ -1,22 +1,25 @@
-/** Methods with the same parameter document the same refusals for it. */
+/** Tests that methods with the same parameter document the same refusals for it. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ErrorName } from '../../src/errors.js';
+import { methods } from '../../src/methods/methods.gen.js';
 import type { Method } from '../../src/server/method.js';
-import { methods } from '../../src/server/methods.gen.js';
 
 const takes = ({ params }: Method, name: string) => params instanceof z.ZodObject && name in params.shape;
 
 /** Methods that add messages to a chat. */
 const sends = ({ name }: Method) => /^(send|forward|copy)/.test(name) && name !== 'sendChatAction';
 const edits = ({ name }: Method) => name.startsWith('editMessage');
-const inChat = (method: Method) => takes(method, 'chat_id');
+
+/** The chat of a menu button is optional, and is the id of a person. */
+const inChat = ({ params }: Method) =>
+  params instanceof z.ZodObject && params.shape.chat_id?.safeParse(undefined).success === false;
 
 const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readonly ErrorName[]]> = [
   ['takes chat_id', inChat, ['chat_id_empty', 'chat_not_found']],
   // createPost publishes only in channels. Methods for commands need no membership in the chat they name.
   [
-    'needs access to a chat',
+    'has access to a chat',
     (method) => inChat(method) && method.name !== 'createPost',
     ['not_group_member', 'not_channel_member'],
   ],
@@ -27,7 +30,8 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
     (method) => takes(method, 'reply_markup'),
     [
       ...(['keyboard_unparsable', 'keyboard_too_large', 'button_data_invalid'] as const),
-      ...(['button_text_empty', 'button_type_invalid'] as const),
+      ...(['button_text_empty', 'button_type_invalid', 'button_url_invalid'] as const),
+      ...(['button_copy_text_invalid', 'button_query_invalid'] as const),
     ],
   ],
   [
@@ -35,15 +39,19 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
     (method) => takes(method, 'parse_mode'),
     ['parse_mode_unsupported', 'entities_unparsable', 'entities_too_long'],
   ],
-  ['answers a message', (method) => takes(method, 'reply_parameters'), ['reply_not_found']],
+  ['replies to a message', (method) => takes(method, 'reply_parameters'), ['reply_not_found']],
 ];
 
-describe.each(rules)('every method that %s lists the refusals', (_, concerns, refusals) => {
+describe.each(rules)('every method that %s documents the refusals', (_, concerns, refusals) => {
   const own = methods.filter(concerns);
 
-  test('more than one method is checked', () => expect(own.length).toBeGreaterThan(1));
+  test('the check of documented refusals covers at least two methods', () =>
+    expect(own.length).toBeGreaterThan(1));
 
-  test.each(own.map((method) => [method.name, method] as const))('%s lists them', (__, method) => {
-    expect(refusals.filter((name) => !method.errors.includes(name))).toEqual([]);
-  });
+  test.each(own.map((method) => [method.name, method] as const))(
+    '%s documents the refusals',
+    (__, method) => {
+      expect(refusals.filter((name) => !method.errors.includes(name))).toEqual([]);
+    },
+  );
 });

@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../src/server/endpoint.js';
 import { createRouter } from '../../src/server/router.js';
 
 const endpoint = (verb: 'GET' | 'POST', path: string) =>
-  defineEndpoint({ verb, path, summary: '', params: z.object({}), handler: () => null });
+  defineEndpoint({ verb, path, summary: '', params: z.object({}), handler: () => undefined });
 
 const find = createRouter([
   endpoint('GET', '/api/things/new'),
@@ -30,11 +30,11 @@ describe('the router', () => {
       ['/api/things/{thing}/parts/{part}', { thing: 'a/b', part: 'ü' }],
     ],
     ['GET', '/api/others/7', ['/api/others/{other}', { other: '7' }]],
-  ])('finds the endpoint and the segments of %s %s', (verb, path, wanted) =>
+  ])('the router finds the endpoint and the segments of %s %s', (verb, path, wanted) =>
     expect(found(verb, path)).toEqual(wanted),
   );
 
-  test('reports a known path with another verb', () => {
+  test('the router reports that a path exists for another verb', () => {
     expect(found('POST', '/api/others/7')).toBe('other_verb');
   });
 
@@ -45,5 +45,5 @@ describe('the router', () => {
     '/api/none/7',
     '/api/things/7/pieces/1',
     '/api',
-  ])('finds nothing at %s', (path) => expect(found('GET', path)).toBeNull());
+  ])('the router finds no endpoint at %s', (path) => expect(found('GET', path)).toBeNull());
 });

@@ -1,9 +1,9 @@
-/** How a front divides its event loop among accounts. The test controls the clock. */
+/** Tests how a front divides its event loop among accounts. The test controls the clock. */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { createShares } from '../../src/server/shares.js';
+import { Shares } from '../../src/server/shares.js';
 
-/** Number of bytes charged for each call, instead of a measured sample. */
+/** The number of bytes charged for each call, instead of a measured sample. */
 const measured = 2_000;
 const large = limits.large_body_bytes_min;
 
@@ -11,7 +11,7 @@ function world() {
   let now = 1_000_000;
   const planned: Array<{ at: number; slice: () => void }> = [];
   const done: string[] = [];
-  const shares = createShares({
+  const shares = new Shares({
     now: () => now,
     later: (slice, ms) => planned.push({ at: now + ms, slice }),
   });
@@ -23,13 +23,13 @@ function world() {
     pass: (ms: number) => {
       now += ms;
     },
-    /** A call that takes `ms`. */
+    /** Makes a call that takes `ms` milliseconds. */
     call: (account: number, name: string, ms: number, bytes = measured) =>
       shares.run(account, bytes, () => {
         now += ms;
         done.push(name);
       }),
-    /** Runs the planned slice at its time; returns how long it took. */
+    /** Runs the planned time slice when it is due, and returns its duration. */
     slice() {
       const next = planned.shift();
       if (next === undefined) throw new Error('no slice is planned');
@@ -41,7 +41,7 @@ function world() {
   };
 }
 
-/** Account 1 is over its share, and account 2 calls. */
+/** Puts account 1 over its share, and makes a call of account 2. */
 function spent() {
   const all = world();
   all.call(1, 'much', 100);
@@ -61,7 +61,7 @@ test('calls of an account within its share run on arrival', () => {
   expect(planned).toEqual([]);
 });
 
-test('calls of an account over its share wait for a slice, others do not', async () => {
+test('calls of an account over its share wait for a time slice, and calls of other accounts do not', async () => {
   const { call, done, slice } = spent();
   const waits = [call(1, 'a', 0.5), call(1, 'b', 0.6), call(1, 'c', 0.5)];
   call(2, 'other', 0.1);
@@ -73,7 +73,7 @@ test('calls of an account over its share wait for a slice, others do not', async
   await Promise.all(waits);
 });
 
-test('an account over its share does not wait while no other account calls', () => {
+test('calls of an account over its share run at once while no other account calls', () => {
   const { call, done, planned, pass } = spent();
   pass(1_001);
   for (let i = 0; i < 100; i++) call(1, `a${i}`, 5);
@@ -81,7 +81,7 @@ test('an account over its share does not wait while no other account calls', () 
   expect(planned).toEqual([]);
 });
 
-test('an account regains its share with time', () => {
+test('an account regains its share of the event loop with time', () => {
   const { call, done, pass } = spent();
   pass(100 / limits.cpu_share);
   call(2, 'other', 0.1);
@@ -89,7 +89,7 @@ test('an account regains its share with time', () => {
   expect(done).toEqual(['other', 'a']);
 });
 
-test('large calls of an account within its share run in slices, in order', () => {
+test('large calls of an account within its share run in time slices, in order', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 3, large);
   expect(done).toEqual([]);
@@ -98,7 +98,7 @@ test('large calls of an account within its share run in slices, in order', () =>
   expect(took).toEqual([3, 3, 3]);
 });
 
-test('slices take half of the time while calls of others run on arrival, otherwise all of it', () => {
+test('time slices use half of the event loop while calls of other accounts run on arrival, and otherwise the whole loop', () => {
   const { call, slice, planned, now } = spent();
   for (let i = 0; i < 4; i++) call(1, `a${i}`, 4);
   call(2, 'other', 0.1);
@@ -110,7 +110,7 @@ test('slices take half of the time while calls of others run on arrival, otherwi
   expect(quiet.planned[0]?.at).toBe(quiet.now());
 });
 
-test('waiting accounts take turns', () => {
+test('accounts that wait for a time slice take turns', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 2, large);
   for (const name of ['d', 'e', 'f']) call(2, name, 2, large);
@@ -118,7 +118,7 @@ test('waiting accounts take turns', () => {
   expect(done).toEqual(['a', 'd', 'b', 'e', 'c', 'f']);
 });
 
-test('refused calls are charged, and their errors reach the caller', async () => {
+test('refused calls are charged to their account, and their errors reach the caller', async () => {
   const { shares, call, done, pass, slice } = world();
   const fails = () => {
     pass(100);
@@ -135,7 +135,7 @@ test('refused calls are charged, and their errors reach the caller', async () =>
   expect(done).toEqual(['other']);
 });
 
-test('small calls are charged by sampling their cost', () => {
+test('the cost of small calls is estimated by sampling', () => {
   const { call, planned, pass } = world();
   for (let i = 0; i < 2_000 && planned.length === 0; i++) {
     call(1, 'a', 0.5, 0);
@@ -145,7 +145,7 @@ test('small calls are charged by sampling their cost', () => {
   expect(planned).toHaveLength(1);
 });
 
-test('later parts of a call are charged', () => {
+test('if a part of a call runs later, its account is charged for that part too', () => {
   const { shares, call, done, pass } = world();
   shares.charge(1, () => pass(100));
   call(2, 'other', 0.1);
@@ -153,7 +153,7 @@ test('later parts of a call are charged', () => {
   expect(done).toEqual(['other']);
 });
 
-test('an account with too many waiting calls or bytes is refused further calls, other accounts are not', () => {
+test('an account with too many waiting calls or bytes is refused further calls, and other accounts are not affected', () => {
   const { call } = spent();
   const refused = expect.objectContaining({ kind: 'too_many_requests', retryAfter: 1 });
   for (let i = 0; i < limits.calls_waiting_max; i++) call(1, 'a', 1);

@@ -1,4 +1,4 @@
-/** An address slowed for guessing tokens can cause only little work, so that other callers do not wait for it. */
+/** Tests that an address slowed for guessing tokens causes so little work that other callers do not wait for it. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -22,7 +22,7 @@ let postgres: pg.Client;
 let owner: TestUser;
 let known: TestBot;
 let unknown: TestBot;
-/** Commands sent over connections, without the front's lease renewals and status reports. */
+/** The commands sent over connections, without the front's lease renewals and status reports. */
 let commands: string[] = [];
 
 beforeAll(async () => {
@@ -84,7 +84,7 @@ async function transactions(): Promise<number> {
   return (await postgres.query<{ n: number }>(sql)).rows[0]?.n ?? 0;
 }
 
-test('guesses from a slowed address are refused without a look-up, and valid tokens still work', async () => {
+test('guesses from a slowed address are refused without a look-up, but valid tokens still work', async () => {
   for (let n = 0; n < 4 * burst; n++) await guesses[n % 2]?.();
   const began = performance.now();
   await sleep(1_500);
@@ -106,9 +106,9 @@ test('guesses from a slowed address are refused without a look-up, and valid tok
   expect((await transactions()) - before).toBeLessThan(4 * lookUps + 30);
 });
 
-test('a valid token that the front has not cached is looked up from a slowed address, a limited number of times per minute', async () => {
+test('a front looks up only a limited number of uncached tokens per minute for a slowed address', async () => {
   await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
-  // The token is cached now, so guesses cannot use up its look-ups.
+  // The token is cached now and needs no further look-up, however many guesses are made.
   for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);
   expect(await from(`/bot${unknown.token}/getMe`)).toBe(200);
 });

@@ -1,8 +1,12 @@
-/** The limit of stored upload bytes per owner: counted over all nodes, freed with the files (behaviour §4). */
+/**
+ * Tests the limit of stored upload bytes per owner. Bytes are counted across all nodes and freed with the files
+ * (behaviour §4).
+ */
 import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { petrel } from '../support/command.js';
 import {
   type Answer,
   resultOf,
@@ -60,12 +64,12 @@ const files = () =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-test('the limit counts files of all bots of an owner, uploads above it are refused, and refused uploads are freed', async () => {
+test('all bots of an owner share one upload limit, and the bytes of refused uploads are freed', async () => {
   const { owner, bots } = await newOwner('total');
   const other = await newOwner('apart');
   const { document } = await resultOf(upload(bots[0], owner.id, 40 * 1024));
   expect(await stored(owner)).toEqual({ bytes: 40 * 1024, bytes_max: max });
-  // This upload is refused after its file was stored. The file must be removed again.
+  // This upload is refused after its file was stored, so the file must be removed again.
   const before = files().length;
   expect((await upload(bots[0], 999_999, 20 * 1024)).status).toBe(400);
   expect([await stored(owner), files().length]).toEqual([{ bytes: 40 * 1024, bytes_max: max }, before]);
@@ -80,7 +84,22 @@ test('the limit counts files of all bots of an owner, uploads above it are refus
   expect((await stored(other.owner)).bytes).toBe(4_096);
 });
 
-test('an album above the limit is refused as a whole, and its stored files are freed', async () => {
+test('petrel doctor prints the stored bytes and the owner with the most bytes', async () => {
+  await db.query('update stored_totals set bytes = 0');
+  const [most, less] = [await newOwner('most'), await newOwner('less')];
+  expect((await petrel(service.env, 'doctor')).out).toMatch(/^uploads {6}none stored$/m);
+  await db.query('insert into stored_totals values ($1, 3145728), ($2, 1048576)', [
+    most.owner.id,
+    less.owner.id,
+  ]);
+  const { out } = await petrel(service.env, 'doctor');
+  expect(out).toContain(
+    `uploads      4 MiB stored; the owner with most (${most.owner.id}) has 3 MiB of 0.1 MiB`,
+  );
+  await db.query('delete from stored_totals where owner_id = any($1)', [[most.owner.id, less.owner.id]]);
+});
+
+test('an album over the upload limit is refused as a whole, and the bytes of its stored files are freed', async () => {
   const { owner, bots } = await newOwner('album');
   const media = ['a', 'b', 'c'].map((name) => ({ type: 'document', media: `attach://${name}` }));
   const answer = await post(`${service.fronts[0].url}/bot${bots[0].token}/sendMediaGroup`, [
@@ -92,7 +111,7 @@ test('an album above the limit is refused as a whole, and its stored files are f
   expect((await stored(owner)).bytes).toBe(0);
 });
 
-test('the limit holds for simultaneous uploads on two nodes', async () => {
+test('simultaneous uploads on two nodes cannot exceed the upload limit', async () => {
   const { owner, bots } = await newOwner('race');
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_, n) => upload(n % 3 ? bots[0] : bots[1], owner.id, 10 * 1024, n % 2)),
@@ -102,7 +121,7 @@ test('the limit holds for simultaneous uploads on two nodes', async () => {
   expect((await stored(owner)).bytes).toBe(60 * 1024);
 });
 
-test('the sweep of old files frees the bytes of removed files and of files that were never written', async () => {
+test('the sweep frees the bytes of removed files and of files that were never written', async () => {
   const { owner, bots } = await newOwner('sweep');
   const { message_id } = await resultOf(upload(bots[0], owner.id, 60 * 1024));
   await resultOf(service.bot(bots[0], 'deleteMessage', { chat_id: owner.id, message_id }));

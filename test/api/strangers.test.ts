@@ -1,4 +1,7 @@
-/** A caller who tries ids learns nothing about strangers: a stranger looks like an unknown id. */
+/**
+ * Tests that a caller who tries ids learns nothing about strangers: the answers for a stranger and for an unknown id
+ * are the same.
+ */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -7,13 +10,13 @@ import { onSharedService } from '../support/shared.js';
 let service: Service;
 /** Creates the group and the channels. */
 let ann: TestUser;
-/** Member of the group. */
+/** A person who is a member of the group. */
 let ben: TestUser;
-/** Has started the bot; member of no group. */
+/** A person who has started the bot and is in no group. */
 let dora: TestUser;
-/** Subscribes to the public channel and shares no other chat with anybody. */
+/** A person who subscribes to the public channel and shares no other chat with anybody. */
 let eve: TestUser;
-/** Shares no chat with anybody. */
+/** A person who shares no chat with anybody. */
 let sam: TestUser;
 let bot: TestBot;
 /** A bot that subscribes to the public channel as a plain member. */
@@ -104,7 +107,7 @@ test('a bot can mention only people who share a chat with it', async () => {
   expect(namedBy(plain)).toEqual(known);
 });
 
-test('a person can mention only members of common groups and themselves', async () => {
+test('a person can mention themselves and people with whom they share a group', async () => {
   const said = await resultOf(service.app(ben, 'POST', `/api/chats/${group}/messages`, html()));
   expect(namedBy(said)).toEqual([ann.id, ben.id]);
   const path = `/api/chats/${group}/messages/${said.message_id}`;
@@ -118,7 +121,7 @@ test('a subscriber of a channel can mention its administrators, but not other su
   expect(namedBy(said)).toEqual([ann.id, eve.id]);
 });
 
-test('a mention contains neither the language nor the external id', async () => {
+test('a mention contains neither the language nor the external id of the person', async () => {
   const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, ...html() }));
   const [message] = await itemsOf(service.app(ben, 'GET', `/api/chats/${group}/messages?limit=1`));
   expect(message.message_id).toBe(message_id);
@@ -171,13 +174,13 @@ test('a post and its reactions show strangers only the names of people, not thei
   expect([language_code, external_id]).toEqual([undefined, undefined]);
 });
 
-test('members of a group see only their own language', async () => {
+test('a member of a group does not see the languages of other members', async () => {
   const { items } = await resultOf(service.app(ben, 'GET', `/api/chats/${group}/members`));
   for (const { user } of items) expect(user.language_code).toBeUndefined();
   expect((await resultOf(service.app(ben, 'GET', '/api/me'))).language_code).toBe('ru');
 });
 
-test('look-ups of strangers are limited per caller', async () => {
+test('the number of look-ups of strangers is limited per caller', async () => {
   const curious = await service.newBot(ann, 'curious');
   await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${curious.id}`, {}));
   const look = (who: TestBot) => service.bot(who, 'getChatMember', { chat_id: group, user_id: sam.id });

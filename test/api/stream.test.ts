@@ -1,4 +1,4 @@
-/** The event stream of a person (behaviour §11) over two fronts. */
+/** Tests the event stream of a person over two fronts (behaviour §11). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
@@ -26,12 +26,13 @@ async function listen(user: TestUser, front: number): Promise<EventSource> {
 const send = (bot: TestBot, chat_id: number, text: string, front = 0, more: object = {}) =>
   resultOf(service.bot(bot, 'sendMessage', { chat_id, text, ...more }, front));
 
+/** Returns the texts of a chat, without its service messages. */
 const textsOf = (source: EventSource, chat: number) =>
   source.events.flatMap(({ event, data }) =>
-    event === 'message' && data.chat.id === chat ? [data.text] : [],
+    event === 'message' && data.chat.id === chat && data.text !== undefined ? [data.text] : [],
   );
 
-test('a stream that is cut and resumed on another front shows all 200 messages of two chats once, in order', async () => {
+test('an event stream that is cut and resumed on another front shows all 200 messages of two chats once and in order', async () => {
   const user = await service.newUser('ann');
   const bots = [await service.newBot(user, 'one'), await service.newBot(user, 'two')] as const;
   for (const bot of bots) await service.openChat(user, bot);
@@ -61,18 +62,18 @@ test('a stream that is cut and resumed on another front shows all 200 messages o
   expect(events.events).toHaveLength(200);
 });
 
-test('a stream resumed after too many events tells the client to read the chat again, then continues', async () => {
+test('an event stream resumed after too many events tells the client to read the chat again, then continues', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'long');
   await service.openChat(user, bot);
   const events = await listen(user, 0);
   await send(bot, user.id, 'before');
-  await events.heard(({ data }) => data.text === 'before');
+  await events.received(({ data }) => data.text === 'before');
   events.cut();
   for (let i = 0; i < 300; i++) await send(bot, user.id, `missed ${i}`, i % 2);
   await events.open(urlOf(1));
   await send(bot, user.id, 'after');
-  await events.heard(({ data }) => data.text === 'after');
+  await events.received(({ data }) => data.text === 'after');
   expect(events.events.map(({ event, data }) => [event, data.text ?? data.chat_id])).toEqual([
     ['message', 'before'],
     ['reset', bot.id],
@@ -80,22 +81,22 @@ test('a stream resumed after too many events tells the client to read the chat a
   ]);
 });
 
-test('chats opened, joined or created while a stream is open appear with their first message', async () => {
+test('a chat opened, joined or created while an event stream is open appears in it with its first message', async () => {
   const [owner, user] = [await service.newUser('olga'), await service.newUser('ann')];
   const events = await listen(user, 1);
   for (let i = 0; i < 8; i++) {
     const bot = await service.newBot(owner, 'fresh');
     await service.openChat(user, bot);
-    const first = await events.heard(({ data }) => data.chat?.id === bot.id);
+    const first = await events.received(({ data }) => data.chat?.id === bot.id);
     expect(first).toMatchObject({ event: 'message', data: { text: '/start', from: { id: user.id } } });
     const group = await service.newGroup(owner, 'Team', [bot, user]);
     await send(bot, group, 'welcome');
-    const welcome = await events.heard(({ data }) => data.chat?.id === group);
+    const welcome = await events.received(({ data }) => data.chat?.id === group && data.text !== undefined);
     expect(welcome).toMatchObject({ event: 'message', data: { text: 'welcome', chat: { type: 'group' } } });
   }
 });
 
-test("a new member's stream shows a message sent right after joining the first group", async () => {
+test('the event stream of a person who joins a first group shows a message sent right afterwards', async () => {
   const owner = await service.newUser('olga');
   const bot = await service.newBot(owner, 'first');
   for (let i = 0; i < 25; i++) {
@@ -104,24 +105,24 @@ test("a new member's stream shows a message sent right after joining the first g
     const events = await listen(user, 1);
     await resultOf(service.app(owner, 'PUT', `/api/chats/${group}/members/${user.id}`, {}));
     await send(bot, group, 'welcome');
-    await events.heard(({ data }) => data.text === 'welcome');
+    await events.received(({ data }) => data.text === 'welcome');
     events.cut();
   }
 });
 
-test('messages, edits and deletions arrive in order, and silent messages with notify false', async () => {
+test('an event stream delivers messages, edits and deletions in order, and marks silent messages with notify false', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'kinds');
   await service.openChat(user, bot);
   const events = await listen(user, 1);
   const { message_id } = await send(bot, user.id, 'loud');
-  await events.heard(({ data }) => data.text === 'loud');
+  await events.received(({ data }) => data.text === 'loud');
   await resultOf(service.bot(bot, 'editMessageText', { chat_id: user.id, message_id, text: 'changed' }));
-  await events.heard(({ data }) => data.text === 'changed');
+  await events.received(({ data }) => data.text === 'changed');
   await resultOf(service.bot(bot, 'deleteMessage', { chat_id: user.id, message_id }, 1));
-  await events.heard(({ event }) => event === 'message_deleted');
+  await events.received(({ event }) => event === 'message_deleted');
   await send(bot, user.id, 'quiet', 0, { disable_notification: true });
-  await events.heard(({ data }) => data.text === 'quiet');
+  await events.received(({ data }) => data.text === 'quiet');
   expect(events.events.map(({ event, data }) => [event, data.text ?? data.message_id, data.notify])).toEqual([
     ['message', 'loud', true],
     ['edited_message', 'changed', undefined],
@@ -139,7 +140,7 @@ test('chat_action reaches open streams in direct chats and groups, and is not st
   await resultOf(service.bot(bot, 'sendChatAction', { chat_id: user.id, action: 'typing' }));
   await resultOf(service.bot(bot, 'sendChatAction', { chat_id: group, action: 'upload_photo' }));
   const shown = { chat_id: group, from_id: bot.id, action: 'upload_photo' };
-  await others.heard(({ event }) => event === 'chat_action');
+  await others.received(({ event }) => event === 'chat_action');
   await eventually(() =>
     expect(mine.events.map(({ event, data }) => [event, data])).toEqual([
       ['chat_action', { chat_id: bot.id, from_id: bot.id, action: 'typing' }],
@@ -149,19 +150,19 @@ test('chat_action reaches open streams in direct chats and groups, and is not st
   expect(others.events.map(({ data }) => data)).toEqual([shown]);
   await mine.open(urlOf(0));
   await send(bot, group, 'end');
-  await mine.heard(({ data }) => data.text === 'end');
+  await mine.received(({ data }) => data.text === 'end');
   expect(mine.events).toHaveLength(3);
 });
 
-test('callback_answer reaches only the person who pressed, also on a resumed stream', async () => {
+test('callback_answer reaches only the person who pressed the button, even on a resumed stream', async () => {
   const [owner, presser] = [await service.newUser('olga'), await service.newUser('ann')];
   const bot = await service.newBot(owner, 'buttons');
   const group = await service.newGroup(owner, 'Team', [bot, presser]);
   const [mine, others] = [await listen(presser, 1), await listen(owner, 0)];
   const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
   const { message_id } = await send(bot, group, 'press', 0, { reply_markup });
-  await mine.heard(({ data }) => data.text === 'press');
-  await others.heard(({ data }) => data.text === 'press');
+  await mine.received(({ data }) => data.text === 'press');
+  await others.received(({ data }) => data.text === 'press');
   const path = `/api/chats/${group}/messages/${message_id}/callback`;
   const press = async (front: number) => {
     const { callback_query_id } = await resultOf(service.app(presser, 'POST', path, { data: 'a' }, front));
@@ -169,15 +170,15 @@ test('callback_answer reaches only the person who pressed, also on a resumed str
     return callback_query_id as string;
   };
   const first = await press(0);
-  await mine.heard(({ data }) => data.callback_query_id === first);
+  await mine.received(({ data }) => data.callback_query_id === first);
   mine.cut();
   others.cut();
   const second = await press(1);
   await mine.open(urlOf(0));
   await others.open(urlOf(1));
   await send(bot, group, 'end');
-  await mine.heard(({ data }) => data.text === 'end');
-  await others.heard(({ data }) => data.text === 'end');
+  await mine.received(({ data }) => data.text === 'end');
+  await others.received(({ data }) => data.text === 'end');
   const answer = (callback_query_id: string) => ({
     chat_id: group,
     callback_query_id,
@@ -189,7 +190,7 @@ test('callback_answer reaches only the person who pressed, also on a resumed str
   expect(answers(others)).toEqual([]);
 });
 
-test('a removed member gets no more events, on an open stream or a resumed one', async () => {
+test('a removed member gets no more events of the chat, on an open stream or a resumed one', async () => {
   const [owner, open, resumed] = [
     await service.newUser('olga'),
     await service.newUser('ann'),
@@ -197,21 +198,20 @@ test('a removed member gets no more events, on an open stream or a resumed one',
   ];
   const bot = await service.newBot(owner, 'private');
   const group = await service.newGroup(owner, 'Team', [bot, open, resumed]);
-  const heard = [await listen(open, 1), await listen(resumed, 0), await listen(owner, 1)] as const;
+  const received = [await listen(open, 1), await listen(resumed, 0), await listen(owner, 1)] as const;
   await send(bot, group, 'for all');
-  for (const source of heard) await source.heard(({ data }) => data.text === 'for all');
-  heard[1].cut();
+  for (const source of received) await source.received(({ data }) => data.text === 'for all');
+  received[1].cut();
   for (const gone of [open, resumed])
     await resultOf(service.app(owner, 'DELETE', `/api/chats/${group}/members/${gone.id}`));
   for (let i = 0; i < 5; i++) await send(bot, group, `secret ${i}`, i % 2);
-  await heard[1].open(urlOf(1));
-  await heard[2].heard(({ data }) => data.text === 'secret 4');
+  await received[1].open(urlOf(1));
+  await received[2].received(({ data }) => data.text === 'secret 4');
   await resultOf(service.bot(bot, 'sendChatAction', { chat_id: group, action: 'typing' }));
-  await heard[2].heard(({ event }) => event === 'chat_action');
+  await received[2].received(({ event }) => event === 'chat_action');
   await sleep(1_200);
-  expect(textsOf(heard[2], group)).toHaveLength(6);
-  for (const source of heard.slice(0, 2))
-    expect(source.events.map(({ data }) => data.text)).toEqual(['for all']);
+  expect(textsOf(received[2], group)).toHaveLength(6);
+  for (const source of received.slice(0, 2)) expect(textsOf(source, group)).toEqual(['for all']);
 });
 
 test('a front that shuts down ends its streams, and no event is lost after resuming on another front', async () => {
@@ -220,7 +220,7 @@ test('a front that shuts down ends its streams, and no event is lost after resum
   await service.openChat(user, bot);
   const events = await listen(user, 1);
   await send(bot, user.id, 'n 0');
-  await events.heard(({ data }) => data.text === 'n 0');
+  await events.received(({ data }) => data.text === 'n 0');
   const leaving = performance.now();
   expect(await service.fronts[1]?.stop()).toBe('exit code 0');
   // The front ends the streams itself instead of waiting for its clients to disconnect.
@@ -229,6 +229,6 @@ test('a front that shuts down ends its streams, and no event is lost after resum
   await events.open(urlOf(0));
   await service.fronts[1]?.start();
   await send(bot, user.id, 'n 2', 1);
-  await events.heard(({ data }) => data.text === 'n 2');
+  await events.received(({ data }) => data.text === 'n 2');
   expect(textsOf(events, bot.id)).toEqual(['n 0', 'n 1', 'n 2']);
 });

@@ -1,40 +1,42 @@
-/** Event streams that cannot start, and the limit of streams per person. */
+/** Tests event streams that cannot start, and the limit of streams per person. */
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { eventually } from '../clients/event_source.js';
+import { freshRedis } from '../support/servers.js';
 import { type Service, startService, type TestUser } from '../support/service.js';
 
 let service: Service;
 const agents: Agent[] = [];
 
 beforeAll(async () => {
-  service = await startService();
+  // The first test stops one Redis server, so a Redis Cluster would still serve other keys.
+  service = await startService({ redis: await freshRedis() });
 });
 afterAll(async () => {
   for (const agent of agents) agent.destroy().catch(() => undefined);
   await service?.stop();
 });
 
-/** Opens a stream; `text` is what arrived so far, `over` settles when the service ends the stream. */
+/** Opens a stream. `text` holds the data received so far; `over` settles when the service ends the stream. */
 async function open(user: TestUser) {
   const dispatcher = new Agent({ bodyTimeout: 0 });
   agents.push(dispatcher);
   const headers = { authorization: `Bearer ${user.token}` };
   const { statusCode, body } = await request(`${service.fronts[0].url}/api/stream`, { dispatcher, headers });
-  const heard = { text: '' };
+  const received = { text: '' };
   body.setEncoding('utf8');
   body.on('data', (chunk: string) => {
-    heard.text += chunk;
+    received.text += chunk;
   });
   const over = new Promise<void>((resolve) => {
     body.on('close', () => resolve());
     body.on('error', () => resolve());
   });
-  return { statusCode, heard, over, cut: () => dispatcher.destroy() };
+  return { statusCode, received, over, cut: () => dispatcher.destroy() };
 }
 
-test('a stream ends if it cannot start, so that the client reconnects', async () => {
+test('an event stream that cannot start is ended, so that the client reconnects', async () => {
   const user = await service.newUser('ann');
   expect((await service.app(user, 'GET', '/api/me')).status).toBe(200);
   process.kill(service.redis.pid, 'SIGSTOP');
@@ -42,13 +44,13 @@ test('a stream ends if it cannot start, so that the client reconnects', async ()
     const stream = await open(user);
     expect(stream.statusCode).toBe(200);
     await stream.over;
-    expect(stream.heard.text).not.toContain('event: ready');
+    expect(stream.received.text).not.toContain('event: ready');
   } finally {
     process.kill(service.redis.pid, 'SIGCONT');
   }
 }, 30_000);
 
-test('the number of streams is limited per person', async () => {
+test('the number of open event streams per person is limited', async () => {
   const [user, other] = [await service.newUser('ann'), await service.newUser('bob')];
   const streams = [];
   for (let n = 0; n < limits.streams_per_user_max; n++) streams.push(await open(user));

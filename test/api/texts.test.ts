@@ -1,4 +1,4 @@
-/** Refusals of paths, tokens, bodies and parameters (behaviour §1, §2), as an HTTP client sees them. */
+/** Tests the refusals of paths, tokens, bodies and parameters, as an HTTP client sees them (behaviour §1, §2). */
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { catalogue } from '../../src/errors.js';
@@ -49,7 +49,7 @@ async function raw(
 const of = (method: string) => `/bot${bot.token}/${method}`;
 const send = (body: unknown) => raw(of('sendMessage'), 'POST', JSON.stringify(body));
 
-describe('paths and verbs', () => {
+describe('paths and methods are checked', () => {
   test.each([
     ['/', 'GET', 404, 'Not Found'],
     ['/nothing/here', 'POST', 404, 'Not Found'],
@@ -60,11 +60,11 @@ describe('paths and verbs', () => {
     ['/bot', 'GET', 401, 'Unauthorized'],
     ['/botnonsense/getMe', 'GET', 401, 'Unauthorized'],
     ['/api/me', 'GET', 401, 'Unauthorized'],
-  ])('a call of %s with %s gets %i %s', async (path, verb, code, text) => {
+  ])('a call of %s with the verb %s gets %i %s', async (path, verb, code, text) => {
     await seen.refused(() => raw(path, verb), code as number, text as string);
   });
 
-  test('a path with a valid token is refused for unknown methods, the test environment and other verbs', async () => {
+  test('a path with a valid token is refused for unknown methods, the test environment and unsupported HTTP verbs', async () => {
     const known = 'Not Found: method not found';
     await seen.refused(() => raw(of('sendEverything')), 404, known);
     await seen.refused(() => raw(of('')), 404, known);
@@ -75,7 +75,7 @@ describe('paths and verbs', () => {
       await seen.refused(() => raw(of('getMe'), verb), 405, 'Method Not Allowed');
   });
 
-  test('method names work with GET and POST and in any case', async () => {
+  test('bot methods accept GET and POST, and their names ignore case', async () => {
     for (const [name, verb] of [
       ['getMe', 'GET'],
       ['GETME', 'POST'],
@@ -96,8 +96,8 @@ describe('paths and verbs', () => {
   });
 });
 
-describe('tokens', () => {
-  test('missing, malformed, unknown, replaced and wrong kinds of tokens get the same answer', async () => {
+describe('tokens are checked', () => {
+  test('missing, malformed, unknown and replaced tokens, and tokens of the wrong kind, get the same answer', async () => {
     const [id, secret = ''] = bot.token.split(':');
     const flipped = secret.slice(0, 5) + (secret[5] === 'x' ? 'y' : 'x') + secret.slice(6);
     const other = await service.newBot(user, 'other');
@@ -126,7 +126,7 @@ describe('tokens', () => {
     await seen.refused(() => raw('/api/admin/users', 'POST', '{}', asUser), 401, 'Unauthorized');
   });
 
-  test('the colon of a token may be written as %3A, and the scheme in any case', async () => {
+  test('the colon of a token may be written as %3A, and the authorization scheme may be in upper or lower case', async () => {
     expect((await raw(`/bot${bot.token.replace(':', '%3A')}/getMe`, 'GET')).status).toBe(200);
     expect((await raw('/api/me', 'GET', undefined, { authorization: `bearer ${user.token}` })).status).toBe(
       200,
@@ -134,7 +134,7 @@ describe('tokens', () => {
   });
 });
 
-describe('bodies', () => {
+describe('bodies are checked', () => {
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
   const badJson = "Bad Request: can't parse JSON object";
   const badUnicode = 'Bad Request: strings must be encoded in UTF-8';
@@ -172,7 +172,7 @@ describe('bodies', () => {
     );
   });
 
-  test('a body over 1 MiB and an upload over 50 MiB are refused', async () => {
+  test('a body over 1 MiB and an upload over 50 MiB are refused with 413', async () => {
     const large = 'Request Entity Too Large';
     await seen.refused(
       () => raw(of('sendMessage'), 'POST', `{"text":"${'x'.repeat(1024 * 1024)}"}`),
@@ -189,7 +189,7 @@ describe('bodies', () => {
   });
 });
 
-describe('parameters', () => {
+describe('parameters are checked', () => {
   const required = (name: string) => `Bad Request: parameter "${name}" is required`;
   const mustBe = (name: string, what: string) => `Bad Request: parameter "${name}" must be ${what}`;
   const call = (method: string, params: object) => () => service.bot(bot, method, { ...params });
@@ -344,11 +344,12 @@ describe('parameters', () => {
     expect(await resultOf(service.bot(bot, 'getMyCommands'))).toEqual([]);
   });
 
-  test('the catalogue of errors contains only statuses of the interface', () => {
-    // 502 is left out: a front that shuts down sends it only to a load balancer that asked for it, never to a client.
-    const { leaving, ...told } = catalogue;
+  test('the error catalogue uses only HTTP statuses that the interface lists', () => {
+    // 502 is not in the list, because clients never get it: a front that shuts down sends 502 only to a load balancer
+    // that requests it.
+    const { leaving, ...listed } = catalogue;
     expect(leaving.code).toBe(502);
-    const codes = new Set(Object.values(told).map(({ code }) => code));
+    const codes = new Set(Object.values(listed).map(({ code }) => code));
     expect([...codes].sort()).toEqual([400, 401, 403, 404, 405, 409, 413, 416, 429, 500, 503]);
   });
 });

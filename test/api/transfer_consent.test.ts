@@ -1,4 +1,4 @@
-/** Transfers that need the consent of the recipient (setting TRANSFER_CONSENT, behaviour §14). */
+/** Tests transfers that need the consent of the recipient (setting TRANSFER_CONSENT, behaviour §14). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import {
@@ -51,11 +51,11 @@ const unchanged = async () => {
 test('a bot is transferred when its recipient accepts the offer', async () => {
   expect(await offer()).toBe(true);
   await unchanged();
-  const told = {
+  const listed = {
     ...{ bot_id: bot.id, bot_username: bot.username, from_id: owner.id, to_id: heir.id },
     expires_at: expect.any(Number),
   };
-  for (const each of [owner, heir]) expect(await offers(each)).toEqual([told]);
+  for (const each of [owner, heir]) expect(await offers(each)).toEqual([listed]);
   const inAWeek = Date.now() / 1_000 + 7 * 86_400;
   expect(Math.abs((await offers(heir))[0].expires_at - inAWeek)).toBeLessThan(60);
   // Nobody else can accept the offer.

@@ -1,4 +1,4 @@
-/** Rules and refusals of getUpdates and callback queries (behaviour §9) on two fronts. */
+/** Tests the rules and refusals of getUpdates and callback queries on two fronts (behaviour §9). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
@@ -47,7 +47,7 @@ test.each([
   [0, 0],
   [0, 1],
   [1, 0],
-])('a newer poll ends the older one with 409 and continues (fronts %i and %i)', async (first, second) => {
+])('a newer poll continues and ends the older one with 409 (fronts %i and %i)', async (first, second) => {
   const older = service.bot(bot, 'getUpdates', { timeout: 20 }, first);
   await sleep(100);
   const started = performance.now();
@@ -60,14 +60,14 @@ test.each([
   ]);
 });
 
-test('a poll without a timeout also ends an older poll', async () => {
+test('a poll without a timeout also ends an older waiting poll', async () => {
   const older = service.bot(bot, 'getUpdates', { timeout: 20 }, 0);
   await sleep(100);
   expect(await poll({}, 1)).toEqual([]);
   expectEnvelope(await older, 409, terminated);
 });
 
-test('setting a webhook ends a waiting poll, and polls get 409 while it is set', async () => {
+test('setting a webhook ends a waiting poll, and polls get 409 while the webhook is set', async () => {
   const state = keys.queueState(bot.id);
   const waiting = service.bot(bot, 'getUpdates', { timeout: 20 }, 1);
   await sleep(100);
@@ -80,7 +80,7 @@ test('setting a webhook ends a waiting poll, and polls get 409 while it is set',
   expect(await poll()).toEqual([]);
 });
 
-test('an offset of 0 or beyond the next update confirms nothing, and one within the range confirms all below it', async () => {
+test('an offset of 0 or beyond the next update confirms nothing, and any other positive offset confirms all updates below it', async () => {
   for (let i = 1; i <= 5; i++) await say(`t${i}`, i % 2);
   const all = await poll();
   const [first] = all;
@@ -110,7 +110,7 @@ test('an offset of -N keeps only the last N updates', async () => {
   expect(await pendingCount()).toBe(1);
 });
 
-test('limit and timeout are limited to their ranges', async () => {
+test('getUpdates clamps limit and timeout to their ranges', async () => {
   for (let i = 1; i <= 102; i++) await say(`t${i}`);
   for (const limit of [-5, 0, 1, '1']) expect(await texts({ limit })).toEqual(['t1']);
   for (const limit of [100, 101, 1_000_000, '']) expect(await texts({ limit }, 1)).toHaveLength(100);
@@ -123,7 +123,7 @@ test('limit and timeout are limited to their ranges', async () => {
   expect(performance.now() - started).toBeGreaterThan(950);
 });
 
-test('allowed_updates filters updates when they are created; `[]` allows all, an absent list keeps the former one', async () => {
+test('allowed_updates filters updates when they are created: `[]` allows all kinds, and without the parameter the former list stays', async () => {
   const { message_id } = await say('before');
   const edit = (text: string) =>
     resultOf(service.app(user, 'PATCH', `/api/chats/${bot.id}/messages/${message_id}`, { text }));
@@ -161,7 +161,7 @@ test('deleteWebhook reports that no webhook is set, and drops pending updates on
   expect(await pendingCount()).toBe(0);
 });
 
-test('answerCallbackQuery refuses unknown and answered queries, queries of other bots, and long texts', async () => {
+test('answerCallbackQuery refuses unknown and answered queries, queries of other bots, and texts that are too long', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x', reply_markup }),

@@ -1,4 +1,4 @@
-/** Method calls that receivers put into webhook answers (behaviour §10). */
+/** Tests method calls that receivers put into webhook answers (behaviour §10). */
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 
 const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
-/** Texts of the chat as the person sees them, oldest first. */
+/** Returns the texts of the chat as the person sees them, oldest first. */
 const chat = async (): Promise<string[]> =>
   (await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages`)))
     .map(({ text }: { text: string }) => text)
@@ -50,16 +50,16 @@ const calm = () =>
     })
     .toBe(0);
 
-test('a call in an answer runs before the next update of the chat is delivered', async () => {
+test('a call in a webhook answer runs before the next update of the chat is delivered', async () => {
   answer = (text) => JSON.stringify(send(`re ${text}`, { method: 'SENDMESSAGE', parse_mode: 'HTML' }));
   await say('one');
   await say('two');
-  await expect.poll(chat, { timeout: 5_000 }).toHaveLength(4);
+  await expect.poll(chat).toHaveLength(4);
   const texts = await chat();
   expect(texts.filter((text) => text.startsWith('re'))).toEqual(['re one', 're two']);
 });
 
-test('an array of calls runs in order, and refused calls do not stop it', async () => {
+test('method calls in an array of a webhook answer run in order, and a refused call does not stop the later ones', async () => {
   const name = `${bot.username} renamed`;
   const calls = [
     send('a'),
@@ -75,11 +75,11 @@ test('an array of calls runs in order, and refused calls do not stop it', async 
   ];
   answer = () => JSON.stringify(calls);
   await say('go');
-  await expect.poll(chat, { timeout: 5_000 }).toEqual(['go', 'a', 'b', 'c']);
+  await expect.poll(chat).toEqual(['go', 'a', 'b', 'c']);
   expect(await resultOf(service.bot(bot, 'getMyName'))).toEqual({ name });
 });
 
-test('webhook methods, getUpdates, close and logOut do not run from an answer', async () => {
+test('webhook methods, getUpdates, close and logOut do not run from a webhook answer', async () => {
   answer = () =>
     JSON.stringify([
       { method: 'deleteWebhook' },
@@ -91,7 +91,7 @@ test('webhook methods, getUpdates, close and logOut do not run from an answer', 
       send('done'),
     ]);
   await say('go');
-  await expect.poll(chat, { timeout: 5_000 }).toEqual(['go', 'done']);
+  await expect.poll(chat).toEqual(['go', 'done']);
   expect((await resultOf(service.bot(bot, 'getWebhookInfo'))).url).not.toBe('');
 });
 
@@ -101,7 +101,7 @@ test.each([
   ['no method', '{"text":"a"}'],
   ['a text that contains U+0000', '{"method":"sendMessage","text":"\u0000"}'],
   ['an empty array', '[]'],
-])('an answer with %s runs nothing and counts as delivered', async (_, body) => {
+])('a webhook answer with %s runs no call and counts as delivered', async (_, body) => {
   answer = () => body;
   await say('go');
   await calm();
@@ -109,14 +109,14 @@ test.each([
   expect(await chat()).toEqual(['go']);
 });
 
-test('an answer longer than the service reads runs nothing', async () => {
+test('method calls do not run if the webhook answer is over the size limit', async () => {
   answer = () => JSON.stringify([send('a'), { padding: 'x'.repeat(70_000) }]);
   await say('go');
   await calm();
   expect(await chat()).toEqual(['go']);
 });
 
-test('at most a hundred calls of one answer run', async () => {
+test('at most a hundred method calls of one webhook answer run', async () => {
   answer = () => JSON.stringify(Array.from({ length: 103 }, (_, n) => send(`${n}`)));
   await say('go');
   await calm();

@@ -1,4 +1,6 @@
-/** What owners see and change of their bots' webhooks, and what they replay (behaviour §10, §11). */
+/**
+ * Tests the endpoints with which owners see and change their bots' webhooks and replay updates (behaviour §10, §11).
+ */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -68,8 +70,7 @@ const hook = () =>
 const own = (verb: string, rest: string, body?: unknown, user: TestUser = owner) =>
   service.app(user, verb, `/api/me/bots/${bot.id}/webhook/${rest}`, body);
 const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
-const arrived = (...texts: string[]) =>
-  expect.poll(() => shown.map(({ text }) => text), { timeout: 8_000 }).toEqual(texts);
+const arrived = (...texts: string[]) => expect.poll(() => shown.map(({ text }) => text)).toEqual(texts);
 const attempts = async (query = '') => (await resultOf(own('GET', `deliveries${query}`))).items;
 const letters = async () => (await resultOf(own('GET', 'dead_letters'))).items;
 
@@ -79,7 +80,7 @@ async function die(...texts: string[]): Promise<number[]> {
   for (const text of texts) await say(text);
   await age();
   await hook();
-  await expect.poll(async () => (await letters()).length, { timeout: 10_000 }).toBe(texts.length);
+  await expect.poll(async () => (await letters()).length).toBe(texts.length);
   return (await letters()).map(({ update_id }: { update_id: number }) => update_id);
 }
 
@@ -104,7 +105,7 @@ test('webhook endpoints refuse callers who do not own the bot', async () => {
   }
 });
 
-test('owners read and rotate the signing secret, and both secrets sign for a day', async () => {
+test('owners read and rotate the signing secret, and for a day deliveries are signed with both the old and the new secret', async () => {
   const { secret, ...rest } = await resultOf(own('GET', 'secret'));
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(rest).toEqual({});
@@ -131,7 +132,7 @@ test('owners read and rotate the signing secret, and both secrets sign for a day
     expect(verify(second, key)).toMatchObject({ update_id: second.updateId });
 });
 
-test('rotating the signing secret keeps the last error and the next retry of a failing webhook', async () => {
+test('rotating the signing secret keeps the last error and the next retry time of a failing webhook', async () => {
   answer = () => [502, '', { 'retry-after': '600' }];
   await hook();
   await say('one');
@@ -147,7 +148,7 @@ test('rotating the signing secret keeps the last error and the next retry of a f
   redis.disconnect();
 });
 
-test('owners see delivery attempts with the answer, without secrets, and with the time of the next try', async () => {
+test('owners see the answer to each delivery attempt without secrets, and the time of the next attempt', async () => {
   const { secret } = await resultOf(own('GET', 'secret'));
   const told = `no ${bot.token} ${encodeURIComponent(bot.token)} ${secret} told-to-nobody /${secretPath} \\/${secretPath} \u0000 `;
   let failures = 3;
@@ -155,7 +156,7 @@ test('owners see delivery attempts with the answer, without secrets, and with th
   await hook();
   await say('one');
   await arrived('one', 'one', 'one', 'one');
-  await expect.poll(async () => (await attempts()).length, { timeout: 5_000 }).toBe(4);
+  await expect.poll(async () => (await attempts()).length).toBe(4);
   const [last, ...failed] = await attempts();
   const updateId = shown[0]?.updateId;
   expect(last).toMatchObject({ update_id: updateId, delivered: true, status: 200, answer: 'fine', tries: 4 });
@@ -169,7 +170,7 @@ test('owners see delivery attempts with the answer, without secrets, and with th
     });
     expect(each.next_try_date - each.date).toBeGreaterThanOrEqual(0);
     expect(each.next_try_date - each.date).toBeLessThan(10);
-    expect(each.latency_ms).toBeLessThan(5_000);
+    expect(each.latency_ms).toBeLessThan(60_000);
     expect(each.answer).toMatch(/^no \d+:\*{35} \d+%3A\*{35} \*{50} \*{14} \*{17} \*+ \ufffd ä+$/);
     expect(Buffer.byteLength(each.answer)).toBeGreaterThan(1_020);
     expect(Buffer.byteLength(each.answer)).toBeLessThanOrEqual(1_024);
@@ -218,7 +219,7 @@ test('owners list dead letters and replay them with the same update_id', async (
   expect(shown[0]?.headers['webhook-id']).toBe(`${bot.id}-${ids[1]}`);
   expect(await letters()).toEqual([]);
   expect(await resultOf(own('POST', 'replay', { dead_letters: true }))).toEqual({ queued: 0 });
-  // Later updates are delivered after the replayed ones.
+  // Later updates are delivered after the replayed updates.
   await say('four');
   await arrived('two', 'one', 'three', 'four');
   expect(shown[3]?.updateId).toBeGreaterThan(Math.max(...ids));
@@ -231,20 +232,20 @@ test('a replayed update that fails again becomes a dead letter with the same id'
   const [id] = await die('one');
   answer = () => [500, ''];
   await resultOf(own('POST', 'replay', { dead_letters: true }));
-  await expect.poll(() => shown.length, { timeout: 5_000 }).toBeGreaterThan(0);
+  await expect.poll(() => shown.length).toBeGreaterThan(0);
   await resultOf(service.bot(bot, 'deleteWebhook'));
   await age();
   await hook();
-  await expect.poll(async () => (await letters()).length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(async () => (await letters()).length).toBe(1);
   expect(await letters()).toMatchObject([{ update_id: id, update: { update_id: id } }]);
 });
 
-test('owners replay delivered updates, and after a switch to polling these get new ids', async () => {
+test('an owner can replay delivered updates, which get new ids after a switch to polling', async () => {
   await hook();
   for (const text of ['one', 'two', 'three']) await say(text);
   await arrived('one', 'two', 'three');
   const ids = shown.map(({ updateId }) => updateId);
-  await expect.poll(async () => (await attempts()).length, { timeout: 5_000 }).toBe(3);
+  await expect.poll(async () => (await attempts()).length).toBe(3);
   const range = { from_update_id: ids[1], to_update_id: ids[2] };
   // These updates were delivered, so they are not dead letters.
   expect(await resultOf(own('POST', 'replay', { ...range, dead_letters: true }))).toEqual({ queued: 0 });
@@ -253,9 +254,7 @@ test('owners replay delivered updates, and after a switch to polling these get n
   expect(shown.slice(3).map(({ updateId }) => updateId)).toEqual(ids.slice(1));
   await resultOf(service.bot(bot, 'deleteWebhook'));
   expect(await resultOf(own('POST', 'replay', range))).toEqual({ queued: 2 });
-  await expect
-    .poll(async () => (await resultOf(service.bot(bot, 'getUpdates'))).length, { timeout: 8_000 })
-    .toBe(2);
+  await expect.poll(async () => (await resultOf(service.bot(bot, 'getUpdates'))).length).toBe(2);
   const polled = await resultOf(service.bot(bot, 'getUpdates'));
   expect(polled.map(({ message }: { message: { text: string } }) => message.text)).toEqual(['two', 'three']);
   expect(polled[0].update_id).toBeGreaterThan(ids[2] as number);
@@ -274,19 +273,19 @@ test('discarded dead letters cannot be replayed', async () => {
   expect(await letters()).toEqual([]);
   expect(await resultOf(own('DELETE', 'dead_letters'))).toEqual({ discarded: 0 });
   expect(await resultOf(own('POST', 'replay', { dead_letters: true }))).toEqual({ queued: 0 });
-  await expect.poll(async () => (await attempts('?status=failed')).length, { timeout: 5_000 }).toBe(2);
+  await expect.poll(async () => (await attempts('?status=failed')).length).toBe(2);
   expect(await attempts('?status=failed')).toMatchObject([
     { dead: 'expired', status: null, error: 'The update is too old', answer: '' },
     { dead: 'expired' },
   ]);
 });
 
-describe('petrel webhooks', () => {
+describe('petrel webhooks runs on the command line', () => {
   const run = promisify(execFile);
   const petrel = (...args: string[]) =>
     run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });
 
-  test('lists and shows webhooks, replays dead letters and discards them', async () => {
+  test('petrel webhooks lists and shows webhooks, replays dead letters and discards them', async () => {
     const ids = await die('one', 'two', 'three');
     answer = () => [503, ''];
     const listed = await petrel('list');
@@ -298,7 +297,7 @@ describe('petrel webhooks', () => {
     const one = await petrel('replay', bot.username, '--from', `${ids[0]}`, '--to', `${ids[0]}`);
     expect(one.stdout).toBe('1 queued\n');
     await arrived('one');
-    await expect.poll(async () => (await attempts('?status=delivered')).length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await attempts('?status=delivered')).length).toBe(1);
     const shownText = (await petrel('show', `@${bot.username}`)).stdout;
     expect(shownText).toMatch(/^attempts {5}1 delivered, 0 failed, 3 given up$/m);
     expect(shownText).toMatch(/^dead letters 2$/m);
@@ -311,7 +310,7 @@ describe('petrel webhooks', () => {
     expect((await petrel('discard', `${bot.id}`)).stdout).toBe('0 discarded\n');
   }, 60_000);
 
-  test('reports unknown bots and missing options', async () => {
+  test('petrel webhooks reports unknown bots and missing options', async () => {
     await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
       ...{ code: 1, stdout: expect.stringContaining('there is no bot nobody_at_all') },
     });

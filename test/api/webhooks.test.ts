@@ -1,4 +1,7 @@
-/** Rules and refusals of setWebhook, deleteWebhook and getWebhookInfo (behaviour §10), and delivered updates. */
+/**
+ * Tests the rules and refusals of setWebhook, deleteWebhook and getWebhookInfo, and the delivered updates (behaviour
+ * §10).
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -23,7 +26,7 @@ afterAll(async () => {
 });
 
 const call = (method: string, params = {}, front = 0) => service.bot(bot, method, params, front);
-const told = (text: string) => ({ status: 200, body: { ok: true, result: true, description: text } });
+const described = (text: string) => ({ status: 200, body: { ok: true, result: true, description: text } });
 const refused = (text: string) => ({
   status: 400,
   body: { ok: false, error_code: 400, description: `Bad Request: ${text}` },
@@ -40,11 +43,11 @@ const empty = {
   max_connections: 40,
 };
 
-test('a bot without a webhook has empty webhook info, and deleting its webhook has no effect', async () => {
+test('a bot without a webhook has empty webhook info, and deleteWebhook has no effect', async () => {
   expect(await info()).toMatchObject(empty);
-  expect(await call('deleteWebhook')).toMatchObject(told('Webhook is already deleted'));
-  expect(await call('setWebhook', { url: '' })).toMatchObject(told('Webhook is already deleted'));
-  expect(await call('setWebhook')).toMatchObject(told('Webhook is already deleted'));
+  expect(await call('deleteWebhook')).toMatchObject(described('Webhook is already deleted'));
+  expect(await call('setWebhook', { url: '' })).toMatchObject(described('Webhook is already deleted'));
+  expect(await call('setWebhook')).toMatchObject(described('Webhook is already deleted'));
 });
 
 describe('a refused setWebhook keeps the old webhook', () => {
@@ -55,7 +58,11 @@ describe('a refused setWebhook keeps the old webhook', () => {
     ['loopback', { url: 'https://[::1]/' }, 'bad webhook: IP address ::1 is reserved'],
     ['a private address', { url: 'https://10.0.0.1/' }, 'bad webhook: IP address 10.0.0.1 is reserved'],
     ['a long secret', { secret_token: 'x'.repeat(257) }, 'secret token is too long'],
-    ['an odd secret', { secret_token: 'a b' }, 'secret token contains unallowed characters'],
+    [
+      'a secret with a forbidden character',
+      { secret_token: 'a b' },
+      'secret token contains unallowed characters',
+    ],
     ['no certificate', { certificate: 'hello' }, 'bad webhook: certificate is not a valid PEM certificate'],
     ['no connections', { max_connections: 0 }, 'max_connections must be between 1 and 100'],
     ['too many connections', { max_connections: '101' }, 'max_connections must be between 1 and 100'],
@@ -73,8 +80,8 @@ describe('a refused setWebhook keeps the old webhook', () => {
 test('setWebhook and deleteWebhook report whether they changed anything', async () => {
   await call('deleteWebhook');
   const params = { url: books.url, certificate: books.certificate, allowed_updates: ['message'] };
-  expect(await call('setWebhook', params)).toMatchObject(told('Webhook was set'));
-  expect(await call('setWebhook', params, 1)).toMatchObject(told('Webhook is already set'));
+  expect(await call('setWebhook', params)).toMatchObject(described('Webhook was set'));
+  expect(await call('setWebhook', params, 1)).toMatchObject(described('Webhook is already set'));
   expect(await info()).toEqual({
     ...empty,
     url: books.url,
@@ -84,15 +91,15 @@ test('setWebhook and deleteWebhook report whether they changed anything', async 
     allowed_updates: ['message'],
   });
   expect(await call('setWebhook', { ...params, max_connections: 3, allowed_updates: [] })).toMatchObject(
-    told('Webhook was set'),
+    described('Webhook was set'),
   );
   expect(await info()).not.toHaveProperty('allowed_updates');
-  expect(await call('setWebhook', { url: '' }, 1)).toMatchObject(told('Webhook was deleted'));
-  expect(await call('deleteWebhook')).toMatchObject(told('Webhook is already deleted'));
+  expect(await call('setWebhook', { url: '' }, 1)).toMatchObject(described('Webhook was deleted'));
+  expect(await call('deleteWebhook')).toMatchObject(described('Webhook is already deleted'));
   expect(await info()).toMatchObject(empty);
 });
 
-test('setWebhook accepts forms with a certificate as part "certificate" or as attach://', async () => {
+test('setWebhook accepts a certificate as part "certificate" or as attach://', async () => {
   for (const [part, value] of [
     ['certificate', ''],
     ['a1b2', 'attach://a1b2'],
@@ -113,7 +120,7 @@ test('setWebhook accepts forms with a certificate as part "certificate" or as at
   }
   const before = books.taken.length;
   await say('by the form');
-  await books.tookIn(before + 1, 5_000);
+  await books.tookIn(before + 1);
   const [last] = books.taken.slice(-1);
   expect(last?.text).toBe('by the form');
   expect(last?.headers['x-service-bot-api-secret-token']).toBe('from-a-form');
@@ -131,7 +138,7 @@ test('setWebhook accepts forms with a certificate as part "certificate" or as at
   expect(await info()).toMatchObject({ max_connections: 9 });
 });
 
-test('a certificate over 3 MiB is refused', async () => {
+test('setWebhook refuses a certificate over 3 MiB', async () => {
   const form = new FormData();
   form.set('url', books.url);
   form.set('certificate', new File(['x'.repeat(3 * 1024 * 1024 + 1)], 'cert.pem'));
@@ -165,27 +172,27 @@ test('the body of a delivery equals the update that a poll returns', async () =>
   const [polled] = await resultOf(call('getUpdates'));
   const before = books.taken.length;
   await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
-  await books.tookIn(before + 1, 5_000);
+  await books.tookIn(before + 1);
   expect(books.taken.at(-1)?.body.toString()).toBe(JSON.stringify(polled));
 });
 
-test('getWebhookInfo shows a failure until the webhook is set again', async () => {
+test('getWebhookInfo shows the last failure until the webhook is set again', async () => {
   const broken = await keepBooks(() => 502);
   await resultOf(call('setWebhook', { url: broken.url, certificate: broken.certificate }));
   await say('lost');
   await expect
-    .poll(() => info(), { timeout: 4_000 })
+    .poll(() => info())
     .toMatchObject({
       pending_update_count: 1,
       last_error_message: 'Wrong response from the webhook: 502 Bad Gateway',
     });
   const { last_error_date: date } = await info();
-  expect(Math.abs(date - Date.now() / 1_000)).toBeLessThan(10);
+  expect(Math.abs(date - Date.now() / 1_000)).toBeLessThan(60);
   const before = books.taken.length;
   await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
   expect(await info()).toMatchObject({ last_error_date: null, last_error_message: null });
   // The update that the former receiver refused is delivered to the new receiver at once.
-  await books.tookIn(before + 1, 3_000);
+  await books.tookIn(before + 1);
   await broken.close();
 });
 
@@ -194,8 +201,8 @@ test('getWebhookInfo shows a failure until the webhook is set again', async () =
  * contains at most two messages: the message and the one it replies to or pins. The large parts of a message are its text, 100
  * entities with a link of 2,048 UTF-16 units each, and 64 KiB of keyboard, whose bytes can take six bytes each in JSON.
  */
-test('the largest update is delivered, and is less than a quarter of the size limit', async () => {
-  const heard = await keepBooks();
+test('the largest update is delivered and has less than a quarter of the maximum size', async () => {
+  const received = await keepBooks();
   const reader = await service.newBot(owner, 'reader');
   // The chat is a channel, because in a group a bot gets no messages of other bots.
   const made = { type: 'channel', title: 'Long' };
@@ -203,7 +210,7 @@ test('the largest update is delivered, and is less than a quarter of the size li
   const administrator = { status: 'administrator', rights: { can_post_messages: true } };
   for (const { id } of [bot, reader])
     await resultOf(service.app(owner, 'PUT', `/api/chats/${channel}/members/${id}`, administrator));
-  const { url, certificate } = heard;
+  const { url, certificate } = received;
   await resultOf(
     service.bot(reader, 'setWebhook', { url, certificate, drop_pending_updates: true, max_connections: 1 }),
   );
@@ -220,17 +227,17 @@ test('the largest update is delivered, and is less than a quarter of the size li
   };
   const { message_id } = await resultOf(call('sendMessage', long));
   await resultOf(call('sendMessage', { ...long, reply_parameters: { message_id } }));
-  await heard.tookIn(2, 20_000);
-  const largest = Math.max(...heard.taken.map(({ body }) => body.length));
+  await received.tookIn(2);
+  const largest = Math.max(...received.taken.map(({ body }) => body.length));
   expect(largest).toBeGreaterThan(250_000);
   expect(largest).toBeLessThan(limits.webhook_body_bytes_max / 4);
-  const { channel_post: message } = JSON.parse(String(heard.taken.at(-1)?.body));
+  const { channel_post: message } = JSON.parse(String(received.taken.at(-1)?.body));
   for (const each of [message, message.reply_to_message])
     expect([each.text, each.entities.length]).toEqual([long.text, limits.entities_max]);
-  await heard.close();
+  await received.close();
 });
 
-test('the URL and the secret are not stored in plain text', async () => {
+test('the webhook URL and the secret token are not stored in plain text', async () => {
   const url = `${books.url}?key=not-for-others`;
   await resultOf(call('setWebhook', { url, certificate: books.certificate, secret_token: 'nobody-reads' }));
   const { Redis } = await import('ioredis');

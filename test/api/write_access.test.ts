@@ -1,16 +1,13 @@
-/** Who may write to a bot in a direct chat, in each way to reach the bot (interface §5.8, behaviour §11). */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+/**
+ * Tests who may write to a bot in a direct chat, for each kind of call that reaches the bot (interface §5.8, behaviour
+ * §11).
+ */
+import { beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let owner: TestUser;
@@ -18,13 +15,12 @@ let friend: TestUser;
 let other: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   owner = await service.newUser('olga');
   friend = await service.newUser('fred');
   other = await service.newUser('otto');
 });
-afterAll(() => service.stop());
 beforeEach(async () => {
   bot = await service.newBot(owner, 'guarded');
 });
@@ -41,7 +37,7 @@ const forbidden = {
 };
 const refusal = (description: string) => ({ status: 400, body: { ok: false, description } });
 /** Polls and confirms the pending updates of the bot. */
-const heard = async () => {
+const received = async () => {
   const updates = await resultOf(service.bot(bot, 'getUpdates'));
   const last = updates.at(-1)?.update_id;
   if (last !== undefined) await resultOf(service.bot(bot, 'getUpdates', { offset: last + 1 }));
@@ -54,16 +50,16 @@ describe.each([
   ['selected', (): TestUser[] => [friend], (): TestUser[] => [other]],
   ['all', (): TestUser[] => [friend, other], (): TestUser[] => []],
 ] as const)('with the policy %s', (policy, allowed, refused) => {
-  test('people may write or are refused, at once and on every node, in existing chats and new ones', async () => {
+  test('a change of the write access policy applies at once on every node, to existing and new chats', async () => {
     const old = await service.newUser('old');
     for (const person of [owner, friend, other, old]) await service.openChat(person, bot);
-    await heard();
+    await received();
     await set(policy, friend);
     for (const front of [0, 1]) {
       for (const person of [owner, ...allowed()]) expect((await say(person, front)).status).toBe(200);
       for (const person of refused()) expect(await say(person, front)).toMatchObject(forbidden);
     }
-    expect((await heard()).length).toBe(2 * (1 + allowed().length));
+    expect((await received()).length).toBe(2 * (1 + allowed().length));
     const shown = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}`));
     expect(shown.write_access).toEqual(
       policy === 'selected' ? { policy, usernames: [friend.username] } : { policy },
@@ -77,11 +73,11 @@ describe.each([
     if (policy === 'all') return expect((await start()).status).toBe(200);
     expect(await start()).toMatchObject(forbidden);
     expect(await resultOf(service.app(late, 'GET', '/api/chats'))).toEqual({ items: [] });
-    expect(await heard()).toEqual([]);
+    expect(await received()).toEqual([]);
   });
 });
 
-test('a refused person cannot start, edit, pin or press, and the refused calls change nothing', async () => {
+test('a person without write access cannot start the bot, edit, pin or press a button, and the refused calls change nothing', async () => {
   await service.openChat(other, bot);
   const mine = (await resultOf(say(other))).message_id;
   const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'go' }]] };
@@ -89,7 +85,7 @@ test('a refused person cannot start, edit, pin or press, and the refused calls c
     service.bot(bot, 'sendMessage', { chat_id: other.id, text: 'press', reply_markup }),
   );
   await resultOf(service.app(other, 'POST', `/api/bots/${bot.username}/block`));
-  await heard();
+  await received();
   await set('owner');
   const before = await history(other);
   const chat = `/api/chats/${bot.id}`;
@@ -97,7 +93,7 @@ test('a refused person cannot start, edit, pin or press, and the refused calls c
     ['POST', `/api/bots/${bot.username}/start`, {}],
     ['POST', `${chat}/messages`, { text: 'x' }],
   ] as const;
-  // The person has blocked the bot. A start is refused by the policy, a message because of the block.
+  // The person has blocked the bot. The policy refuses the start, and the block refuses the message.
   expect(await service.app(other, ...calls[0])).toMatchObject(forbidden);
   expect((await say(other)).body.description).toBe('Forbidden: you blocked this bot');
   await resultOf(service.app(other, 'DELETE', `/api/bots/${bot.username}/block`));
@@ -112,13 +108,13 @@ test('a refused person cannot start, edit, pin or press, and the refused calls c
   }
   expect(await history(other)).toEqual(before);
   expect((await resultOf(service.app(other, 'GET', chat))).pinned_message).toBeUndefined();
-  expect((await heard()).map((each: object) => Object.keys(each).at(1))).toEqual(['my_chat_member']);
+  expect((await received()).map((each: object) => Object.keys(each).at(1))).toEqual(['my_chat_member']);
   // The bot may still write, and the refused person may still delete messages.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: other.id, text: 'still' }));
   await resultOf(service.app(other, 'DELETE', `${chat}/messages/${mine}`));
 });
 
-test('each change of the policy takes effect at once', async () => {
+test('each of several changes of the write access policy applies at once', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 5; round++) {
     await set('owner');
@@ -132,7 +128,7 @@ test('each change of the policy takes effect at once', async () => {
   }
 });
 
-test('no message is accepted after a change has returned, however many are sent during the change', async () => {
+test('once a change of the write access policy has returned, it excludes messages on every node, even under load', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 3; round++) {
     await set('all');
@@ -148,21 +144,21 @@ test('no message is accepted after a change has returned, however many are sent 
     await set('owner');
     ended = true;
     await Promise.all(writers);
-    // Only messages sent after the change must be refused. Earlier ones may have been accepted.
+    // Only messages sent after the change must be refused. Earlier messages may have been accepted.
     expect(after).toEqual(Array(12).fill(403));
   }
 });
 
-test('the policy does not apply to groups', async () => {
+test('the write access policy does not apply to groups', async () => {
   const group = await service.newGroup(other, 'g', [bot]);
-  await heard();
+  await received();
   await set('owner');
   await resultOf(service.app(other, 'POST', `/api/chats/${group}/messages`, { text: 'in a group' }));
-  const texts = async () => (await heard()).map((u: { message?: { text?: string } }) => u.message?.text);
+  const texts = async () => (await received()).map((u: { message?: { text?: string } }) => u.message?.text);
   await expect.poll(texts).toContain('in a group');
 });
 
-test('the policy is read back from Postgres after Redis lost it', async () => {
+test('the write access policy is read back from Postgres after Redis lost it', async () => {
   await service.openChat(friend, bot);
   await service.openChat(other, bot);
   await set('selected', friend);
@@ -182,13 +178,13 @@ test('the policy is read back from Postgres after Redis lost it', async () => {
   redis.disconnect();
 });
 
-describe('setting the policy', () => {
+describe('the owner sets the write access policy', () => {
   const unchanged = async () => {
     const shown = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}`));
     expect(shown.write_access).toEqual({ policy: 'all' });
   };
 
-  test('names the user who cannot be selected, and changes nothing', async () => {
+  test('setting write access refuses a user who cannot be selected, names the user, and changes nothing', async () => {
     const channel = `channel_${bot.id}`;
     await resultOf(
       service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'c', username: channel }),
@@ -208,7 +204,7 @@ describe('setting the policy', () => {
     await unchanged();
   });
 
-  test('refuses invalid policies and lists, and other callers than the owner', async () => {
+  test('invalid write access policies and lists are refused, and so are callers who are not the owner', async () => {
     const wrong = `Bad Request: parameter "usernames" must be a list of up to ${limits.writers_per_bot_max} usernames`;
     expect(await put({})).toMatchObject(refusal('Bad Request: parameter "policy" is required'));
     expect(await put({ policy: 'some' })).toMatchObject(
@@ -225,7 +221,7 @@ describe('setting the policy', () => {
       body: { description: 'Forbidden: not the owner of the bot' },
     });
     await unchanged();
-    // A person named twice, in another case or with @, is stored once.
+    // A person who is listed twice, in another case or with @, is stored once.
     const usernames = [friend.username, `@${friend.username.toUpperCase()}`];
     const answer = await resultOf(put({ policy: 'selected', usernames: JSON.stringify(usernames) }));
     expect(answer.write_access).toEqual({ policy: 'selected', usernames: [friend.username] });

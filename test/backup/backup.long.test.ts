@@ -1,9 +1,12 @@
-/** A backup is made while the service runs, restored into an empty installation and compared row for row. Then Redis loses all data. */
+/**
+ * Backs up a running service, restores the backup into an empty installation, and compares row for row. Then Redis
+ * loses all data.
+ */
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { describeRecords } from '../../src/store/core/redis_state.js';
 import { openMasters } from '../support/cluster.js';
 import { petrel, type Ran } from '../support/command.js';
@@ -27,7 +30,15 @@ let bot: TestBot;
 let pushed: TestBot;
 let group: number;
 
+/** Waits until Postgres has all entries of the journal, and until the sweep has updated all copies in Redis. */
 const quiet = async () => {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  await vi.waitFor(async () => expect((await client.query('select from control_outbox')).rowCount).toBe(0), {
+    timeout: 30_000,
+    interval: 100,
+  });
+  await client.end();
   for (const end = performance.now() + 20_000; performance.now() < end; ) {
     const [waiting] = /(\d+) entries wait/.exec((await petrel(service.env, 'doctor')).out)?.slice(1) ?? [];
     if (waiting === '0') return;
@@ -45,7 +56,7 @@ const waitingFor = async (of: Service, each: TestBot) =>
       `${update_id} ${message?.text}`,
   );
 
-/** Failures of today, and of days for which the restored installation has no partition. */
+/** Inserts delivery failures of today, and of days for which the restored installation has no partition. */
 async function spread(): Promise<void> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -81,7 +92,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a backup of a running installation is a folder only its owner can read, without tokens', async () => {
+test('a backup of a running installation can be read only by its owner and contains no tokens', async () => {
   const ran = await petrel(service.env, 'backup', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   expect(ran.out).toMatch(/redis {8}\w+[\s\S]*tables, \d+ rows/);
@@ -90,7 +101,7 @@ test('a backup of a running installation is a folder only its owner can read, wi
     group: await history(service, group),
     direct: await history(service, bot.id),
     rows: await contentOf(service.databaseUrl),
-    // Not confirmed, so the updates stay pending.
+    // The updates are not confirmed, so they stay pending.
     waiting: await waitingFor(service, bot),
   };
   expect(before.waiting.length).toBeGreaterThan(20);
@@ -99,7 +110,7 @@ test('a backup of a running installation is a folder only its owner can read, wi
   expect((await petrel(service.env, 'backup', at('one'))).log).toMatch(/is not empty/);
 });
 
-test('keys are sealed with a passphrase, and open only with it', async () => {
+test('backed-up keys are encrypted with a passphrase and cannot be read without it', async () => {
   const env = { ...service.env, BACKUP_PASSPHRASE: 'a passphrase of some length' };
   expect((await petrel(env, 'keys', 'seal', at('keys'))).code).toBe(0);
   const { out } = await petrel(
@@ -122,7 +133,7 @@ test('keys are sealed with a passphrase, and open only with it', async () => {
   expect(wrong.log).toMatch(/cannot be decrypted/);
 });
 
-test('keys are sealed from every source of settings, and only if the set is complete', async () => {
+test('a key backup reads every source of settings, and fails if a key is missing', async () => {
   const { TOKEN_PEPPER = '', TOKEN_KEYS = '', ...others } = service.env;
   writeFileSync(at('pepper'), `${TOKEN_PEPPER}\n`);
   writeFileSync(at('settings'), `TOKEN_KEYS=${TOKEN_KEYS}\nBACKUP_PASSPHRASE=a passphrase of some length\n`);
@@ -147,7 +158,7 @@ test('keys are sealed from every source of settings, and only if the set is comp
   expect(existsSync(at('none'))).toBe(false);
 });
 
-test('after a restore into an empty installation, every row is the same, and bots continue where they were', async () => {
+test('after a restore into an empty installation, every row is the same, and bots continue where they stopped', async () => {
   const [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
   const env = elsewhere(service.env, redis, database.url);
   const refusals: Array<[string, Ran]> = [
@@ -164,7 +175,7 @@ test('after a restore into an empty installation, every row is the same, and bot
   const ran = await petrel(env, 'restore', at('one'));
   expect(ran, ran.log).toMatchObject({ code: 0 });
   const rows = await contentOf(database.url);
-  // Copied masters without a replica get a new history, which nodes of a cluster detect within a second.
+  // A copied master without a replica gets a new replication id. Nodes of a cluster detect the change within a second.
   if (service.redis.cluster) before.rows.delete('partitions');
   for (const [table, expected] of before.rows) expect(rows.get(table), table).toEqual(expected);
   expect([...before.rows.values()].flat().length).toBeGreaterThan(80);
@@ -187,7 +198,7 @@ test('after a restore into an empty installation, every row is the same, and bot
   expect(sent.message_id).toBeGreaterThan(10_000);
 }, 60_000);
 
-test('after Redis lost all data, messages in Postgres are served, and the loss is reported', async () => {
+test('after Redis lost all data, messages are served from Postgres, and the loss is reported', async () => {
   const of = restored as Service;
   const kinds = ['message', 'chat_member'];
   await resultOf(of.bot(bot, 'getUpdates', { allowed_updates: kinds }));
@@ -207,7 +218,7 @@ test('after Redis lost all data, messages in Postgres are served, and the loss i
     /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write to Postgres before was 2[\s\S]*pending updates/,
   );
   expect(ran.out).toContain(describeRecords().join('\n'));
-  // The management bot’s queue is one of them.
+  // The second queue belongs to the management bot.
   expect(ran.out).toMatch(/webhooks {5}2 queues are open/);
   const infoOf = (each: TestBot) => resultOf(of.bot(each, 'getWebhookInfo'));
   expect(await infoOf(bot)).toMatchObject({ allowed_updates: kinds });
@@ -220,15 +231,15 @@ test('after Redis lost all data, messages in Postgres are served, and the loss i
   const ids = direct.map((line: string) => Number.parseInt(line, 10));
   expect(again.message_id).toBeGreaterThan(Math.max(...ids));
   expect(await waitingFor(of, bot)).toEqual([]);
-  await resultOf(of.app(owner, 'POST', `/api/chats/${group}/messages`, { text: '/heard' }));
+  await resultOf(of.app(owner, 'POST', `/api/chats/${group}/messages`, { text: '/received' }));
   // The update is forwarded from the group’s partition.
-  let heard: string[] = [];
-  for (const end = performance.now() + 20_000; heard.length === 0 && performance.now() < end; )
-    heard = await waitingFor(of, bot);
-  expect(heard.at(-1)).toMatch(/\/heard$/);
+  let received: string[] = [];
+  for (const end = performance.now() + 20_000; received.length === 0 && performance.now() < end; )
+    received = await waitingFor(of, bot);
+  expect(received.at(-1)).toMatch(/\/received$/);
 }, 60_000);
 
-test('Postgres is not restored while its Redis is in use', async () => {
+test('a restore of Postgres is refused while its Redis is in use', async () => {
   const database = await freshDatabase();
   try {
     const env = { ...service.env, DATABASE_URL: database.url };

@@ -1,4 +1,4 @@
-/** A drill: a copy restored beside the original sends nothing until an operator resumes it. */
+/** Tests a drill: a copy restored beside the original sends nothing until an operator resumes it. */
 import { createECDH } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,20 +10,21 @@ import { petrel } from '../support/command.js';
 import { startReceiver } from '../support/receivers.js';
 import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
 import { resultOf, startService } from '../support/service.js';
+import { elsewhere } from './installation.js';
 
 const ends: Array<() => Promise<unknown>> = [];
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
 }, 60_000);
 
-test('a drill sends nothing to webhooks and browsers, even after restarts, until it is resumed', async () => {
+test('an installation restored for a drill sends nothing to webhooks and browsers, even after restarts, until it is resumed', async () => {
   const folder = temporaryFolder();
   mkdirSync(folder, { recursive: true });
   const certificate = makeCertificate({ addresses: ['127.0.0.1', '::1'] });
   writeFileSync(join(folder, 'authority.pem'), certificate.cert);
-  const heard: string[] = [];
+  const received: string[] = [];
   const receiver = await startReceiver(certificate, (request, response, body) => {
-    heard.push(`${request.url} ${body.toString()}`);
+    received.push(`${request.url} ${body.toString()}`);
     response.writeHead(201).end();
   });
   ends.push(() => receiver.close());
@@ -45,15 +46,16 @@ test('a drill sends nothing to webhooks and browsers, even after restarts, until
   await original.openChat(owner, bot);
   await resultOf(original.app(owner, 'POST', '/api/me/push', makeBrowser(origin).subscription));
   await resultOf(original.bot(bot, 'setWebhook', { url: `${origin}/hook` }));
-  await expect.poll(() => heard.length, { timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(() => received.length, { timeout: 20_000 }).toBeGreaterThan(0);
   await original.deliver.stop();
   await resultOf(original.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'before the backup' }));
-  heard.length = 0;
+  received.length = 0;
 
   const saved = await petrel(original.env, 'backup', join(folder, 'backup'));
   expect(saved, saved.log).toMatchObject({ code: 0 });
   const [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
-  const env = { ...original.env, REDIS_URL: redis.url, DATABASE_URL: database.url };
+  ends.push(redis.stop, database.drop);
+  const env = elsewhere(original.env, redis, database.url);
   const restored = await petrel(env, 'restore', '--drill', join(folder, 'backup'));
   expect(restored, restored.log).toMatchObject({ code: 0 });
   expect(restored.out).toContain('nothing is sent to webhooks and browsers until "petrel resume"');
@@ -69,7 +71,7 @@ test('a drill sends nothing to webhooks and browsers, even after restarts, until
   await drill.deliver.start();
   await say('after a restart');
   await sleep(4_000);
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
   const doctor = await petrel(drill.env, 'doctor');
   expect(doctor.out).toContain('this is a drill: nothing is sent to webhooks and browsers');
   const metrics = await (await fetch(`${drill.fronts[0].url}/metrics`)).text();
@@ -82,9 +84,9 @@ test('a drill sends nothing to webhooks and browsers, even after restarts, until
   const resumed = await petrel(drill.env, 'resume');
   expect(resumed.out).toContain('all nodes start sending within seconds');
   await expect
-    .poll(() => heard.filter((text) => text.startsWith('/hook')).join('\n'), { timeout: 30_000 })
+    .poll(() => received.filter((text) => text.startsWith('/hook')).join('\n'), { timeout: 30_000 })
     .toMatch(/before the backup[\s\S]*during the drill[\s\S]*after a restart/);
-  // No attempt was counted while deliveries were held.
+  // No attempt was counted while deliveries were paused.
   const info = await resultOf(drill.bot(bot, 'getWebhookInfo'));
   expect(info.last_error_message ?? null).toBeNull();
   expect((await petrel(drill.env, 'resume')).out).toContain('this is not a drill');

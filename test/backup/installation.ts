@@ -1,9 +1,9 @@
-/** The contents of an installation’s database, and the settings of an installation to restore into. */
+/** Reads the contents of an installation's database, and makes the settings of an installation to restore into. */
 import pg from 'pg';
 import { redisSettings } from '../support/environment.js';
 import type { FreshRedis } from '../support/servers.js';
 
-/** The same settings with another Redis of any kind and another database. */
+/** Returns the same settings with another Redis of any kind and another database. */
 export function elsewhere(
   env: Readonly<Record<string, string>>,
   redis: FreshRedis,
@@ -13,7 +13,7 @@ export function elsewhere(
   return { ...others, ...redisSettings(redis), DATABASE_URL: databaseUrl };
 }
 
-/** Every row of every table as text, and the positions of sequences. */
+/** Returns every row of every table as text, and the positions of sequences. */
 export async function contentOf(url: string): Promise<Map<string, string[]>> {
   const client = new pg.Client(url);
   await client.connect();
@@ -27,7 +27,7 @@ export async function contentOf(url: string): Promise<Map<string, string[]>> {
     for (const { name } of tables) {
       if (/^(schema_migrations|redis_nodes|shard_nodes)$/.test(name)) continue;
       const { rows } = await client.query(
-        // A copy is a separate installation.
+        // These two rows differ, because a copy is a separate installation.
         `select t::text as row from "${name}" t ${name === 'installation' ? "where name not in ('ID', 'REDIS_GENERATION')" : ''} order by 1`,
       );
       content.set(

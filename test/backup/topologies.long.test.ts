@@ -1,6 +1,7 @@
 /**
- * A backup of one server is restored to a cluster, a backup of that to one server, and the reverse. All rows and all keys are the same
- * each time, and the service continues there. The kind of Redis of the test run is the first one.
+ * Restores a backup of a single server to a cluster, and a backup of the cluster to a single server. All rows and all
+ * keys are the same each time, and the service continues there. The test starts with the kind of Redis that the test
+ * run uses.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +29,7 @@ afterAll(async () => {
 
 const settings = { PARTITIONS: '16' };
 
-/** The value of a key, in a text that does not depend on how a server stores it. */
+/** Returns the value of a key as a text that does not depend on how a server stores it. */
 async function contentOfKey(redis: Redis, key: string): Promise<string> {
   const type = await redis.type(key);
   const shown = (parts: readonly (string | Buffer)[]) =>
@@ -72,7 +73,7 @@ const soon_ms = 300_000;
 /** Keys of running processes and of the wake queue, which are not part of a backup. */
 const ofProcesses = /:doorbell:|:rings$|:flushers$/;
 
-/** Every key with its value, and whether it expires. */
+/** Returns every key with its value, and whether it expires. */
 async function keysOf(redis: FreshRedis): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const master of openMasters(redis)) {
@@ -98,7 +99,7 @@ const history = async (of: Service, { owner, group }: Filled): Promise<string[]>
     ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
   );
 
-/** An installation with messages, tombstones, pins and pending updates in all partitions. */
+/** Creates an installation with messages, tombstones, pins and pending updates in all partitions. */
 async function filled(): Promise<Filled> {
   const service = await startService({ extraEnv: settings });
   ends.push(() => service.stop());
@@ -138,8 +139,8 @@ async function carry(from: Record<string, string>, redis: FreshRedis, databaseUr
 type Stores = readonly [redis: FreshRedis, databaseUrl: string];
 
 /**
- * Compares the restored stores with the saved ones as they are now: opening an installation for a backup raises the incarnation of
- * partitions that are on another server.
+ * Compares the restored stores with the current state of the saved ones, because opening an installation for
+ * a backup raises the incarnation of partitions that are on another server.
  */
 async function same(saved: Stores, restored: Stores): Promise<void> {
   const [keys, found] = [await keysOf(saved[0]), await keysOf(restored[0])];
@@ -152,7 +153,7 @@ async function same(saved: Stores, restored: Stores): Promise<void> {
   for (const [table, expected] of rows) expect(copied.get(table), table).toEqual(expected);
 }
 
-test('a backup and restore to the other kind of Redis and back keeps every row and every key', async () => {
+test('restoring from one Redis server to a cluster, or from a cluster to one server, keeps every row and key', async () => {
   const first = await filled();
   const { service } = first;
   const said = await history(service, first);

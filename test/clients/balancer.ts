@@ -1,10 +1,12 @@
-/** An HTTP balancer that sends each request to the next front, whichever connection it came on. */
+/**
+ * An HTTP balancer that sends each request to the next front, even if the requests come on one connection.
+ */
 import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Balancer {
   readonly url: string;
-  /** Number of requests per front. */
+  /** The number of requests per front. */
   readonly counts: readonly number[];
   close(): Promise<void>;
 }

@@ -10,10 +10,10 @@ const forbidden = (method: string, text: string) => ({
   retry_after: undefined,
 });
 
-/** Creates a group with the bot that no other step uses. */
-async function newGroup({ service, user, made, heard }: Place, title: string): Promise<number> {
+/** Creates a group with the bot. No other step uses this group. */
+async function newGroup({ service, user, made, received }: Place, title: string): Promise<number> {
   const chat = await service.newGroup(user, title, [made]);
-  const joined = await heard('my_chat_member', (change) => change.chat.id === chat);
+  const joined = await received('my_chat_member', (change) => change.chat.id === chat);
   expect(joined).toMatchObject({
     chat: { id: chat, type: 'group', title },
     from: { id: user.id },
@@ -24,14 +24,14 @@ async function newGroup({ service, user, made, heard }: Place, title: string): P
 }
 
 async function administration(place: Place) {
-  const { user, friend, made, bot, app, heard } = place;
+  const { user, friend, made, bot, app, received } = place;
   const { calls, refusal } = bot;
   const chat = await newGroup(place, 'Managed');
   const member = (id: number) => `/api/chats/${chat}/members/${id}`;
   expect(await calls.getChatMember(chat, made.id)).toMatchObject({ status: 'member', user: { id: made.id } });
   const rights = { can_pin_messages: true, can_delete_messages: true };
   await app('PUT', member(made.id), { status: 'administrator', rights });
-  const raised = await heard(
+  const raised = await received(
     'my_chat_member',
     (change) => change.chat.id === chat && change.new_chat_member.status === 'administrator',
   );
@@ -42,7 +42,7 @@ async function administration(place: Place) {
   // An administrator gets updates about other members.
   await app('PUT', member(friend.id), {});
   expect(
-    await heard(
+    await received(
       'chat_member',
       (change) => change.chat.id === chat && change.new_chat_member.user.id === friend.id,
     ),
@@ -70,7 +70,7 @@ async function administration(place: Place) {
     member_count: 3,
   });
 
-  // With its rights the bot can pin and delete another's message, but not edit it.
+  // The bot's rights allow it to pin and delete messages of others, but not to edit them.
   const { message_id } = await app('POST', `/api/chats/${chat}/messages`, { text: 'of fred' }, friend);
   expect(await calls.pinChatMessage(chat, message_id)).toBe(true);
   expect((await calls.getChat(chat)).pinned_message).toMatchObject({ message_id, text: 'of fred' });
@@ -81,7 +81,7 @@ async function administration(place: Place) {
   expect((await calls.getChat(chat)).pinned_message).toBeUndefined();
 
   await app('DELETE', member(friend.id));
-  await heard(
+  await received(
     'chat_member',
     (change) => change.chat.id === chat && change.new_chat_member.status === 'kicked',
   );
@@ -90,11 +90,11 @@ async function administration(place: Place) {
 }
 
 async function kicked(place: Place) {
-  const { user, made, bot, app, heard } = place;
+  const { user, made, bot, app, received } = place;
   const chat = await newGroup(place, 'Kicking');
   await app('DELETE', `/api/chats/${chat}/members/${made.id}`);
   expect(
-    await heard('my_chat_member', (c) => c.chat.id === chat && c.new_chat_member.status === 'kicked'),
+    await received('my_chat_member', (c) => c.chat.id === chat && c.new_chat_member.status === 'kicked'),
   ).toMatchObject({ from: { id: user.id }, old_chat_member: { status: 'member' } });
   const outside = 'bot is not a member of the group chat';
   expect(await bot.refusal(bot.calls.sendMessage(chat, 'x'))).toEqual(forbidden('sendMessage', outside));
@@ -103,10 +103,10 @@ async function kicked(place: Place) {
 }
 
 async function leaving(place: Place) {
-  const { made, bot, app, say, heard } = place;
+  const { made, bot, app, say, received } = place;
   const left = async (chat: number) =>
     expect(
-      await heard('my_chat_member', (c) => c.chat.id === chat && c.new_chat_member.status === 'left'),
+      await received('my_chat_member', (c) => c.chat.id === chat && c.new_chat_member.status === 'left'),
     ).toMatchObject({ from: { id: made.id } });
   const asked = await newGroup(place, 'Asked');
   await say(asked, '/go');
@@ -132,11 +132,11 @@ async function blocked(place: Place) {
   expect(await bot.calls.sendMessage(user.id, 'again')).toMatchObject({ text: 'again' });
 }
 
-async function posts({ channel, bot, app, heard, shown }: Place) {
+async function posts({ channel, bot, app, received, shown }: Place) {
   const { calls, refusal } = bot;
   const about = { id: channel, type: 'channel', title: 'News' };
   const { message_id } = await app('POST', `/api/chats/${channel}/messages`, { text: 'news #one' });
-  const post = await heard('channel_post', (message) => message.message_id === message_id);
+  const post = await received('channel_post', (message) => message.message_id === message_id);
   expect(post).toMatchObject({
     text: 'news #one',
     chat: about,
@@ -144,22 +144,24 @@ async function posts({ channel, bot, app, heard, shown }: Place) {
     entities: [{ type: 'hashtag', offset: 5, length: 4 }],
   });
   await app('PATCH', `/api/chats/${channel}/messages/${message_id}`, { text: 'old news' });
-  expect(await heard('edited_channel_post', (message) => message.message_id === message_id)).toMatchObject({
-    text: 'old news',
-    chat: about,
-    edit_date: expect.any(Number),
-  });
+  expect(await received('edited_channel_post', (message) => message.message_id === message_id)).toMatchObject(
+    {
+      text: 'old news',
+      chat: about,
+      edit_date: expect.any(Number),
+    },
+  );
 
   const own = await calls.sendMedia('photo', channel, 'https://example.org/p.png', { caption: 'seen' });
   expect(own).toMatchObject({ chat: about, sender_chat: about, caption: 'seen' });
   expect(await calls.editMessageCaption(channel, own.message_id, 'seen again')).toMatchObject({
     caption: 'seen again',
   });
-  // In a channel can_edit_messages also allows to edit posts of others and to pin.
+  // In a channel can_edit_messages also allows editing the posts of others, and pinning.
   const { message_id: other } = await app('POST', `/api/chats/${channel}/messages`, { text: 'mistaken' });
   expect(await calls.editMessageText(channel, other, 'right')).toMatchObject({ text: 'right' });
   expect(await calls.pinChatMessage(channel, other)).toBe(true);
-  expect(await heard('channel_post', (m) => m.pinned_message !== undefined)).toMatchObject({
+  expect(await received('channel_post', (m) => m.pinned_message !== undefined)).toMatchObject({
     chat: about,
     pinned_message: { message_id: other, text: 'right' },
   });
@@ -215,9 +217,9 @@ async function identity({ made, bot, app }: Place) {
 
 export const chatSteps: readonly Step[] = [
   { name: 'an administrator of a group uses its rights and gets updates about members', run: administration },
-  { name: 'a kicked bot gets an update and is refused afterwards', run: kicked },
+  { name: 'a bot that is removed from a chat gets an update and is refused afterwards', run: kicked },
   { name: 'a bot leaves a group', run: leaving },
   { name: 'messages to people who never started or who blocked the bot are refused', run: blocked },
-  { name: 'a bot posts in a channel, edits and pins', run: posts },
+  { name: 'a bot posts, edits and pins in a channel', run: posts },
   { name: 'a bot sets its name and descriptions by language', run: identity },
 ];

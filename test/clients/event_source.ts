@@ -1,6 +1,7 @@
-/** A reader of `GET /api/stream` that stores its events, and can be cut and resumed. */
+/** A reader of `GET /api/stream` that validates and stores its events, and can be cut and resumed. */
 import { Agent, request } from 'undici';
 import { expect, vi } from 'vitest';
+import { holdEvent } from '../support/results.js';
 
 export interface ServerEvent {
   readonly id: string;
@@ -10,14 +11,14 @@ export interface ServerEvent {
 }
 
 export interface EventSource {
-  /** All events since the first open, also those before a cut, without `ready`. */
+  /** All events except `ready` since the first open, including those before a cut. */
   readonly events: ServerEvent[];
-  /** Resumes after the last id, at `url` if given, and waits until the service sends `ready`. */
+  /** Resumes the stream after the last event id, at `url` if given, and waits until the service sends `ready`. */
   open(url?: string): Promise<void>;
   /** Closes the connection without notice, like a network failure. */
   cut(): void;
-  /** The first event from index `after` on that matches; fails after 15 s. */
-  heard(matches: (event: ServerEvent) => boolean, after?: number): Promise<ServerEvent>;
+  /** Returns the first event from index `after` on that matches; fails after 15 s. */
+  received(matches: (event: ServerEvent) => boolean, after?: number): Promise<ServerEvent>;
 }
 
 function parseEvent(block: string): ServerEvent | null {
@@ -38,7 +39,10 @@ export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
 export async function openEvents(
   url: string,
   token: string,
-  /** `ca` vouches for the server's certificate, `onEnd` is called when a stream ends without a cut, `path` is another stream's path. */
+  /**
+   * `ca` is the certificate to trust, `onEnd` is called when a stream ends without a cut, `path` selects
+   * another stream.
+   */
   more: {
     readonly ca?: string;
     readonly onEnd?: (why: 'end' | 'error') => void;
@@ -46,6 +50,7 @@ export async function openEvents(
   } = {},
 ): Promise<EventSource> {
   const events: ServerEvent[] = [];
+  const { path = '/api/stream' } = more;
   let at = url;
   let lastId = '';
   let connection: { readonly agent: Agent; live: boolean } | undefined;
@@ -69,7 +74,7 @@ export async function openEvents(
       authorization: `Bearer ${token}`,
       ...(lastId === '' ? {} : { 'last-event-id': lastId }),
     };
-    const answer = await request(`${at}${more.path ?? '/api/stream'}`, { dispatcher: mine.agent, headers });
+    const answer = await request(`${at}${path}`, { dispatcher: mine.agent, headers });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('text/event-stream');
     let text = '';
@@ -92,6 +97,14 @@ export async function openEvents(
       for (const block of blocks) {
         const event = parseEvent(block);
         if (!event) continue;
+        try {
+          holdEvent(path, event.event, event.data);
+        } catch (error) {
+          // An error thrown here would only break the connection. An error thrown from a timer fails the test run.
+          setImmediate(() => {
+            throw error;
+          });
+        }
         if (event.id !== '') lastId = event.id;
         if (event.event === 'ready') ready();
         else events.push(event);
@@ -105,10 +118,10 @@ export async function openEvents(
     events,
     open,
     cut,
-    heard: (matches, after = 0) =>
+    received: (matches, after = 0) =>
       eventually(() => {
         const found = events.slice(after).find(matches);
-        if (!found) throw new Error(`not heard; last: ${JSON.stringify(events.slice(-3))}`);
+        if (!found) throw new Error(`not received; last: ${JSON.stringify(events.slice(-3))}`);
         return found;
       }),
   };

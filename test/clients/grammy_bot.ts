@@ -134,7 +134,7 @@ function answering(bot: Bot, picture: Buffer, lateAnswers: Refusal[], waits: num
 export const grammy: Library = {
   async start(made, root, picture): Promise<LibraryBot> {
     const bot = new Bot(made.token, { client: { apiRoot: root } });
-    const heard: object[] = [];
+    const received: object[] = [];
     const lateAnswers: Refusal[] = [];
     const waits: number[] = [];
     const patient = new Api(made.token, { apiRoot: root });
@@ -143,7 +143,7 @@ export const grammy: Library = {
       throw error;
     });
     bot.use((ctx, next) => {
-      heard.push(ctx.update);
+      received.push(ctx.update);
       return next();
     });
     answering(bot, picture, lateAnswers, waits);
@@ -153,7 +153,7 @@ export const grammy: Library = {
     });
     return {
       calls: callsOf(bot.api, made.token, root),
-      heard,
+      received,
       lateAnswers,
       waits,
       refusal,

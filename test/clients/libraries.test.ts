@@ -15,7 +15,7 @@ let balancer: Balancer;
 
 beforeAll(async () => {
   service = await startService({ fronts: 2 });
-  // Each call and poll goes to another front than the one before.
+  // Consecutive calls and polls go to different fronts.
   balancer = await startBalancer(service.fronts);
 });
 afterAll(async () => {
@@ -36,9 +36,9 @@ describe.each([
   for (const { name, run } of [...messageSteps, ...mediaSteps, ...chatSteps]) test(name, () => run(place));
 
   test('the bot received all kinds of updates, each update once and in order', () => {
-    const ids = place.bot.heard.map(({ update_id }) => update_id);
+    const ids = place.bot.received.map(({ update_id }) => update_id);
     expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
-    const kinds = new Set(place.bot.heard.flatMap((update) => Object.keys(update)));
+    const kinds = new Set(place.bot.received.flatMap((update) => Object.keys(update)));
     for (const kind of ['message', 'callback_query', 'channel_post', 'edited_channel_post', 'chat_member'])
       expect(kinds).toContain(kind);
   });

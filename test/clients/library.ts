@@ -1,4 +1,4 @@
-/** What the steps need of a client library, so that one table of steps works with both. */
+/** The interface that a client library provides to the steps, so that one table of steps works with both libraries. */
 import type { Readable } from 'node:stream';
 import type { Answer, TestBot } from '../support/service.js';
 
@@ -80,14 +80,14 @@ export interface Refusal {
 export interface LibraryBot {
   readonly calls: Calls;
   /** Every update in the order received, as the library passes it to its middleware. */
-  readonly heard: readonly Json[];
-  /** Refusals of second answers to callback queries. The bot tries one after each first answer. */
+  readonly received: readonly Json[];
+  /** The refusals of duplicate answers to callback queries. The bot answers each query twice. */
   readonly lateAnswers: readonly Refusal[];
-  /** The waits, in seconds, that 429 answers told the bot. */
+  /** The waits, in seconds, that 429 answers requested from the bot. */
   readonly waits: readonly number[];
   /** Expects that the call throws the library's own error; returns its fields. */
   refusal(call: Promise<unknown>): Promise<Refusal>;
-  /** Makes the call, and repeats it after the wait of a 429, in the way of this library. */
+  /** Makes the call. After a 429, waits and repeats the call the way this library does. */
   patiently<T>(call: (calls: Calls) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }

@@ -15,10 +15,10 @@ const samples: Readonly<Record<MediaKind, { readonly bytes: Buffer; readonly fil
 };
 const kinds = Object.keys(samples) as MediaKind[];
 
-/** The file of a message; the largest size of a photo. */
+/** Returns the file of a message. For a photo, returns its largest size. */
 const fileOf = (message: Json, kind: MediaKind): Json => [message[kind]].flat().at(-1);
 
-/** A stream of several pieces, so that its length is not known in advance. */
+/** Makes a stream of several pieces, so that its length is not known in advance. */
 const streamOf = (bytes: Buffer) =>
   Readable.from([
     bytes.subarray(0, 3),
@@ -173,7 +173,7 @@ async function captions({ user, bot, group, shown }: Place) {
 
 export const mediaSteps: readonly Step[] = [
   ...kinds.map(sending),
-  { name: 'a bot replies with a picture by the shorthand of its context', run: shorthand },
+  { name: 'a bot replies with a picture by the shorthand method of its context', run: shorthand },
   { name: 'a bot sends albums of uploads, file_ids and URLs', run: albums },
   { name: 'a bot edits captions and media', run: edits },
   { name: 'copies and forwards have the right captions', run: captions },

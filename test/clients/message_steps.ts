@@ -5,7 +5,7 @@ import { openMasters } from '../support/cluster.js';
 import { eventually } from './event_source.js';
 import { badRequest, type Json, type Place, type Step } from './step.js';
 
-async function keyboards({ service, user, made, bot, app, say, answered, heard, shown }: Place) {
+async function keyboards({ service, user, made, bot, app, say, answered, received, shown }: Place) {
   const asked = await say(made.id, '/menu');
   const menu = await answered(made.id, asked.message_id);
   expect(menu.reply_markup).toEqual({
@@ -13,13 +13,14 @@ async function keyboards({ service, user, made, bot, app, say, answered, heard, 
   });
   const path = `/api/chats/${made.id}/messages/${menu.message_id}/callback`;
   const { callback_query_id } = await app('POST', path, { data: 'pick:b' });
-  const query = await heard('callback_query', ({ id }) => id === callback_query_id);
+  const query = await received('callback_query', ({ id }) => id === callback_query_id);
   expect(query).toMatchObject({
     from: { id: user.id, is_bot: false },
     message: { message_id: menu.message_id, text: 'pick one' },
     data: 'pick:b',
   });
-  // The bot has answered, got a refusal for a second answer, and replaced text and buttons by the choice.
+  // The bot has answered the press. Its second answer was refused. The choice has replaced the text and the
+  // buttons.
   const late = badRequest(
     'answerCallbackQuery',
     'query is too old and response timeout expired or query ID is invalid',
@@ -36,7 +37,7 @@ async function keyboards({ service, user, made, bot, app, say, answered, heard, 
     reply_markup: { inline_keyboard: [[{ text: 'x', callback_data: 'slow' }]] },
   });
   const slow = await app('POST', `/api/chats/${made.id}/messages/${message_id}/callback`, { data: 'slow' });
-  await heard('callback_query', ({ id }) => id === slow.callback_query_id);
+  await received('callback_query', ({ id }) => id === slow.callback_query_id);
   let expired = 0;
   for (const redis of openMasters(service.redis)) {
     for (const key of await redis.keys(`*:callback_query:${slow.callback_query_id}`))
@@ -48,7 +49,7 @@ async function keyboards({ service, user, made, bot, app, say, answered, heard, 
   expect(await bot.refusal(bot.calls.answerCallbackQuery(slow.callback_query_id, 'late'))).toEqual(late);
 }
 
-async function commands({ made, other, bot, group, user, app, say, answered, heard }: Place) {
+async function commands({ made, other, bot, group, user, app, say, answered, received }: Place) {
   const { setMyCommands, getMyCommands, deleteMyCommands } = bot.calls;
   const named = (...names: string[]) => names.map((command) => ({ command, description: `Does ${command}` }));
   const scopes = [
@@ -74,11 +75,15 @@ async function commands({ made, other, bot, group, user, app, say, answered, hea
     badRequest('setMyCommands', 'BOT_COMMAND_INVALID'),
   );
 
-  // Entities mark the commands; in a group also those with the bot's username.
+  // Entities mark the commands, in a group also commands with the bot's username.
   const first = await say(group, `/say@${made.username} hello`);
   expect(
-    (await heard('message', ({ message_id, chat }) => chat.id === group && message_id === first.message_id))
-      .entities,
+    (
+      await received(
+        'message',
+        ({ message_id, chat }) => chat.id === group && message_id === first.message_id,
+      )
+    ).entities,
   ).toEqual([{ type: 'bot_command', offset: 0, length: 5 + made.username.length }]);
   expect(await answered(group, first.message_id)).toMatchObject({
     text: 'hello',
@@ -120,7 +125,7 @@ async function edits({ user, made, bot, shown }: Place) {
     ],
   });
   expect(edited.reply_markup).toBeUndefined();
-  // The same text again is no change and does not count against the edit rate.
+  // An edit with the same text changes nothing and does not count against the edit rate.
   const same = await refusal(
     calls.editMessageText(user.id, message_id, '*👍* ||hidden||\\.', { parse_mode: 'MarkdownV2' }),
   );
@@ -128,7 +133,8 @@ async function edits({ user, made, bot, shown }: Place) {
   expect(same.description).toMatch(/^Bad Request: message is not modified: /);
   const unclosed = calls.editMessageText(user.id, message_id, 'a *b', { parse_mode: 'MarkdownV2' });
   expect((await refusal(unclosed)).description).toMatch(/^Bad Request: can't parse entities: /);
-  // A second edit within a second is refused with the seconds to wait. Then keyboards are set and removed alone.
+  // A second edit within a second is refused with the seconds to wait. Then keyboards are set and removed
+  // without a text.
   expect(await refusal(calls.editMessageText(user.id, message_id, 'too soon'))).toEqual({
     error_code: 429,
     description: 'Too Many Requests: retry after 1',
@@ -152,8 +158,10 @@ async function streaming({ made, bot, say, answered }: Place) {
   const { message_id } = await say(made.id, '/stream an answer that grows');
   const grown = await answered(made.id, message_id, ({ text }) => text === 'an answer that grows');
   expect(grown.edit_date).toBeGreaterThanOrEqual(grown.date);
-  // Three edits: the second and third had to wait for the edit rate.
-  expect(bot.waits.slice(before)).toEqual([1, 1]);
+  // There were three edits. The second and third had to wait for the edit rate, unless a busy machine was slow enough
+  // by itself.
+  const waits = bot.waits.slice(before);
+  expect([[1], [1, 1]]).toContainEqual(waits);
   expect(performance.now() - started).toBeGreaterThan(1_900);
 }
 
@@ -247,12 +255,12 @@ async function forwards(place: Place) {
 }
 
 async function pins(place: Place) {
-  const { user, made, group, bot, app, say, heard } = place;
+  const { user, made, group, bot, app, say, received } = place;
   const { calls, refusal } = bot;
   const kept = await say(made.id, '/keep');
   // The bot gets an update about its own pin.
   expect(
-    await heard('message', ({ pinned_message }) => pinned_message?.message_id === kept.message_id),
+    await received('message', ({ pinned_message }) => pinned_message?.message_id === kept.message_id),
   ).toMatchObject({ from: { id: made.id }, chat: { id: user.id }, pinned_message: { text: '/keep' } });
   const [a, b] = (await sentBy(place, 'a', 'b')) as [number, number];
   expect(await calls.pinChatMessage(user.id, a, { disable_notification: true })).toBe(true);
@@ -274,7 +282,10 @@ async function pins(place: Place) {
   );
   await app('POST', `/api/chats/${group}/pin`, { message_id });
   expect(
-    await heard('message', ({ chat, pinned_message }) => chat.id === group && pinned_message !== undefined),
+    await received(
+      'message',
+      ({ chat, pinned_message }) => chat.id === group && pinned_message !== undefined,
+    ),
   ).toMatchObject({ from: { id: user.id }, pinned_message: { message_id, text: 'pin me' } });
 }
 

@@ -1,4 +1,4 @@
-/** Calls without a client library: node:http, curl and undici, with parameters in every form. */
+/** Tests calls without a client library: node:http, curl and undici, with parameters in every form. */
 import { execFile } from 'node:child_process';
 import { Agent, request as nodeRequest } from 'node:http';
 import { promisify } from 'node:util';
@@ -40,7 +40,7 @@ const sent = () => ({
   date: expect.any(Number),
 });
 
-/** The newest message of the chat, as the person sees it on the other front. */
+/** Returns the newest message of the chat, as the person sees it on the other front. */
 async function newest() {
   const list = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`, undefined, 1));
   return list[0];
@@ -58,7 +58,7 @@ async function expectSent(answer: {
   });
 }
 
-test('node:http sends query, form, JSON and multipart over one kept connection', async () => {
+test('node:http sends query, form, JSON and multipart over one keep-alive connection', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const sockets = new Set<unknown>();
   const call = (path: string, method: string, headers: Record<string, string> = {}, body = '') =>
@@ -151,7 +151,7 @@ test('curl sends query, form, JSON, JSON labelled as a form, and multipart', asy
   expect(await curl(urlOf('getMe'))).toMatchObject({ ok: true, result: { id: bot.id } });
 });
 
-test('undici gets the right answer to each simultaneous call, and its multipart encoding is read', async () => {
+test('undici gets the right answer to each of its simultaneous calls, and its multipart encoding is accepted', async () => {
   const pool = new Pool(service.fronts[0].url, { connections: 2, pipelining: 1 });
   try {
     const call = async (path: string, options: object) => {

@@ -1,4 +1,4 @@
-/** What people do with a bot and what the bot must answer, for bots written with any library. */
+/** Scenarios for bots written with any library: what people do, and what the bot must answer. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -13,14 +13,18 @@ export async function expectEcho(
 ): Promise<void> {
   const events = await openEvents(service.fronts[1]?.url ?? '', user.token);
   const path = `/api/chats/${bot.id}/messages`;
-  const started = performance.now();
+  const times: number[] = [];
   for (let i = 0; i < rounds; i++) {
+    const started = performance.now();
     await resultOf(service.app(user, 'POST', path, { text: `round ${i} 👋` }, i % 2));
-    const { data } = await events.heard(({ data }) => data.text === `echo: round ${i} 👋`);
+    const { data } = await events.received(({ data }) => data.text === `echo: round ${i} 👋`);
     expect(data).toMatchObject({ from: { id: bot.id, is_bot: true }, chat: { id: bot.id, type: 'private' } });
+    times.push(performance.now() - started);
   }
-  // If polls were woken only by their check each second, this would take `rounds` seconds.
-  expect(performance.now() - started).toBeLessThan(rounds * 500);
+  // If polls were woken only by their check each second, every echo after the first would take a second,
+  // because the next message is sent right after a check. Only the fastest echo is checked, because a busy
+  // machine may delay the others.
+  expect(Math.min(...times.slice(1))).toBeLessThan(500);
   events.cut();
 
   // A burst: many updates are pending at the next poll, and each is answered once and in order.
@@ -47,22 +51,22 @@ export const menuOf = (n: number) => ({
 });
 
 /**
- * Uses a counter menu. `/menu` shows it. The button `add:<n>` answers `now <n+1>` and edits the menu, waiting after a 429.
+ * Uses a counter menu. `/menu` shows it. The button `add:<n>` answers `now <n+1>` and edits the menu. A press grants that edit,
+ * so it never gets 429.
  * The button `same:<n>` makes an edit without a change, and answers with the text of the refusal.
  */
 export async function expectMenu(service: Service, user: TestUser, bot: TestBot): Promise<void> {
   const events = await openEvents(service.fronts[1]?.url ?? '', user.token);
   const path = `/api/chats/${bot.id}/messages`;
   await resultOf(service.app(user, 'POST', path, { text: '/menu' }));
-  const { data: shown } = await events.heard(({ data }) => data.text === 'count 0');
+  const { data: shown } = await events.received(({ data }) => data.text === 'count 0');
   expect(shown.reply_markup.inline_keyboard).toEqual(menuOf(0).inline_keyboard);
 
   const press = (data: string, front: number) =>
     service.app(user, 'POST', `${path}/${shown.message_id}/callback`, { data }, front);
-  const editTimes: number[] = [];
   for (const [n, front] of [0, 1, 0].entries()) {
     const { callback_query_id } = await resultOf(press(`add:${n}`, front));
-    const answer = await events.heard(
+    const answer = await events.received(
       ({ event, data }) => event === 'callback_answer' && data.callback_query_id === callback_query_id,
     );
     expect(answer.data).toEqual({
@@ -71,27 +75,26 @@ export async function expectMenu(service: Service, user: TestUser, bot: TestBot)
       text: `now ${n + 1}`,
       show_alert: n === 2,
     });
-    const edited = await events.heard(({ data }) => data.text === `count ${n + 1}`);
-    editTimes.push(performance.now());
+    const edited = await events.received(({ data }) => data.text === `count ${n + 1}`);
     expect(edited.event).toBe('edited_message');
     expect(edited.data).toMatchObject({ message_id: shown.message_id, edit_date: expect.any(Number) });
     expect(edited.data.reply_markup.inline_keyboard).toEqual(menuOf(n + 1).inline_keyboard);
   }
-  // Edits are limited to one per second over all nodes, so the second and third had to wait.
-  expect((editTimes[1] ?? 0) - (editTimes[0] ?? 0)).toBeGreaterThan(700);
-  expect((editTimes[2] ?? 0) - (editTimes[1] ?? 0)).toBeGreaterThan(700);
 
   const gone = await press('add:0', 1);
   expect([gone.status, gone.body.description]).toEqual([400, 'Bad Request: button not found']);
   const { callback_query_id } = await resultOf(press('same:3', 0));
-  const refused = await events.heard(({ data }) => data.callback_query_id === callback_query_id);
+  const refused = await events.received(({ data }) => data.callback_query_id === callback_query_id);
   expect(refused.data.text).toContain('message is not modified');
   await sleep(50);
   expect(events.events.filter(({ event }) => event === 'edited_message')).toHaveLength(3);
   events.cut();
 }
 
-/** Sends `/start <payload>` and `/ping`, in a direct chat and in a group with another bot, also with usernames. */
+/**
+ * Sends `/start <payload>` and `/ping`, in a direct chat and in a group with another bot, with and without
+ * usernames.
+ */
 export async function expectCommands(
   service: Service,
   user: TestUser,
@@ -132,7 +135,7 @@ export async function expectCommands(
   }
   await say(`/ping@${other.username} not for us`, 1);
   await say('a word about /ping in the middle', 0);
-  // Updates arrive in order: when the last one is answered, the bot has ignored those before it.
+  // Updates arrive in order, so the bot has ignored the earlier updates when it answers the last update.
   await say('/ping last', 1);
   await eventually(async () => expect(await newest(group, after)).toEqual(['pong last']));
 }

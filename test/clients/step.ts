@@ -1,4 +1,4 @@
-/** The setting of the steps: people, chats, and one bot written with a client library, which polls. */
+/** The setting of the steps: people, chats, and one polling bot written with a client library. */
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { eventually } from './event_source.js';
 import type { Library, LibraryBot } from './library.js';
@@ -7,9 +7,9 @@ export type Json = Answer['body'];
 
 export interface Place {
   readonly service: Service;
-  /** Has opened the bot's direct chat, and created the group and the channel. */
+  /** The person who has opened the bot's direct chat and created the group and the channel. */
   readonly user: TestUser;
-  /** Is in no chat at the beginning. */
+  /** A person who is in no chat at the beginning. */
   readonly friend: TestUser;
   readonly made: TestBot;
   /** Another bot of the user, a member of the group. */
@@ -26,10 +26,10 @@ export interface Place {
   say(chat: number, text: string): Promise<Json>;
   /** Waits for the newest message of another sender that comes after message `after` and matches. */
   answered(chat: number, after: number, matches?: (message: Json) => boolean): Promise<Json>;
-  /** The message as the user sees it. */
+  /** Returns the message as the user sees it. */
   shown(chat: number, messageId: number): Promise<Json>;
   /** Waits for the first update of this kind that the bot's middleware gets and that matches. */
-  heard(kind: string, matches: (content: Json) => boolean): Promise<Json>;
+  received(kind: string, matches: (content: Json) => boolean): Promise<Json>;
 }
 
 /** One test that runs with each library. Steps do not depend on each other. */
@@ -73,16 +73,16 @@ export async function openPlace(
       if (!found) throw new Error(`message ${messageId} is not shown`);
       return found;
     },
-    heard: (kind, matches) =>
+    received: (kind, matches) =>
       eventually(() => {
-        const update = bot.heard.find((each) => each[kind] !== undefined && matches(each[kind]));
-        if (!update) throw new Error(`${kind} not heard; last: ${JSON.stringify(bot.heard.slice(-2))}`);
+        const update = bot.received.find((each) => each[kind] !== undefined && matches(each[kind]));
+        if (!update) throw new Error(`${kind} not received; last: ${JSON.stringify(bot.received.slice(-2))}`);
         return update[kind];
       }),
   };
 }
 
-/** A refusal with status 400, as both libraries report it. */
+/** Returns a refusal with status 400, as both libraries report it. */
 export const badRequest = (method: string, text: string) => ({
   error_code: 400,
   description: `Bad Request: ${text}`,

@@ -142,11 +142,11 @@ function answering(bot: Telegraf, picture: Buffer, lateAnswers: Refusal[], waits
 export const telegraf: Library = {
   async start(made, root, picture): Promise<LibraryBot> {
     const bot = new Telegraf(made.token, { telegram: { apiRoot: root } });
-    const heard: object[] = [];
+    const received: object[] = [];
     const lateAnswers: Refusal[] = [];
     const waits: number[] = [];
     bot.use((ctx, next) => {
-      heard.push(ctx.update);
+      received.push(ctx.update);
       return next();
     });
     answering(bot, picture, lateAnswers, waits);
@@ -157,7 +157,7 @@ export const telegraf: Library = {
     const calls = callsOf(bot);
     return {
       calls,
-      heard,
+      received,
       lateAnswers,
       waits,
       refusal,

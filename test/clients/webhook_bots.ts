@@ -1,4 +1,4 @@
-/** Bots written with each library, unmodified, that receive updates at an HTTPS webhook or poll for them. */
+/** Bots written with unmodified client libraries, which receive updates at an HTTPS webhook or by polling. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import { Bot, InlineKeyboard, InputFile, webhookCallback } from 'grammy';
@@ -14,9 +14,9 @@ export interface Pushed {
   readonly secret: string;
 }
 
-/** A running bot; `heard` has the texts it received, in order, without commands. */
+/** A running bot; `received` has the texts it received, in order, without commands. */
 export interface Running {
-  readonly heard: readonly string[];
+  readonly received: readonly string[];
   deleteWebhook(): Promise<unknown>;
   stop(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export interface WebhookLibrary {
   /** Serves at `https://127.0.0.1:<port>/hook`, and sets the webhook with the library's own call and the certificate. */
   push(made: TestBot, root: string, to: Pushed): Promise<Running>;
   poll(made: TestBot, root: string): Promise<Running>;
-  /** Status with which the library refuses a request with a wrong secret token. */
+  /** The status with which the library refuses a request with a wrong secret token. */
   readonly turnsAway: number;
 }
 
@@ -42,7 +42,7 @@ async function close(server: Server): Promise<void> {
 }
 
 function grammyBot(made: TestBot, root: string) {
-  const heard: string[] = [];
+  const received: string[] = [];
   const bot = new Bot(made.token, { client: { apiRoot: root } });
   bot.catch((error) => {
     throw error;
@@ -56,14 +56,14 @@ function grammyBot(made: TestBot, root: string) {
     await ctx.answerCallbackQuery(`picked ${ctx.match[1]}`);
     await ctx.editMessageText(`picked ${ctx.match[1]}`);
   });
-  bot.on('message:text', (ctx) => void heard.push(ctx.message.text));
-  return { bot, heard };
+  bot.on('message:text', (ctx) => void received.push(ctx.message.text));
+  return { bot, received };
 }
 
 export const grammyWebhook: WebhookLibrary = {
   turnsAway: 401,
   async push(made, root, { port, certificate, secret }) {
-    const { bot, heard } = grammyBot(made, root);
+    const { bot, received } = grammyBot(made, root);
     const server = createServer(certificate, webhookCallback(bot, 'https', { secretToken: secret }));
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
@@ -71,16 +71,16 @@ export const grammyWebhook: WebhookLibrary = {
       certificate: new InputFile(Buffer.from(certificate.cert), 'certificate.pem'),
       secret_token: secret,
     });
-    return { heard, deleteWebhook: () => bot.api.deleteWebhook(), stop: () => close(server) };
+    return { received, deleteWebhook: () => bot.api.deleteWebhook(), stop: () => close(server) };
   },
   async poll(made, root) {
-    const { bot, heard } = grammyBot(made, root);
+    const { bot, received } = grammyBot(made, root);
     let ended: Promise<void> | undefined;
     await new Promise<void>((resolve) => {
       ended = bot.start({ onStart: () => resolve() });
     });
     return {
-      heard,
+      received,
       deleteWebhook: () => bot.api.deleteWebhook(),
       async stop() {
         await bot.stop();
@@ -91,7 +91,7 @@ export const grammyWebhook: WebhookLibrary = {
 };
 
 function telegrafBot(made: TestBot, root: string) {
-  const heard: string[] = [];
+  const received: string[] = [];
   const bot = new Telegraf(made.token, { telegram: { apiRoot: root } });
   bot.start(() => undefined);
   bot.command('ping', (ctx) => ctx.reply(`pong ${ctx.payload}`));
@@ -102,14 +102,14 @@ function telegrafBot(made: TestBot, root: string) {
     await ctx.answerCbQuery(`picked ${ctx.match[1]}`);
     await ctx.editMessageText(`picked ${ctx.match[1]}`);
   });
-  bot.on(message('text'), (ctx) => void heard.push(ctx.message.text));
-  return { bot, heard };
+  bot.on(message('text'), (ctx) => void received.push(ctx.message.text));
+  return { bot, received };
 }
 
 export const telegrafWebhook: WebhookLibrary = {
   turnsAway: 403,
   async push(made, root, { port, certificate, secret }) {
-    const { bot, heard } = telegrafBot(made, root);
+    const { bot, received } = telegrafBot(made, root);
     await bot.launch({
       webhook: {
         ...{ domain: `https://127.0.0.1:${port}`, path: '/hook', host: '127.0.0.1', port },
@@ -119,7 +119,7 @@ export const telegrafWebhook: WebhookLibrary = {
     });
     const { webhookServer } = bot as unknown as { readonly webhookServer: Server };
     return {
-      heard,
+      received,
       deleteWebhook: () => bot.telegram.deleteWebhook(),
       async stop() {
         const closed = once(webhookServer, 'close');
@@ -130,13 +130,13 @@ export const telegrafWebhook: WebhookLibrary = {
     };
   },
   async poll(made, root) {
-    const { bot, heard } = telegrafBot(made, root);
+    const { bot, received } = telegrafBot(made, root);
     let ended: Promise<void> | undefined;
     await new Promise<void>((resolve) => {
       ended = bot.launch(() => resolve());
     });
     return {
-      heard,
+      received,
       deleteWebhook: () => bot.telegram.deleteWebhook(),
       async stop() {
         bot.stop();

@@ -44,7 +44,7 @@ async function newBot(): Promise<TestBot> {
 
 const file = () => Buffer.from(certificate.cert);
 
-/** Number of successful calls of a method that bots made over HTTP. */
+/** Returns the number of successful calls of a method that bots made over HTTP. */
 async function overHttp(method: string): Promise<number> {
   const { body } = await request(`${service.fronts[0].url}/metrics`);
   const line = new RegExp(`^petrel_requests_total\\{call="${method}",status="200"\\} (\\d+)$`, 'm');
@@ -74,7 +74,7 @@ test('Telegraf sends its call as the webhook answer', async () => {
   bot.start(() => undefined);
   bot.on('text', async (ctx) => {
     await ctx.reply(`echo: ${ctx.message.text}`);
-    // Telegraf puts this call into its answer, not the one above.
+    // Telegraf puts only this call into its answer, not the call above.
     await ctx.sendChatAction('typing');
   });
   const url = await serve(bot.webhookCallback('/hook'));

@@ -1,4 +1,7 @@
-/** Webhook modes of grammY and Telegraf over HTTPS, with an uploaded certificate and a secret token, and a switch to polling. */
+/**
+ * Tests the webhook modes of grammY and Telegraf over HTTPS, with an uploaded certificate, a secret token and a switch
+ * to polling.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -40,7 +43,9 @@ describe.each([
   const say = (text: string) =>
     resultOf(service.app(user, 'POST', `/api/chats/${made.id}/messages`, { text }, said++ % 2));
   const answered = (text: string) =>
-    events.heard(({ event, data }) => event === 'message' && data.chat?.id === made.id && data.text === text);
+    events.received(
+      ({ event, data }) => event === 'message' && data.chat?.id === made.id && data.text === text,
+    );
 
   beforeAll(async () => {
     made = await service.newBot(user, 'pushed');
@@ -57,23 +62,23 @@ describe.each([
     });
   });
 
-  test('the bot answers commands', async () => {
+  test('the webhook bot answers commands', async () => {
     await say('/ping one two');
     await answered('pong one two');
     await say(`/ping@${made.username} three`);
     await answered('pong three');
   });
 
-  test('the bot answers a press of a button and edits the message', async () => {
+  test('the webhook bot answers a press of a button and edits the message', async () => {
     await say('/menu');
     const { data: shown } = await answered('pick one');
     const path = `/api/chats/${made.id}/messages/${shown.message_id}/callback`;
     const { callback_query_id } = await resultOf(service.app(user, 'POST', path, { data: 'pick:a' }));
-    const answer = await events.heard(
+    const answer = await events.received(
       ({ event, data }) => event === 'callback_answer' && data.callback_query_id === callback_query_id,
     );
     expect(answer.data.text).toBe('picked a');
-    const edited = await events.heard(
+    const edited = await events.received(
       ({ event, data }) => event === 'edited_message' && data.message_id === shown.message_id,
     );
     expect(edited.data.text).toBe('picked a');
@@ -100,11 +105,11 @@ describe.each([
     expect(await post({ 'x-telegram-bot-api-secret-token': 'Only_the-service-guesses' })).toBe(
       library.turnsAway,
     );
-    expect(running?.heard).not.toContain('forged');
+    expect(running?.received).not.toContain('forged');
     await agent.destroy();
   });
 
-  test('updates with a wrong secret are refused, and delivered after the secret was corrected', async () => {
+  test('updates with a wrong secret are refused by the bot, and delivered after the secret is corrected', async () => {
     const url = `https://127.0.0.1:${to.port}/hook`;
     const params = { url, certificate: certificate.cert };
     await resultOf(service.bot(made, 'setWebhook', { ...params, secret_token: 'another' }));
@@ -115,12 +120,12 @@ describe.each([
         pending_update_count: 1,
       }),
     );
-    expect(running?.heard).not.toContain('kept for the right secret');
+    expect(running?.received).not.toContain('kept for the right secret');
     await resultOf(service.bot(made, 'setWebhook', { ...params, secret_token: to.secret }));
-    await eventually(() => expect(running?.heard).toContain('kept for the right secret'));
+    await eventually(() => expect(running?.received).toContain('kept for the right secret'));
   });
 
-  test('the bot gets each message once and in order while it switches between webhook and polling under load', async () => {
+  test('a bot gets each message once and in order while it switches between webhook and polling under load', async () => {
     const words: string[] = [];
     let saying = true;
     const load = (async () => {
@@ -132,17 +137,17 @@ describe.each([
     })();
     const all: string[] = [];
     const heardSome = async (count: number) => {
-      await eventually(() => expect(running?.heard.length).toBeGreaterThan(count));
+      await eventually(() => expect(running?.received.length).toBeGreaterThan(count));
     };
     const turnOver = async (next: () => Promise<Running>) => {
       const last = running;
       await last?.stop();
-      all.push(...(last?.heard ?? []));
+      all.push(...(last?.received ?? []));
       running = undefined;
       running = await next();
     };
     try {
-      await heardSome((running?.heard.length ?? 0) + 20);
+      await heardSome((running?.received.length ?? 0) + 20);
       await running?.deleteWebhook();
       await turnOver(() => library.poll(made, balancer.url));
       await heardSome(20);
@@ -157,7 +162,7 @@ describe.each([
     }
     await say('/ping last');
     await answered('pong last');
-    all.push(...(running?.heard ?? []));
+    all.push(...(running?.received ?? []));
     expect(all.filter((text) => text.startsWith('word '))).toEqual(words);
   });
 });

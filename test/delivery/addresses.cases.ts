@@ -1,4 +1,4 @@
-/** A table of addresses that no delivery may dial, and of some that it may. */
+/** Lists addresses that no delivery may dial, and some that it may. */
 
 export const forbidden: readonly (readonly [address: string, why: string])[] = [
   ['0.0.0.0', 'this host'],
@@ -91,7 +91,10 @@ export const forbidden: readonly (readonly [address: string, why: string])[] = [
   ['2a00:1450::200:5efe:127.0.0.1', 'ISATAP of loopback'],
 ];
 
-/** Neighbours of the ranges above and ordinary addresses. A guard that refuses every address would fail here. */
+/**
+ * Addresses next to the ranges above, and ordinary addresses. A guard that refuses every address would fail
+ * here.
+ */
 export const permitted: readonly string[] = [
   '1.1.1.1',
   '8.8.8.8',

@@ -1,4 +1,4 @@
-/** Which addresses may be dialled, checked by a table and against a second implementation. */
+/** Tests which addresses may be dialled, with a table and with a second implementation. */
 import { BlockList } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { forbidden, notAddresses, permitted } from './addresses.cases.js';
 
 const mayDial = addressTest([]);
 
-test('the table is long enough and contains no address twice', () => {
+test('the table of addresses is long enough and contains no address twice', () => {
   expect(new Set(forbidden.map(([address]) => address)).size).toBe(forbidden.length);
   expect(forbidden.length).toBeGreaterThanOrEqual(60);
 });
@@ -41,12 +41,12 @@ describe('allowed ranges', () => {
     [['2001::/32'], '2001:0:808:808:0:0:f7f7:f7f7', true],
     [['::ffff:0:0/96'], '::ffff:169.254.169.254', false],
     [['0.0.0.0/0', '::/0'], '64:ff9b::169.254.169.254', true],
-  ])('with %j allowed, the permission to dial %s is %s', (allow, address, may) =>
+  ])('with %j allowed, %s may be dialled: %s', (allow, address, may) =>
     expect(addressTest(allow)(address)).toBe(may),
   );
 });
 
-test('every IPv4 address is judged as a second implementation judges its ranges', () => {
+test('the guard and a second implementation agree on every IPv4 address', () => {
   const list = new BlockList();
   for (const cidr of [
     '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',

@@ -3,9 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { makeGuard } from '../../src/delivery/outbound/guard.js';
 import { makeResolver } from '../../src/delivery/outbound/resolver.js';
 import {
-  makeSender,
   receiverOf,
-  type Sender,
+  Sender,
   type SenderOptions,
   type Receiver as Target,
 } from '../../src/delivery/outbound/send.js';
@@ -20,10 +19,10 @@ export const body = Buffer.from('{"update_id":1,"message":{"text":"hello"}}');
 /** Registers a function to run at the end of a test. */
 export type OnFinished = (cleanup: () => Promise<void>) => void;
 
-/** A sender for loopback only, closed at the end of the test. */
+/** Creates a sender for loopback only, closed at the end of the test. */
 export function senderFor(onTestFinished: OnFinished, options: Partial<SenderOptions> = {}): Sender {
   const guard = makeGuard({ allow: ['127.0.0.0/8', '::1/128'], resolver: makeResolver() });
-  const sender = makeSender({ guard, ...options });
+  const sender = new Sender({ guard, ...options });
   onTestFinished(() => sender.close());
   return sender;
 }
@@ -33,7 +32,7 @@ export interface Started {
   readonly target: Target;
 }
 
-/** An HTTPS receiver with a trusted certificate, closed at the end of the test. */
+/** Starts an HTTPS receiver with a trusted certificate, closed at the end of the test. */
 export async function receive(
   onTestFinished: OnFinished,
   answer?: (request: IncomingMessage, response: ServerResponse, body: Buffer) => void,

@@ -1,7 +1,7 @@
-/** When delivery attempts are written: tests the rule alone, with a fake clock. */
+/** Tests only the rule for when delivery attempts are written, with a fake clock. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Outcome } from '../../src/delivery/outcome.js';
-import { createRecorder } from '../../src/delivery/recorder.js';
+import { Recorder } from '../../src/delivery/recorder.js';
 import { limits } from '../../src/limits.js';
 import type { Delivery } from '../../src/store/webhooks/deliveries.js';
 
@@ -25,7 +25,7 @@ afterEach(() => {
 /** Records successes for each bot at a rate per second for `seconds`; returns the rows written for each bot, and when. */
 async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
   const written = new Map<number, Array<{ at: number; delivered: number; rows: number }>>();
-  const recorder = createRecorder({
+  const recorder = new Recorder({
     async append(rows, counts) {
       for (const [bot, { delivered }] of counts) {
         const own = written.get(bot) ?? [];
@@ -51,14 +51,14 @@ const pauses = (times: ReadonlyArray<{ at: number }>) =>
   // The last write happens when the recorder stops.
   times.slice(1, -1).map(({ at }, i) => at - (times[i]?.at ?? 0));
 
-test('successes of a bot with few deliveries are written within two seconds and a tick', async () => {
+test('successes of a bot with few deliveries are written within two seconds and one timer tick', async () => {
   const of = (await run(new Map([[1, 2]]), 20)).get(1) ?? [];
   expect(of[0]?.at).toBeLessThanOrEqual(2 * tick_ms);
   expect(Math.max(...pauses(of))).toBeLessThanOrEqual(limits.delivery_successes_flush_ms + tick_ms);
   expect(of.reduce((sum, { rows }) => sum + rows, 0)).toBe(40);
 });
 
-test('the last successes of busy bots are written every five to ten seconds, at different times, and all are counted', async () => {
+test('the latest successes of busy bots are written every five to ten seconds, at different times, and all successes are counted', async () => {
   const bots = Array.from({ length: 20 }, (_, i) => i + 1);
   const written = await run(new Map(bots.map((bot) => [bot, 100])), 40);
   const second = new Set<number>();
@@ -76,9 +76,9 @@ test('the last successes of busy bots are written every five to ten seconds, at 
   expect(second.size).toBeGreaterThan(3);
 });
 
-test('a failure is written at the next tick, together with the waiting successes', async () => {
+test('a failure is written at the next timer tick, together with the waiting successes', async () => {
   const rows: number[] = [];
-  const recorder = createRecorder({
+  const recorder = new Recorder({
     async append(given) {
       rows.push(given.length);
       return [];

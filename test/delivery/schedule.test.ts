@@ -1,4 +1,4 @@
-/** When a delivery is retried: the table of waits, Retry-After, the last try, and receivers that answer 410. */
+/** Tests when a delivery is retried: the table of waits, Retry-After, the last try, and receivers that answer 410. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { afterAnswer, nextTry, readRetryAfter } from '../../src/delivery/schedule.js';
@@ -25,7 +25,7 @@ test.each([
   [9, 60_000, 120_000],
   [10, 60_000, 120_000],
   [700, 60_000, 120_000],
-])('after failure %i the wait is between %i and %i ms', (failures, least, most) => {
+])('after failed attempt %i the wait is between %i and %i ms', (failures, least, most) => {
   expect([waitMs(failures, 0), waitMs(failures, almost)]).toEqual([least, most]);
 });
 
@@ -37,7 +37,7 @@ describe('Retry-After', () => {
     [5, 9_000, 9_000],
     [9, 59 * 60_000, 59 * 60_000],
     [9, 10 * hour, hour],
-  ])('after failure %i with Retry-After %i ms, the wait is %i ms', (failures, asked, wait) => {
+  ])('after failed attempt %i with Retry-After %i ms, the wait is %i ms', (failures, asked, wait) => {
     expect(waitMs(failures, 0, asked)).toBe(wait);
   });
 
@@ -65,10 +65,10 @@ describe('Retry-After', () => {
     ['', undefined],
     ['1, 2', undefined],
     ['9999999999999999', undefined],
-  ])('%j means %s ms', (text, ms) => expect(readRetryAfter(text, nowMs)).toBe(ms));
+  ])('Retry-After %j means %s ms', (text, ms) => expect(readRetryAfter(text, nowMs)).toBe(ms));
 });
 
-describe('the last retry', () => {
+describe('the last retry is made after 24 hours', () => {
   const age = limits.webhook_retry_age_ms_max;
   const at = (ageMs: number, random = 0, retryAfterMs?: number) =>
     nextTry({ failures: 50, madeAtMs: nowMs - ageMs, nowMs, retryAfterMs }, random);
@@ -82,7 +82,7 @@ describe('the last retry', () => {
     expect(at(age + hour)).toEqual({ kind: 'dead' });
   });
 
-  test('a receiver that is always down is retried until then, never more often than the table allows', () => {
+  test('a receiver that is always down gets retries for 24 hours, never more often than the table of waits allows', () => {
     fc.assert(
       fc.property(
         fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })),
@@ -176,5 +176,7 @@ describe('410', () => {
         [30, 502],
       ],
     ],
-  ])('%j after %j', (expected, run) => expect(statuses(run)).toEqual(expected));
+  ])('the receiver has the state %j after the answers %j', (expected, run) =>
+    expect(statuses(run)).toEqual(expected),
+  );
 });

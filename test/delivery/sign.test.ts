@@ -1,4 +1,4 @@
-/** Signatures compared with known results, and verified by an independent library. */
+/** Tests signatures with known results and with an independent library. */
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const body = Buffer.from('{"update_id":7,"message":{"text":"пример ✓"}}'
 const update = { botId: '42', updateId: 7, body, nowS: 1_700_000_000 };
 const nowS = () => Math.floor(Date.now() / 1_000);
 
-test('signs with the expected headers, with and without a secret token', () => {
+test('a signed request has the expected headers, with and without a secret token', () => {
   expect(makeSigner({ secret }, 'Service')(update)).toEqual({
     'Content-Type': 'application/json',
     'X-Service-Signature': createHmac('sha256', secret).update(body).digest('hex'),
@@ -30,7 +30,7 @@ test('signs with the expected headers, with and without a secret token', () => {
   });
 });
 
-test('matches known signatures made by openssl', () => {
+test('a signature equals the signature that openssl makes', () => {
   const known = { ...update, body: Buffer.from('{"update_id":7}') };
   expect(makeSigner({ secret }, 'Service')(known)).toMatchObject({
     'X-Service-Signature': '538e6fdf7cca324f9fc8ea015e63afca7942f27fa3b70ac9104e1ab99ccd5163',
@@ -42,7 +42,7 @@ test('matches known signatures made by openssl', () => {
   });
 });
 
-test('is verified by the standardwebhooks library', () => {
+test('the standardwebhooks library verifies a signature', () => {
   const made = makeSigningSecret();
   expect(made).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   const headers = makeSigner({ secret: made }, 'Service')({ ...update, nowS: nowS() });
@@ -57,7 +57,7 @@ test('is verified by the standardwebhooks library', () => {
   expect(() => new Webhook(made).verify(body, { ...late })).toThrow('too old');
 });
 
-test('while two secrets are valid, receivers with either secret can verify', () => {
+test('while two secrets are valid, a receiver with either secret can verify a signature', () => {
   const headers = makeSigner({ secret, formerSecret: former }, 'Service')({ ...update, nowS: nowS() });
   expect(headers['webhook-signature']).toMatch(/^v1,\S{44} v1,\S{44}$/);
   for (const known of [secret, former])

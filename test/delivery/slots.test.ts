@@ -1,10 +1,10 @@
-/** Slots are shared so that neither one bot nor many together can take them all. */
+/** Tests that neither one bot nor many bots together can take all slots. */
 import { expect, test } from 'vitest';
 import { createSlots } from '../../src/delivery/slots.js';
 
 const nobody = () => {};
 
-test('bots that take as many slots as they can leave room for a later bot', () => {
+test('a bot that starts later still gets slots while other bots take as many as they can', () => {
   const slots = createSlots(1_000);
   const held = Array.from({ length: 10 }, () => 0);
   for (let more = true; more; ) {
@@ -21,27 +21,27 @@ test('bots that take as many slots as they can leave room for a later bot', () =
   expect(slots.taken).toBeLessThan(1_000);
 });
 
-test('a bot alone gets at most half of the slots', () => {
+test('a bot that is the only one gets at most half of the slots', () => {
   const slots = createSlots(10);
   let own = 0;
   while (slots.take(own, nobody)) own++;
   expect(own).toBe(5);
 });
 
-test('waiting bots are notified in order, and a freed slot is never taken twice', () => {
+test('waiting bots are notified in order, and a freed slot goes to only one bot', () => {
   const slots = createSlots(4);
   for (let own = 0; own < 2; own++) slots.take(own, nobody);
   for (let bot = 0; bot < 2; bot++) slots.take(0, nobody);
-  const told: number[] = [];
+  const woken: number[] = [];
   const wait = (bot: number) => {
-    told.push(bot);
+    woken.push(bot);
     slots.take(0, () => wait(bot));
   };
   for (let bot = 0; bot < 3; bot++) wait(bot);
   expect(slots.taken).toBe(4);
-  told.length = 0;
+  woken.length = 0;
   slots.give();
   expect(slots.taken).toBe(4);
   slots.give();
-  expect(told).toEqual([0, 1]);
+  expect(woken).toEqual([0, 1]);
 });

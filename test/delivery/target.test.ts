@@ -1,4 +1,4 @@
-/** How webhook URLs are parsed, in the spellings that people and attackers write. */
+/** Tests how webhook URLs are parsed, in the spellings that people and attackers write. */
 import { describe, expect, test } from 'vitest';
 import { readTarget } from '../../src/delivery/outbound/target.js';
 import { ApiError } from '../../src/errors.js';
@@ -12,7 +12,7 @@ const refusalOf = (url: string): string => {
   }
 };
 
-test('a URL is split into its parts', () => {
+test('a webhook URL is split into its parts', () => {
   expect(readTarget(' https://Bot.Example:8443/hook/a%20b?x=1&y=/#part \n')).toEqual({
     url: 'https://Bot.Example:8443/hook/a%20b?x=1&y=/#part',
     origin: 'https://bot.example:8443',
@@ -23,7 +23,7 @@ test('a URL is split into its parts', () => {
   });
 });
 
-describe('the real host of a URL is found', () => {
+describe('the host that a URL names is parsed', () => {
   test.each<[url: string, host: string, origin: string]>([
     ['https://example.com', 'example.com', 'https://example.com'],
     ['https://example.com:443/', 'example.com', 'https://example.com'],
@@ -59,10 +59,10 @@ describe('the real host of a URL is found', () => {
     ['localhost:80/x:y', 'localhost', 'https://localhost:80'],
     ['[::1]:8443/', '::1', 'https://[::1]:8443'],
     ['https://127.0.0.1\\@example.com', '127.0.0.1', 'https://127.0.0.1'],
-  ])('%s → %s', (url, host, origin) => expect(readTarget(url)).toMatchObject({ host, origin }));
+  ])('the host of %s is %s', (url, host, origin) => expect(readTarget(url)).toMatchObject({ host, origin }));
 });
 
-test('user and password of a URL become basic authorization', () => {
+test('user and password of a webhook URL become basic authorization', () => {
   const { authorization } = readTarget('https://us%C3%A9r:p%40ss@example.com/');
   expect(authorization).toBe(`Basic ${Buffer.from('usér:p@ss').toString('base64')}`);
   expect(readTarget('https://only@example.com/').authorization).toBe(
@@ -70,7 +70,7 @@ test('user and password of a URL become basic authorization', () => {
   );
 });
 
-describe('refuses a URL without HTTPS', () => {
+describe('a webhook URL without HTTPS is refused', () => {
   test.each([
     'http://example.com',
     'http://127.0.0.1',
@@ -82,12 +82,12 @@ describe('refuses a URL without HTTPS', () => {
     'data:text/plain,x',
     'unix:/var/run/docker.sock',
     'httpss://example.com',
-  ])('%s', (url) => {
+  ])('refuses the URL %s', (url) => {
     expect(refusalOf(url)).toBe('Bad Request: bad webhook: An HTTPS URL must be provided for webhook');
   });
 });
 
-describe('refuses an invalid URL', () => {
+describe('an invalid webhook URL is refused', () => {
   test.each([
     '/hook',
     'https://',
@@ -128,5 +128,7 @@ describe('refuses an invalid URL', () => {
     'https://us%FFer@example.com/',
     '',
     ' ',
-  ])('%j', (url) => expect(refusalOf(url)).toBe('Bad Request: invalid webhook URL specified'));
+  ])('refuses the URL %j', (url) =>
+    expect(refusalOf(url)).toBe('Bad Request: invalid webhook URL specified'),
+  );
 });

@@ -1,4 +1,4 @@
-/** Which certificates are trusted: uploaded ones, public authorities, names and dates. */
+/** Tests which certificates are trusted: uploaded ones, public authorities, names and dates. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const authority = makeCertificate({ commonName: 'Authority', authority: true });
 const middle = makeCertificate({ commonName: 'Middle', authority: true, issuer: authority });
 const self = makeCertificate({ names: ['localhost'], addresses: address });
 
-/** The result of a delivery to a receiver with certificate `shown` when `anchor` was uploaded. */
+/** Delivers to a receiver with certificate `shown` after `anchor` was uploaded, and returns the result. */
 async function deliver(
   onTestFinished: OnFinished,
   shown: Certificate,
@@ -34,7 +34,7 @@ async function deliver(
 const accepted = ['answered 200', 1];
 const refused = (why: string) => [`tls: SSL error: ${why}`, 0];
 
-describe('an uploaded certificate', () => {
+describe('certificates are uploaded', () => {
   const issued = makeCertificate({ addresses: address, names: ['localhost'], issuer: authority });
   const below = makeCertificate({ addresses: address, issuer: middle });
   const withChain = { ...below, cert: below.cert + middle.cert };
@@ -46,7 +46,10 @@ describe('an uploaded certificate', () => {
       'self-signed, marked as an authority',
       ...twice(makeCertificate({ addresses: address, authority: true })),
     ],
-    ['self-signed, for servers alone', ...twice(makeCertificate({ addresses: address, forServers: true }))],
+    [
+      'self-signed, only for server authentication',
+      ...twice(makeCertificate({ addresses: address, forServers: true })),
+    ],
     ['issued by the uploaded authority', issued, authority.cert],
     ['issued by an authority, itself uploaded', issued, issued.cert],
     ['through a chain to the uploaded authority', withChain, authority.cert],
@@ -56,7 +59,7 @@ describe('an uploaded certificate', () => {
     ['a name as common name only', ...twice(makeCertificate({ commonName: 'localhost' })), 'localhost'],
     ['an address as common name only', ...twice(makeCertificate({ commonName: '127.0.0.1' }))],
     ['a wildcard', ...twice(makeCertificate({ names: ['*.my.localhost'] })), 'bot.my.localhost'],
-  ])('is trusted: %s', async ([, shown, anchor, host], { onTestFinished }) => {
+  ])('an uploaded certificate is trusted: %s', async ([, shown, anchor, host], { onTestFinished }) => {
     expect(await deliver(onTestFinished, shown, anchor, host)).toEqual(accepted);
   });
 
@@ -89,7 +92,7 @@ describe('an uploaded certificate', () => {
       'certificate has expired',
     ],
     ['for another name', foreign, foreign.cert, name],
-    ['for another name, asked by name', foreign, foreign.cert, name, 'localhost'],
+    ['for another name than the host name in the URL', foreign, foreign.cert, name, 'localhost'],
     [
       'for another address',
       ...twice(makeCertificate({ addresses: ['127.0.0.2'], names: ['127.0.0.1'] })),
@@ -101,7 +104,7 @@ describe('an uploaded certificate', () => {
       name,
     ],
     [
-      'an address as common name, asked by name',
+      'an address as common name, with a host name in the URL',
       ...twice(makeCertificate({ commonName: '127.0.0.1' })),
       name,
       'localhost',
@@ -112,9 +115,12 @@ describe('an uploaded certificate', () => {
       name,
       'a.b.localhost',
     ],
-  ])('is not trusted: %s', async ([, shown, anchor, why, host], { onTestFinished }) => {
-    expect(await deliver(onTestFinished, shown, anchor, host)).toEqual(refused(why));
-  });
+  ])(
+    'an uploaded certificate is not trusted: %s',
+    async ([, shown, anchor, why, host], { onTestFinished }) => {
+      expect(await deliver(onTestFinished, shown, anchor, host)).toEqual(refused(why));
+    },
+  );
 });
 
 function twice(certificate: Certificate): [Certificate, string] {
@@ -131,7 +137,7 @@ test('without an uploaded certificate, only public authorities are trusted', asy
   expect(await deliver(onTestFinished, self, undefined)).toEqual(refused('self-signed certificate'));
 });
 
-test('a stored certificate that is damaged is never trusted', async ({ onTestFinished }) => {
+test('a damaged stored certificate is never trusted', async ({ onTestFinished }) => {
   const { receiver, target } = await receive(onTestFinished, undefined, self);
   const sender = senderFor(onTestFinished);
   for (const damaged of ['damaged', self.cert.slice(0, 300)])
@@ -141,7 +147,9 @@ test('a stored certificate that is damaged is never trusted', async ({ onTestFin
   expect(receiver.requests()).toBe(0);
 });
 
-test('NODE_TLS_REJECT_UNAUTHORIZED does not turn verification off', async ({ onTestFinished }) => {
+test('NODE_TLS_REJECT_UNAUTHORIZED does not disable the verification of receivers', async ({
+  onTestFinished,
+}) => {
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
   try {
@@ -166,16 +174,16 @@ test('two bots with one URL and different certificates share no connection', asy
   expect([receiver.requests(), receiver.connections()]).toEqual([2, 3]);
 });
 
-/** Delivers from its own process, because Node reads the trusted authorities when it starts. */
+/** Delivers from a separate process, because Node reads the trusted authorities when it starts. */
 async function deliverTrusting(extra: string, url: string, anchor: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-trust-'));
   const file = join(folder, 'extra.pem');
   writeFileSync(file, extra);
   const script = `
     const at = (file) => import(process.argv[1] + file);
-    const [{ makeGuard }, { makeResolver }, { makeSender, receiverOf }] =
+    const [{ makeGuard }, { makeResolver }, { Sender, receiverOf }] =
       await Promise.all([at('guard.js'), at('resolver.js'), at('send.js')]);
-    const sender = makeSender({ guard: makeGuard({ allow: ['127.0.0.0/8'], resolver: makeResolver() }) });
+    const sender = new Sender({ guard: makeGuard({ allow: ['127.0.0.0/8'], resolver: makeResolver() }) });
     const to = receiverOf(process.argv[2], process.argv[3] || undefined);
     const { status, message } = await sender.send(to, {}, Buffer.from('{}'));
     process.stdout.write(message ?? String(status));
@@ -210,7 +218,7 @@ test('an uploaded certificate replaces all authorities, including those added by
   ]);
 });
 
-describe('the parser of certificates', () => {
+describe('certificates are parsed', () => {
   const textOf = (given: Buffer | string) => {
     try {
       return readCertificate(Buffer.from(given));
@@ -223,7 +231,7 @@ describe('the parser of certificates', () => {
     normal = readCertificate(Buffer.from(self.cert));
   });
 
-  test('keeps the certificates and nothing else', () => {
+  test('the parser of uploaded certificates drops everything that is not a certificate', () => {
     expect(normal).toMatch(/^-----BEGIN CERTIFICATE-----\n[^-]+-----END CERTIFICATE-----\n$/);
     expect(textOf(`Subject: x\r\n${self.key}${self.cert.replaceAll('\n', '\r\n')}trailing`)).toBe(normal);
     expect(textOf(self.cert + authority.cert)).toBe(normal + textOf(authority.cert));
@@ -244,7 +252,7 @@ describe('the parser of certificates', () => {
     ['a good one and a damaged one', self.cert + self.cert.replace(/[A-Za-z0-9+/]{64}\r?\n/, '')],
   ])('%s is not a certificate', (_, given) => expect(textOf(given)).toBe(invalid));
 
-  test('a certificate above the size limit is refused', () => {
+  test('an uploaded certificate above the size limit is refused', () => {
     const max = limits.webhook_certificate_bytes_max;
     expect(textOf(self.cert.padEnd(max, '\n'))).toBe(normal);
     expect(textOf(self.cert.padEnd(max + 1, '\n'))).toBe('Bad Request: certificate size is too big');

@@ -1,13 +1,9 @@
 /** Bots with webhooks on real stores, an HTTPS receiver that records requests, and any number of workers. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createReceivers } from '../../src/delivery/outbound/receivers.js';
-import { makeSender } from '../../src/delivery/outbound/send.js';
-import { createWakeQueue, type WakeQueue } from '../../src/delivery/wake_queue.js';
-import {
-  createDeliveryWorker,
-  type DeliveryWorker,
-  type DeliveryWorkerOptions,
-} from '../../src/delivery/worker.js';
+import { Sender } from '../../src/delivery/outbound/send.js';
+import { WakeQueue } from '../../src/delivery/wake_queue.js';
+import { DeliveryWorker, type DeliveryWorkerOptions } from '../../src/delivery/worker.js';
 import { connectQueueClient, type QueueClient } from '../../src/redis/queue_client.js';
 import { type ChatRef, directChat } from '../../src/store/core/keys.js';
 import type { WebhookSettings } from '../../src/store/webhooks/webhooks.js';
@@ -33,11 +29,11 @@ export interface Books {
   readonly arrivals: Arrival[];
   /** Requests in the order in which they were answered with a 2xx. */
   readonly taken: readonly Arrival[];
-  /** requests open now, and the maximum so far */
+  /** The number of open requests, and the maximum so far. */
   readonly open: number;
   mostOpen: number;
-  /** Resolves once that many distinct updates were accepted; rejects after `msMax`. */
-  tookIn(count: number, msMax: number): Promise<void>;
+  /** Resolves once `count` distinct updates were accepted; rejects after `msMax`. */
+  tookIn(count: number, msMax?: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -88,7 +84,7 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
       return open;
     },
     mostOpen: 0,
-    async tookIn(count, msMax) {
+    async tookIn(count, msMax = 20_000) {
       const end = performance.now() + msMax;
       while (seen.size < count) {
         if (performance.now() > end) throw new Error(`${seen.size} of ${count} were taken`);
@@ -102,13 +98,13 @@ export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
 
 export interface World {
   readonly cluster: Awaited<ReturnType<typeof startCluster>>;
-  /** A node whose changes wake workers, as those of a front do. */
+  /** A node whose changes wake workers, like the changes of a front. */
   readonly front: TestNode;
-  /** A new node with a started worker. */
+  /** Creates a node with a started worker. */
   worker(options?: Partial<DeliveryWorkerOptions>): Promise<{
     readonly node: TestNode;
     readonly worker: DeliveryWorker;
-    /** Stops the worker like a killed process: nobody is notified. */
+    /** Stops the worker like a killed process, without notifying anybody. */
     kill(): Promise<void>;
   }>;
   close(): Promise<void>;
@@ -126,7 +122,7 @@ export async function startWorld(): Promise<World> {
   const { keys, redis } = cluster;
   const endings: Array<() => Promise<unknown>> = [];
 
-  /** A wake queue, and every connection that it has opened. */
+  /** Creates a wake queue that lists the connections it has opened. */
   function wakeQueue(errors: unknown[]): WakeQueue & { readonly clients: QueueClient[] } {
     const clients: QueueClient[] = [];
     const follow = (client: QueueClient): QueueClient => {
@@ -134,7 +130,7 @@ export async function startWorld(): Promise<World> {
       const duplicate = client.duplicate.bind(client) as (...given: never[]) => QueueClient;
       return Object.assign(client, { duplicate: (...given: never[]) => follow(duplicate(...given)) });
     };
-    const made = createWakeQueue({
+    const made = new WakeQueue({
       connect: () => follow(connectQueueClient(redis.url, 'test', (error) => errors.push(error))),
       tags: [keys.partitions.tag(0), keys.partitions.tag(2)],
       shardOf: (bot) => Math.floor(keys.partitions.of(bot) / 2),
@@ -147,7 +143,7 @@ export async function startWorld(): Promise<World> {
   async function node(): Promise<{ readonly node: TestNode; readonly queue: ReturnType<typeof wakeQueue> }> {
     const made = await cluster.node();
     const queue = wakeQueue(made.errors);
-    made.hooks.wake = queue.wake;
+    made.hooks.wake = (bot) => queue.wake(bot);
     return { node: made, queue };
   }
 
@@ -157,12 +153,12 @@ export async function startWorld(): Promise<World> {
     front,
     async worker(options = {}) {
       const { node: own, queue } = await node();
-      const sender = makeSender({ guard: receivers.guard });
+      const sender = new Sender({ guard: receivers.guard });
       let cut = false;
-      const worker = createDeliveryWorker({
+      const worker = new DeliveryWorker({
         store: own.store,
         wakeQueue: queue,
-        send: sender.send,
+        send: (...given) => sender.send(...given),
         service: 'Service',
         onError: (error) => own.errors.push(error),
         ...options,
@@ -180,6 +176,7 @@ export async function startWorld(): Promise<World> {
           for (const client of queue.clients) client.disconnect();
           own.hooks.call = () => new Promise(() => undefined);
           own.hooks.wake = () => undefined;
+          own.hooks.hint = () => false;
           await sender.close();
           await own.connection.close();
         },
@@ -192,7 +189,7 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-/** A bot and people who each have a direct chat with it. */
+/** Creates a bot and people who each have a direct chat with it. */
 export async function makeChats(front: TestNode, people: number) {
   const owner = await makeUser(front);
   const bot = await makeBot(front, owner);

@@ -1,5 +1,5 @@
 /** Checks the files for deployment against their schemas and against the program. Needs no container engine. */
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -21,10 +21,10 @@ const load = createRequire(import.meta.url);
 // biome-ignore lint/suspicious/noExplicitAny: the objects are of many kinds
 type Loose = any;
 
-const roles = new Set(
-  readdirSync(join(root, 'src', 'commands'))
-    .flatMap((file) => [...read(root, 'src', 'commands', file).matchAll(/(?:role|\.command)\(\s*'(\w+)'/g)])
-    .map(([, name]) => name),
+const help = execFileSync(process.execPath, [join(root, 'dist', 'main.js'), '--help'], { encoding: 'utf8' });
+/** The commands of the program. */
+const commands = [...help.slice(help.indexOf('Commands:')).matchAll(/^ {2}([\w-]+)/gm)].map(
+  ([, name]) => name,
 );
 /** Variables that Node and the HTTP engine read besides our settings. */
 const known = new Set([...Object.keys(settings), 'NODE_ENV', 'NODE_OPTIONS', 'UWS_HTTP_MAX_HEADERS_SIZE']);
@@ -56,7 +56,7 @@ function keysOf(value: Loose, path = ''): string[] {
   ]);
 }
 
-test('no field is misspelt, since schemas accept unknown fields', () => {
+test('the manifests contain no misspelt fields', () => {
   const names = new Set<string>(['apiVersion', 'kind', 'metadata', 'spec']);
   for (const owner of ['kubernetes-models', '@kubernetes-models/apimachinery']) {
     const schemas = join(dirname(load.resolve(`${owner}/package.json`)), '_schemas');
@@ -69,13 +69,13 @@ test('no field is misspelt, since schemas accept unknown fields', () => {
   expect([...new Set(objects.flatMap((each) => keysOf(each)))].filter((key) => !names.has(key))).toEqual([]);
 });
 
-test('kustomization.yaml lists every file and no other', () => {
+test('kustomization.yaml lists every manifest and no other file', () => {
   const { resources } = parse(read(kubernetes, 'kustomization.yaml'));
   const files = readdirSync(kubernetes).filter((name) => name !== 'kustomization.yaml');
   expect([...resources].sort()).toEqual(files.sort());
 });
 
-test('each role has a deployment, updated without downtime, with a disruption budget and an autoscaler', () => {
+test('each role has a deployment without downtime, a disruption budget and an autoscaler', () => {
   const names = ofKind('Deployment').map((each) => each.metadata.name);
   expect(names.sort()).toEqual(['petrel-deliver', 'petrel-flush', 'petrel-front']);
   for (const each of ofKind('Deployment')) {
@@ -101,7 +101,7 @@ test('containers run roles of the program, with a read-only root and as a non-ro
     const { securityContext, containers, volumes = [] } = podsOf(each);
     expect(securityContext.runAsNonRoot).toBe(true);
     for (const container of containers) {
-      expect(roles).toContain(container.args[0]);
+      expect(commands).toContain(container.args[0]);
       expect(container.securityContext).toMatchObject({
         readOnlyRootFilesystem: true,
         allowPrivilegeEscalation: false,
@@ -115,16 +115,16 @@ test('containers run roles of the program, with a read-only root and as a non-ro
   }
 });
 
-test('a pod gets more time to end than a role needs', () => {
+test('a pod gets more time to shut down than its role needs', () => {
   const drain = Number(ofKind('ConfigMap').find(({ data }) => data.DRAIN_MS).data.DRAIN_MS);
-  const { shutdown_ms_max } = load('../../dist/limits.js').limits;
-  const [front] = ofKind('Deployment').filter(({ metadata }) => metadata.name === 'petrel-front');
-  expect(podsOf(front).terminationGracePeriodSeconds * 1_000).toBeGreaterThan(
-    drain + shutdown_ms_max + 5_000,
-  );
+  const { roles_stop_ms_max, backends_close_ms_max } = load('../../dist/limits.js').limits;
+  for (const each of ofKind('Deployment'))
+    expect(podsOf(each).terminationGracePeriodSeconds * 1_000).toBeGreaterThan(
+      (each.metadata.name === 'petrel-front' ? drain : 0) + roles_stop_ms_max + backends_close_ms_max,
+    );
 });
 
-test('a role stops waiting, and logs why, before its startup probe ends it', () => {
+test('a role that waits for a service gives up, and logs why, before its startup probe kills it', () => {
   const start_ms = Number(ofKind('ConfigMap').find(({ data }) => data.START_MS).data.START_MS);
   for (const each of ofKind('Deployment'))
     for (const { startupProbe } of podsOf(each).containers)
@@ -133,13 +133,13 @@ test('a role stops waiting, and logs why, before its startup probe ends it', () 
       );
 });
 
-test('the memory of a front has room for bodies, the heap and the rest', () => {
+test('the memory limit of a front has room for request bodies, the heap and the program', () => {
   const [front] = ofKind('Deployment').filter(({ metadata }) => metadata.name === 'petrel-front');
   const [, gibibytes] = /^(\d+)Gi$/.exec(podsOf(front).containers[0].resources.limits.memory) ?? [];
   const memory = Number(gibibytes) * 2 ** 30;
   const { bodies_bytes_max, upload_bytes_max } = load('../../dist/limits.js').limits;
   const bodies = Math.min(bodies_bytes_max, memory / 4);
-  // Room for several uploads at a time.
+  // The limit leaves room for several uploads at a time.
   expect(bodies).toBeGreaterThan(8 * upload_bytes_max);
   // The heap may take half of the container's memory; the program and its young generation take about 350 MiB.
   expect(memory - bodies - memory / 2).toBeGreaterThan(350 * 2 ** 20);
@@ -148,7 +148,7 @@ test('the memory of a front has room for bodies, the heap and the rest', () => {
 test('the manifests use existing settings, and autoscaling uses exported metrics', () => {
   const { data } = ofKind('ConfigMap').find(({ metadata }) => metadata.name === 'petrel');
   expect(unknown(Object.keys(data))).toEqual([]);
-  const told = ['processes', 'obs']
+  const sources = ['processes', 'obs']
     .flatMap((part) => readdirSync(join(root, 'src', part)).map((name) => read(root, 'src', part, name)))
     .join('\n');
   const wanted = ofKind('HorizontalPodAutoscaler').flatMap(({ spec }) =>
@@ -159,19 +159,19 @@ test('the manifests use existing settings, and autoscaling uses exported metrics
     ofKind('ConfigMap').find(({ metadata }) => metadata.name === 'petrel-adapter-rules').data['values.yaml'],
   );
   for (const name of wanted) {
-    expect(told).toContain(`'${name}'`);
+    expect(sources).toMatch(new RegExp(`\\b${name}[':]`));
     expect(rules.rules.external.map(({ seriesQuery }: Loose) => seriesQuery)).toContain(name);
   }
 });
 
-test('the compose file matches its specification, and refers only to existing files and names', () => {
+test('the compose file matches its specification, and every file and name in it exists', () => {
   const compose = parse(read(folder, 'compose.yaml'), { merge: true });
   // The schema declares its draft and its definitions in an older form.
   const shape = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
     (key === 'id' || key === '$schema') && typeof value === 'string' ? undefined : value,
   );
   const validate = new Ajv2019({ strict: false, logger: false }).compile(shape);
-  // The project name was added to the specification later.
+  // The schema is older than the field for the project name, so the name is left out of the validation.
   const { name, ...rest } = compose;
   expect(name).toBe('petrel');
   validate(rest);
@@ -179,7 +179,7 @@ test('the compose file matches its specification, and refers only to existing fi
   const own = Object.entries<Loose>(compose.services).filter(([, { image }]) => image === 'petrel');
   expect(own.map(([name]) => name)).toEqual(['migrate', 'front-1', 'front-2', 'deliver', 'flush']);
   for (const [, service] of own) {
-    expect(roles).toContain(service.command[0]);
+    expect(commands).toContain(service.command[0]);
     expect(unknown(Object.keys(service.environment))).toEqual([]);
   }
   for (const service of Object.values<Loose>(compose.services)) {
@@ -196,7 +196,7 @@ test('the compose file matches its specification, and refers only to existing fi
   expect([...needed].sort()).toEqual(made.sort());
 });
 
-test('the Dockerfile is valid, and its image runs as a non-root user on a glibc that the current engine supports', () => {
+test('the Dockerfile is valid, and its image runs as a non-root user on a glibc that the current HTTP engine supports', () => {
   const text = read(folder, 'Dockerfile');
   expect(lintDockerfile(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
   const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
@@ -216,7 +216,7 @@ test('the Dockerfile is valid, and its image runs as a non-root user on a glibc 
   for (const name of copied) expect(existsSync(join(root, name)), name).toBe(true);
 });
 
-test('systemd units run existing commands with settings of the program', () => {
+test('systemd units run existing commands with existing settings', () => {
   for (const name of ['petrel@.service', 'petrel-front@.service', 'petrel-migrate.service']) {
     const unit = read(folder, name);
     expect(unit).toMatch(
@@ -229,7 +229,7 @@ test('systemd units run existing commands with settings of the program', () => {
   }
 });
 
-test('units for several fronts on one machine differ only in the port', () => {
+test('systemd units for several fronts on one machine differ only in the port', () => {
   const lines = (name: string) =>
     read(folder, name)
       .split('\n')
@@ -238,14 +238,14 @@ test('units for several fronts on one machine differ only in the port', () => {
 });
 
 test.skipIf(!existsSync('/usr/bin/systemd-analyze') || !existsSync('/usr/bin/node'))(
-  'systemd accepts the units',
+  'systemd accepts the shipped units',
   () => {
     for (const name of ['petrel@.service', 'petrel-front@.service', 'petrel-migrate.service'])
       expect(unitProblems(name)).toEqual([]);
   },
 );
 
-/** The errors of `systemd-analyze verify` for a unit, except for programs that are not installed here. */
+/** Returns the errors of `systemd-analyze verify` for a unit, except for programs that are not installed here. */
 function unitProblems(name: string): string[] {
   const path = join(folder, name.replace('@.', '@8081.'));
   const dir = mkdtempSync(join(tmpdir(), 'petrel-units-'));

@@ -1,8 +1,8 @@
 /**
- * Follows infra/docs/operating.md: runs its command blocks on seven machines (network namespaces, each with its own file system); only
- * the addresses are replaced. Not followed: the installation of packages. `systemctl.sh` stands in for systemd.
- * The upgrade is one to the same version in another folder.
- * Runs with `npm run test:image`.
+ * Runs the command blocks of infra/docs/operating.md on seven machines (network namespaces, each with its own
+ * file system). Only the addresses are replaced. The packages are not installed as the document says, and
+ * `systemctl.sh` stands in for systemd. The upgrade installs the same version in another folder. Runs with
+ * `npm run test:image`.
  */
 import { randomInt } from 'node:crypto';
 import { copyFileSync, readFileSync, rmSync } from 'node:fs';
@@ -32,7 +32,7 @@ let agent: Agent | undefined;
 let world: World | undefined;
 let secrets: string;
 
-/** Blocks of one language in a section of the document. Blocks inside lists are indented. */
+/** The blocks of one language in a section of the document. Blocks inside lists are indented. */
 function blocks(heading: string, language = 'sh'): string[] {
   const [, own] = new RegExp(`^#+ ${heading}.*\n([^]*?)(?=^#+ [A-Z0-9]|(?![^]))`, 'm').exec(text) ?? [];
   if (own === undefined) throw new Error(`the document has no part "${heading}"`);
@@ -43,21 +43,25 @@ function blocks(heading: string, language = 'sh'): string[] {
 
 const [prepare = '', petrel = ''] = blocks('Install');
 
-/** Runs commands in a shell on a machine, where `petrel` is the command of the document; throws with their output if one fails. */
+/**
+ * Runs commands in a shell on a machine, where `petrel` is the command of the document. Throws with their output and
+ * the logs of units if a command fails.
+ */
 async function on(machine: string, commands: string): Promise<string> {
   const script = `set -e\ncd /root\n${petrel}\n${commands}`;
-  const { how, out } = (await machines.containers
-    .get(`${machine}.1`)
-    ?.run('env', 'HOME=/root', 'bash', '--norc', '-c', script)) ?? {
+  const container = machines.containers.get(`${machine}.1`);
+  const { how, out } = (await container?.run('env', 'HOME=/root', 'bash', '--norc', '-c', script)) ?? {
     how: '',
     out: '',
   };
-  if (how !== 'exit code 0') throw new Error(`on ${machine}: ${how}\n${commands}\n${out}`);
-  return out;
+  if (how === 'exit code 0') return out;
+  // Only the log of a unit tells why the unit did not start.
+  const logs = await container?.run('sh', '-c', 'tail -n 20 /var/log/unit-*.log');
+  throw new Error(`on ${machine}: ${how}\n${commands}\n${out}\n${logs?.out}`);
 }
 const addressOf = (machine: string) => machines.containers.get(`${machine}.1`)?.address;
 
-/** What the document requires: a PostgreSQL that listens and lets `petrel` log in. */
+/** Starts the PostgreSQL that the document requires: one that listens and lets `petrel` log in. */
 async function startPostgres(): Promise<void> {
   const { initdb, postgres } = findBinaries();
   const { uid = 0, gid = 0 } = postgresUser() ?? {};
@@ -84,7 +88,7 @@ async function asSuperuser(sql: string): Promise<void> {
   await client.end();
 }
 
-/** Copies files like the document's `scp`. */
+/** Copies files, as the document does with `scp`. */
 async function copySecrets(): Promise<void> {
   secrets = await on('app1', 'cat /root/petrel-secrets');
   for (const other of ['data', 'balancer', ...apps.slice(1)])
@@ -98,29 +102,28 @@ beforeAll(async () => {
   await machines.up();
 }, 60_000);
 afterAll(async () => {
-  await world?.stop();
+  await Promise.all([world?.stop(), machines?.remove()]);
   await agent?.destroy();
-  await machines?.remove();
   rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
-test('operating.md: an installation on seven machines works, step by step', {
+test('operating.md: its commands install a working system on seven machines', {
   retry: 0,
   timeout: 300_000,
 }, async () => {
   for (const app of apps) await on(app, prepare.replace(/^cd .*npm ci.*\n/m, ''));
-  for (const block of blocks('1\\. Make the secrets')) await on('app1', block);
+  for (const block of blocks('1\\. Create the secrets')) await on('app1', block);
   await copySecrets();
   for (const block of blocks('2\\. Start')) await on('data', block);
   await startPostgres();
   for (const app of apps) for (const block of blocks('3\\. Settings')) await on(app, block);
-  for (const block of blocks('4\\. Make the tables')) await on('app1', block);
+  for (const block of blocks('4\\. Create the tables')) await on('app1', block);
   await Promise.all(apps.map((app) => on(app, blocks('5\\. Start')[0] as string)));
   await on('balancer', 'ln -s /opt/petrel-1 /opt/petrel');
   for (const block of blocks('6\\. Start')) await on('balancer', block);
-  for (const block of blocks('7\\. Make'))
+  for (const block of blocks('7\\. Create'))
     expect(await on('balancer', block)).toContain('"username":"carol"');
-  for (const block of blocks('8\\. Look')) await on('app3', block);
+  for (const block of blocks('8\\. Check')) await on('app3', block);
 });
 
 const [restart = ''] = blocks('Restart without');
@@ -161,7 +164,7 @@ async function rotate(): Promise<void> {
   for (const app of apps) await on(app, `${drop}\n${restart}`);
 }
 
-test('operating.md: node removal, backup, drill, upgrade and rotation under load cause no failed call and lose nothing', {
+test('operating.md: node removal, backup, drill, upgrade and rotation under load make no call fail and lose nothing', {
   retry: 0,
   timeout: 900_000,
 }, async () => {
@@ -203,6 +206,10 @@ test('operating.md: node removal, backup, drill, upgrade and rotation under load
   }
   const verdict = await world.settled();
   console.log(`The walk: ${verdict.acknowledged} acknowledged, ${failures.length} failed`);
+  // Only the logs of the nodes tell why a call failed.
+  if (failures.length > 0)
+    for (const app of apps)
+      console.log(app, await on(app, 'grep -h \'"level":[456]0\' /var/log/unit-*.log | tail -n 20 || true'));
   expect(failures).toEqual([]);
   expect(verdict).toMatchObject(nothingWrong);
   expect(verdict.acknowledged).toBeGreaterThan(500);

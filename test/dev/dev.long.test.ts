@@ -179,7 +179,7 @@ test('no secret is in a command line or in a file that other users can read', as
   }
 });
 
-test('a killed supervisor leaves no roles running, and the next run stops the servers that are left', async () => {
+test('a killed supervisor leaves no roles running, and the next run stops the remaining servers', async () => {
   const first = dev();
   const before = await ready(first);
   first.child.kill('SIGKILL');
@@ -194,7 +194,7 @@ test('a killed supervisor leaves no roles running, and the next run stops the se
   expect(after.bot).toEqual(before.bot);
 });
 
-test('a second start in the same folder is refused and does not disturb the first', async () => {
+test('a second start in the same folder is refused and does not affect the first', async () => {
   const first = dev();
   const before = await ready(first);
   const text = await refused({ PORT: String(await freePort()) });
@@ -203,7 +203,7 @@ test('a second start in the same folder is refused and does not disturb the firs
   expect((await fetch(`${before.base_url}/bot${before.bot.token}/getMe`)).status).toBe(200);
 });
 
-test('a port in use is refused before anything is started, and the error names it', async () => {
+test('a port in use is refused before anything is started, and the error names the port', async () => {
   const other = createServer().listen(port, '127.0.0.1');
   await once(other, 'listening');
   expect(await refused()).toMatch(new RegExp(`port ${port} on 127.0.0.1 is in use .*set PORT`));
@@ -222,7 +222,7 @@ test('data of another format version is refused and not changed', async () => {
   expect(readdirSync(home).sort()).toEqual(files);
 });
 
-test('given Redis and Postgres servers are used, checked and left running, also when files name them', async () => {
+test('Redis and Postgres servers given by settings or files are checked, used and left running', async () => {
   const redis = await freshRedis();
   const admin = new Redis(redis.url);
   const given = { REDIS_URL: redis.url, DATABASE_URL: inject('databaseUrl') };
@@ -274,7 +274,7 @@ test('a signal during the start stops everything already started', async () => {
   expect(existsSync(join(home, 'postgres', 'data', 'postmaster.pid'))).toBe(false);
 });
 
-test('tokens that no longer work are replaced, and the existing bot and users are reused', async () => {
+test('demo tokens that no longer work are replaced, and the existing bot and users are reused', async () => {
   const first = dev();
   const before = await ready(first);
   first.child.kill('SIGTERM');

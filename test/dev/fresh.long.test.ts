@@ -31,26 +31,26 @@ function launch(args: readonly string[], env: Record<string, string> = {}) {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const told = { out: '' };
+  const output = { out: '' };
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => {
-      told.out += chunk;
+      output.out += chunk;
     });
-  return { child, told, ended: once(child, 'close').then(([code]) => code as number | null) };
+  return { child, output, ended: once(child, 'close').then(([code]) => code as number | null) };
 }
 
 test('a fresh clone installs without running package scripts, starts, and runs a test', async () => {
   const port = await freePort();
-  const { child, told, ended } = launch(['dev'], { PORT: `${port}` });
+  const { child, output, ended } = launch(['dev'], { PORT: `${port}` });
   try {
     await vi.waitFor(
       () => {
-        if (child.exitCode !== null) throw new Error(told.out);
-        expect(told.out).toContain('Ctrl-C stops everything');
+        if (child.exitCode !== null) throw new Error(output.out);
+        expect(output.out).toContain('Ctrl-C stops everything');
       },
       { timeout: 900_000, interval: 200 },
     );
-    expect(told.out).toContain('packages installed in');
+    expect(output.out).toContain('packages installed in');
     expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
   } finally {
     child.kill('SIGINT');
@@ -58,6 +58,6 @@ test('a fresh clone installs without running package scripts, starts, and runs a
   }
   expect(existsSync(join(root, 'petrel/node_modules/msgpackr-extract/build'))).toBe(false);
   const tests = launch(['test', 'test/rules/token.test.ts']);
-  expect(await tests.ended, tests.told.out).toBe(0);
-  expect(tests.told.out).toMatch(/Tests +.*\d+ passed/);
+  expect(await tests.ended, tests.output.out).toBe(0);
+  expect(tests.output.out).toMatch(/Tests +.*\d+ passed/);
 });

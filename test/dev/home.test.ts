@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => rm(top, { recursive: true, force: true }));
 
-test('a home folder is created, opened again, and refused when another version wrote it', () => {
+test('a home folder is created and opened again, and refused if another version wrote it', () => {
   openHome(home);
   openHome(home);
   expect(readdirSync(home)).toEqual(['version.json']);
@@ -38,7 +38,7 @@ test('a folder that Petrel did not create is refused and not changed', () => {
   expect(() => openHome(join(home, 'thesis.txt'))).toThrow(/cannot be created/);
 });
 
-test('one process holds the lock until it releases it', () => {
+test('only one process at a time can hold the lock', () => {
   openHome(home);
   const unlock = lockHome(home);
   expect(() => lockHome(home)).toThrow(new RegExp(`in use by another petrel \\(pid ${process.pid}\\)`));
@@ -47,7 +47,7 @@ test('one process holds the lock until it releases it', () => {
   expect(readdirSync(home)).toEqual(['version.json']);
 });
 
-test('a lock is taken over if its process is gone or its pid belongs to a later process', async () => {
+test('a lock is taken over if its process has ended or its pid now belongs to another process', async () => {
   openHome(home);
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   const line = `${child.pid} ${startOf(child.pid ?? 0)}\n`;
@@ -77,7 +77,7 @@ test('secrets are created once, differ between installations, and only their own
   expect(new Set(values).size).toBe(8);
 });
 
-test('unreadable secrets are not replaced, because stored tokens would be lost', () => {
+test('unreadable secrets are not replaced, because stored tokens would become useless', () => {
   openHome(home);
   writeFileSync(join(home, 'secrets.json'), '{"ADMIN_TOKEN": "half');
   expect(() => keptSecrets(home)).toThrow(/restore it/);

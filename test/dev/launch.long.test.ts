@@ -57,13 +57,13 @@ async function launch(...given: [env: Record<string, string>, ...args: string[]]
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (out += chunk));
   const [code] = await once(child, 'close');
   const line = out.split('\n').find((text) => text.startsWith('{'));
-  return { code, out, pid: child.pid, told: line ? JSON.parse(line) : undefined };
+  return { code, out, pid: child.pid, printed: line ? JSON.parse(line) : undefined };
 }
 
-test('the launcher builds, runs the role in its own process, and builds again only when the source has changed', async () => {
+test('the launcher builds, runs the role in a separate process, and builds again only when the source has changed', async () => {
   const first = await launch('front', '--x', 'y');
   expect(first.out).toContain('Built in');
-  expect(first.told).toEqual({
+  expect(first.printed).toEqual({
     found: ['return 1', 'select 1'],
     role: 'front',
     rest: ['--x', 'y'],
@@ -76,7 +76,7 @@ test('the launcher builds, runs the role in its own process, and builds again on
   writeFileSync(join(root, 'src/deep/one.sql'), 'select 2');
   const changed = await launch('front');
   expect(changed.out).toContain('Built in');
-  expect(changed.told.found[1]).toBe('select 2');
+  expect(changed.printed.found[1]).toBe('select 2');
 
   rmSync(join(root, 'src/deep/one.sql'));
   expect((await launch('front')).out).toMatch(/ENOENT.*one\.sql/);
@@ -86,22 +86,22 @@ test('launchers that start at the same time all run, and leave one build and no 
   for (let round = 0; round < 3; round++) {
     writeFileSync(join(root, 'src/extra.ts'), `export const round = ${round};\n`);
     const all = await Promise.all(Array.from({ length: 4 }, () => launch('front')));
-    for (const { code, out, told } of all) {
+    for (const { code, out, printed } of all) {
       expect(code, out).toBe(0);
-      expect(told.role).toBe('front');
+      expect(printed.role).toBe('front');
     }
   }
   expect(readFileSync(join(root, 'dist/extra.js'), 'utf8')).toContain('round = 2');
   expect(readdirSync(root).sort()).toEqual(['dist', 'infra', 'lua', 'node_modules', 'package.json', 'src']);
 });
 
-test('an error is reported with its line in the source', async () => {
+test('an error in the program is reported with its line in the source', async () => {
   const { code, out } = await launch('fail');
   expect(code).toBe(1);
   expect(out).toMatch(/on line four[\s\S]*src\/main\.ts:4/);
 });
 
-test('without a compiler an existing build runs; without a build the error says what to do', async () => {
+test('the launcher runs an existing build without a compiler, and without a build it says what to do', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const nothing = await launch('front');
@@ -110,10 +110,10 @@ test('without a compiler an existing build runs; without a build the error says 
   mkdirSync(join(root, 'dist'));
   writeFileSync(join(root, 'dist/main.js'), "console.log(JSON.stringify({ role: 'built' }))");
   const built = await launch('front');
-  expect(built.told).toEqual({ role: 'built' });
+  expect(built.printed).toEqual({ role: 'built' });
 });
 
-test('a failed build reports where it failed and keeps the last build', async () => {
+test('a failed build reports where it failed and keeps the previous build', async () => {
   await launch('front');
   const before = readFileSync(join(root, 'dist/main.js'), 'utf8');
   writeFileSync(join(root, 'src/main.ts'), 'const = ;');
@@ -145,7 +145,7 @@ test('the launcher installs packages without running their scripts', async () =>
   for (const call of calls) expect(call.split(' ')).toContain('--ignore-scripts');
 });
 
-test('the launcher installs again only when the installed packages differ from the lock file, apart from optional ones', async () => {
+test('the launcher installs again only if installed packages, except optional ones, differ from the lock file', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const npm = join(root, 'npm-cli.js');

@@ -76,7 +76,7 @@ test('PostgreSQL is durable, listens on the loopback address only, and orders te
   });
 });
 
-test('PostgreSQL requires its password, which is in a file of mode 0600 and in no command line', async () => {
+test('PostgreSQL requires its password, which is in a file of mode 0600 and not in any command line', async () => {
   const { url, pid } = await start();
   const { password } = new URL(url);
   expect(password).toMatch(/^[0-9a-f]{64}$/);
@@ -89,7 +89,7 @@ test('PostgreSQL requires its password, which is in a file of mode 0600 and in n
   await expect(query(wrong.href, 'select 1')).rejects.toThrow(/password authentication failed/);
 });
 
-test('a server left by a killed run is stopped before another uses its data', async () => {
+test('a PostgreSQL server left by a killed run is stopped before another server uses its data', async () => {
   const left = await start();
   await query(left.url, 'create table kept as select 7 as value');
   const next = await start();
@@ -102,7 +102,7 @@ test("PostgreSQL starts despite a stale pid file, even when the pid now belongs 
   const pidFile = join(dir, 'data', 'postmaster.pid');
   const lines = readFileSync(pidFile, 'utf8').split('\n');
   await first.stop();
-  // A process of the same user as the server, since PostgreSQL itself recognises a pid of another user.
+  // The process has the same user as the server, because PostgreSQL itself recognises a pid of another user.
   const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
   try {
     for (const pid of ['4194000', String(stranger.pid)]) {
@@ -117,7 +117,7 @@ test("PostgreSQL starts despite a stale pid file, even when the pid now belongs 
   }
 });
 
-test('data of another major version is refused and not changed', async () => {
+test('PostgreSQL data of another major version is refused and not changed', async () => {
   await (await start()).stop();
   const path = join(dir, 'data', 'PG_VERSION');
   const ours = readFileSync(path, 'utf8');
@@ -128,7 +128,7 @@ test('data of another major version is refused and not changed', async () => {
   await start();
 });
 
-test('an interrupted first start is repeated from the beginning', async () => {
+test('an interrupted first start of PostgreSQL is repeated from the beginning', async () => {
   mkdirSync(join(dir, 'data.new', 'base'), { recursive: true });
   writeFileSync(join(dir, 'data.new', 'PG_VERSION'), '18\n');
   const { url } = await start();

@@ -45,14 +45,14 @@ const find = (...places: string[]) =>
   readableBinaries(hidden, user as NonNullable<typeof user>, { log: (line) => lines.push(line), places });
 
 /** Only root can run PostgreSQL as another user. */
-describe.runIf(user)('a copy of the PostgreSQL programs for another user', () => {
+describe.runIf(user)('the PostgreSQL programs are copied for another user', () => {
   test('PostgreSQL programs that the user can read are not copied', () => {
     chmodSync(join(top, 'closed'), 0o755);
     expect(find(place)).toBe(hidden);
     expect(existsSync(place)).toBe(false);
   });
 
-  test('one copy of PostgreSQL is made, announced, readable under any umask, and reused', () => {
+  test('PostgreSQL is copied once, the copy is announced and reused, and every user can read it', () => {
     const umask = process.umask(0o077);
     try {
       const { root } = find(place);
@@ -74,7 +74,7 @@ describe.runIf(user)('a copy of the PostgreSQL programs for another user', () =>
     expect(statSync(postgres).size).toBe(statSync(hidden.postgres).size);
   });
 
-  test('a place that another user owns or can write to, or that is a symbolic link, is never used for the copy', () => {
+  test('a folder that another user owns or can write to, or that is a symbolic link, is never used for the copy', () => {
     const owned = join(top, 'owned');
     const open = join(top, 'open');
     const linked = join(top, 'linked');
@@ -94,7 +94,7 @@ describe.runIf(user)('a copy of the PostgreSQL programs for another user', () =>
     expect(readFileSync(join(owned, hidden.key, 'bin', 'postgres'), 'utf8')).toContain('exit 0');
   });
 
-  test('the copy folder keeps a bounded number of recently used versions, and loses drafts of interrupted starts', () => {
+  test('the copy folder keeps a limited number of recently used versions, and incomplete copies are removed', () => {
     mkdirSync(place);
     const old = new Date(Date.now() - limits.postgres_copy_age_ms_max - 60_000);
     for (let version = 1; version <= 5; version++) {
@@ -109,7 +109,7 @@ describe.runIf(user)('a copy of the PostgreSQL programs for another user', () =>
     expect(limits.postgres_copies_max).toBe(3);
   });
 
-  test('if no copy can be run, the error says what to do', () => {
+  test('if no copy of the PostgreSQL programs can be run, the error says what to do', () => {
     rmSync(hidden.initdb);
     rmSync(hidden.postgres);
     expect(() => find(place)).toThrow(

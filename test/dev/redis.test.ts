@@ -36,7 +36,7 @@ async function use<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<
   }
 }
 
-test('Redis keeps its data over a stop, and its settings are those that durability requires', async () => {
+test('Redis keeps its data over a stop, and has the settings that durable writes require', async () => {
   const first = await start();
   const settings = await use(first.url, async (redis) => {
     await redis.set('kept', 'yes');
@@ -76,7 +76,7 @@ test('after kill -9 Redis has all acknowledged writes and the same port', async 
   expect(found).toBeLessThanOrEqual(acknowledged + 1);
 });
 
-test('the password of Redis is in files of mode 0600 and in no command line', async () => {
+test('the password of Redis is in files of mode 0600 and not in any command line', async () => {
   const { url, pid } = await start();
   const { password } = new URL(url);
   expect(password).toMatch(/^[0-9a-f]{64}$/);
@@ -89,7 +89,7 @@ test('the password of Redis is in files of mode 0600 and in no command line', as
   await expect(use(`redis://${new URL(url).host}`, (redis) => redis.get('x'))).rejects.toThrow(/NOAUTH/);
 });
 
-test('a Redis server left by a killed run is stopped before another uses its data', async () => {
+test('a Redis server left by a killed run is stopped before another server uses its data', async () => {
   const left = await start();
   await use(left.url, (redis) => redis.set('kept', 'yes'));
   const next = await start();
@@ -97,14 +97,14 @@ test('a Redis server left by a killed run is stopped before another uses its dat
   expect(await use(next.url, (redis) => redis.get('kept'))).toBe('yes');
 });
 
-test('a pid file that names an unrelated process does not harm that process', async () => {
+test('a process whose pid is in a stale pid file is not stopped', async () => {
   await (await start()).stop();
   writeFileSync(join(dir, 'redis.pid'), `${process.pid}\n`);
   await start();
   expect(commandOf(process.pid)).toBeDefined();
 });
 
-test('a port in use gives an error that quotes the log, and a start can be cancelled', async () => {
+test('starting Redis on a port in use gives an error that quotes its log, and a start can be cancelled', async () => {
   const first = await start();
   await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
   const giveUp = startRedis({ dir: join(dir, 'third'), signal: AbortSignal.abort() });

@@ -18,24 +18,24 @@ beforeEach(() => {
 
 afterEach(() => rmSync(top, { recursive: true, force: true }));
 
-test('unchanged files of Redis are accepted once', () => {
+test('unchanged Redis files are accepted once after a clean stop', () => {
   noteLeft(dir);
   expect(isAsLeft(dir)).toBe(true);
   expect(isAsLeft(dir)).toBe(false);
 });
 
-test('a folder without the note of a clean stop is rejected', () => {
+test('Redis files without the record of a clean stop are rejected', () => {
   expect(isAsLeft(dir)).toBe(false);
   expect(isAsLeft(join(top, 'absent'))).toBe(false);
 });
 
-test('a moved folder is accepted', () => {
+test('Redis files in a moved folder are accepted', () => {
   noteLeft(dir);
   renameSync(dir, join(top, 'moved'));
   expect(isAsLeft(join(top, 'moved'))).toBe(true);
 });
 
-test('a file that grew, is missing, or was replaced by the same bytes with the same times is rejected', () => {
+test('a Redis file that grew, is missing, or was replaced by a copy with the same content and times is rejected', () => {
   const at = new Date(1_700_000_000_000);
   utimesSync(file, at, at);
   noteLeft(dir);

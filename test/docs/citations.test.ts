@@ -1,4 +1,4 @@
-/** Everything that code and documents cite must exist: sections, laws, goals, files. */
+/** Tests that everything that code and documents cite exists: sections, laws, goals, files. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -32,7 +32,7 @@ const goals = new Set(
   [...read('infra/docs/benchmarks.md').matchAll(/^\| ([PR]\d+) \|/gm)].map(([, name]) => name),
 );
 
-/** Each citation as the document's name and a number. `§4, §7` after a name cites two sections. */
+/** Returns each citation as the document's name and a number. `§4, §7` after a name cites two sections. */
 function citations(text: string): [document: string, section: string][] {
   const cited: [string, string][] = [];
   for (const [, name = '', list = ''] of text.matchAll(
@@ -44,11 +44,11 @@ function citations(text: string): [document: string, section: string][] {
   return cited;
 }
 
-test('every cited section and law exists', () => {
+test('every cited section and numbered law exists', () => {
   const cited = files.flatMap((path) =>
     citations(read(path)).map(([name, section]) => ({ path, name, section })),
   );
-  // Rows of the interface's own tests cite the interface without its name.
+  // The rows of the interface tests cite the interface without its name.
   for (const path of files.filter((file) => file.startsWith('test/interface/')))
     for (const [, section = ''] of read(path).matchAll(/(?<!behaviour )§ ?(\d+(?:\.\d+)*)/g))
       cited.push({ path, name: 'interface', section });

@@ -1,6 +1,7 @@
 /**
- * Everything that one account can do to a front at once, in its own process, so that its load does not slow the clock of the test.
- * It attacks for `ms` with a number of in-flight calls of each kind, and reports the statuses that it received by kind.
+ * Attacks a front in every way that one account can, in a separate process, so that the load does not slow the clock of
+ * the test. Runs for `ms` with a number of in-flight calls of each kind, and reports the statuses that it received by
+ * kind.
  */
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
@@ -16,7 +17,7 @@ const pairs = repeated('%&', mebibyte);
 const links = repeated('[a]', 200_000);
 const blanks = ' '.repeat(3_500);
 
-/** An upload without a token that never ends. */
+/** Starts an upload that has no token and never ends. */
 function holdUpload(port) {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

@@ -26,7 +26,7 @@ export interface Restartable {
   stop(): Promise<void>;
 }
 
-/** PostgreSQL serves each connection in its own process. */
+/** PostgreSQL serves each connection in a separate process. */
 function signalAll(pid: number, signal: NodeJS.Signals): void {
   // Freezes the parent first and resumes it last, so that it starts no process in between.
   const all = [pid, ...childrenOf(pid)];
@@ -67,14 +67,14 @@ function restartable(dir: string, first: LocalServer, again: () => Promise<Local
   };
 }
 
-/** A Redis that writes to disk before it answers. */
+/** Starts a Redis that writes to disk before it answers. */
 export async function durableRedis(dir = temporaryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'redis'), appendfsync: 'always', detached: false } as const;
   const first = await startRedis(options);
   return restartable(dir, first, () => startRedis({ ...options, port: first.port }));
 }
 
-/** A separate PostgreSQL. */
+/** Starts a separate PostgreSQL. */
 export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'postgres'), durable: false, detached: false } as const;
   const first = await startPostgres(options);
@@ -82,9 +82,9 @@ export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable>
 }
 
 export interface LosingProxy {
-  /** The given URL, with the port of the proxy. */
+  /** The given URL with the port of the proxy. */
   readonly url: string;
-  /** Share of forwarded script calls for which the proxy cuts the connection instead of returning the reply. */
+  /** The share of forwarded script calls for which the proxy cuts the connection instead of returning the reply. */
   chance: number;
   readonly cuts: number;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** Every role runs with a clock that is an hour wrong. Signatures, retries and expiry must follow the time of Redis. */
+/** Tests roles with clocks that are an hour wrong. Signatures, retries and expiry must follow the time of Redis. */
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
@@ -46,7 +46,7 @@ test.each([
     await service.openChat(owner, bot);
     const { secret } = await resultOf(app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/secret`));
     const shown: Shown[] = [];
-    /** Answers of the receiver by text, used in order; 200 when none is left. */
+    /** The answers of the receiver by text, in order; 200 when none is left. */
     const refusals = new Map<string, Array<() => Record<string, string>>>();
     receiver = await startReceiver(certificate, (request, response, body) => {
       const { text } = JSON.parse(body.toString()).message;

@@ -1,4 +1,4 @@
-/** Compares the written-behind entities in Redis with the rows in Postgres, one by one. */
+/** Compares, one by one, the entities in Redis with the rows that write-behind stored in Postgres. */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { messageKinds, messageVersion, unpackMessage } from '../../src/store/core/codec.js';
@@ -12,7 +12,7 @@ export interface Comparison {
   readonly tombstones: number;
   readonly chats: number;
   readonly quarantined: number;
-  /** The differences in words, at most 20. */
+  /** At most 20 differences, in words. */
   readonly differences: readonly string[];
 }
 
@@ -56,7 +56,7 @@ async function withPostgres<T>(
   }
 }
 
-/** Keys, each with the master that stores it. */
+/** Returns keys, each with the master that stores it. */
 async function keysOf(masters: readonly Redis[], match: string): Promise<Map<string, Redis>> {
   const found = new Map<string, Redis>();
   for (const master of masters)
@@ -78,7 +78,7 @@ export function drained(service: Stores, msMax = 30_000): Promise<void> {
   );
 }
 
-/** The number of entries in all journals, or in all outboxes. */
+/** Returns the number of entries in all journals, or in all outboxes. */
 export const waitingIn = (service: Stores, kind: 'journal' | 'outbox'): Promise<number> =>
   withMasters(service, (masters) => sumOf(masters, kind));
 
@@ -92,7 +92,7 @@ function differenceOf(row: MessageRow, record: Buffer | null): string | null {
   return deleted || record.equals(row.record as Buffer) ? null : 'has other bytes';
 }
 
-/** Compares both stores as they are. For an idle service whose entities are all hot. */
+/** Compares both stores as they are. The service must be idle, and all its entities must be hot. */
 export const compareStores = (service: Stores): Promise<Comparison> =>
   withMasters(service, (masters) => withPostgres(service, (client) => compare(masters, client)));
 
@@ -137,14 +137,15 @@ async function compare(masters: readonly Redis[], client: pg.Client): Promise<Co
   };
 }
 
-/** The messages of every chat in Postgres, without `/start`. */
+/** Returns the messages of every chat in Postgres, without `/start` and service messages. */
 export function postgresHistory(service: Stores): Promise<Map<string, Seen[]>> {
   return withPostgres(service, async (client) => {
     const { rows } = await client.query<MessageRow>('select * from messages where record is not null');
     const found = new Map<string, Seen[]>();
     for (const row of rows) {
-      const text = unpackMessage(row.record as Buffer).content.text ?? '';
-      if (text === '/start') continue;
+      const { content, kind } = unpackMessage(row.record as Buffer);
+      const text = content.text ?? '';
+      if (text === '/start' || kind === messageKinds.service) continue;
       const list = found.get(chatName(row)) ?? [];
       found.set(chatName(row), list);
       list.push({ messageId: Number(row.message_id), text });

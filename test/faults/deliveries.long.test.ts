@@ -1,4 +1,7 @@
-/** Two workers that push updates are killed and frozen, and receivers fail. No update is lost, and each chat stays in order. */
+/**
+ * Kills and freezes two workers that push updates, and makes receivers fail. No update is lost, and each chat stays in
+ * order.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -10,7 +13,7 @@ import { amount, atMost, long, nothingLost, patienceMs, report } from './report.
 import { createWorld, eventually, type World } from './world.js';
 
 const updatesOfChat = amount(20, 1_000);
-/** Above the max_connections of any bot. */
+/** The number of people per bot, above the max_connections of any bot. */
 const peopleCount = 120;
 
 let service: Service;
@@ -53,22 +56,25 @@ async function pushTo(world: World, answerMs: number) {
     );
   await world.push(({ id }) => settings(books.get(id) as Books));
   return {
-    /** the longest time in ms without a delivery, of any bot */
+    /** The longest time in ms without a delivery, of any bot. */
     longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
-    /** Whether each bot has received an update since `time`. */
+    /** Returns whether each bot has received an update since `time`. */
     allSince: (time: number) => [...quiet.values()].every(({ last }) => last > time),
     close: () => Promise.all([...books.values()].map((each) => each.close())),
   };
 }
 
-/** Time for updates sent while no worker was running to be delivered. */
+/** The maximum time for the delivery of updates that were sent while no worker was running. */
 const settleMs = amount(20_000, 600_000);
 
-/** The most unrecorded deliveries of a killed worker: one open and one answered for each of four chats of three bots. */
-const sentUntold = 3 * 4 * 2;
+/**
+ * The maximum number of unrecorded deliveries of a killed worker: one open and one answered, for each of four
+ * chats of three bots.
+ */
+const sentUnrecorded = 3 * 4 * 2;
 
 test(
-  'R1, R3: workers killed in turn under load lose no update and keep the order',
+  'R1, R3: workers that are killed in turn under load lose no update and keep the order',
   async ({ onTestFinished }) => {
     const world = await createWorld(service);
     const { longestQuiet, allSince, close } = await pushTo(world, 40);
@@ -88,21 +94,21 @@ test(
       const killed = performance.now();
       await worker.start();
       // Requests in flight may still arrive. In the short form, the bots of both workers are idle at the same time.
-      if (long) await eventually('all bots go on', () => allSince(killed + 1_000), 30_000);
+      if (long) await eventually('all bots get updates again', () => allSince(killed + 1_000), 30_000);
     }
-    await eventually('the rest is taken over', () => longestQuiet() > 1_000, 10_000);
+    await eventually('the takeover caused a pause in deliveries', () => longestQuiet() > 1_000, 10_000);
     ended.abort();
     await loading;
     const verdict = await world.settled(settleMs);
     report('R1, R3', 'workers killed in turn under load', { kills, quietBeforeMs, ...verdict }, [
       nothingLost(verdict),
-      atMost('delivered again', verdict.redelivered, kills * sentUntold),
+      atMost('delivered again', verdict.redelivered, kills * sentUnrecorded),
       atMost("longest time until a bot's deliveries resume, ms", longestQuiet(), 10_000),
     ]);
     expect(verdict).toMatchObject(nothingWrong);
     expect(verdict.acknowledged).toBeGreaterThan(300);
     expect(verdict.redelivered).toBeGreaterThan(0);
-    expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUntold);
+    expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUnrecorded);
     expect(longestQuiet()).toBeLessThan(10_000);
   },
   patienceMs,
@@ -122,7 +128,8 @@ test(
       front: (lane, tries) => (lane + tries) % 2,
     });
     await sleep(500);
-    // The first worker has all bots. It is frozen and the other one takes over, then the other way round.
+    // The first worker has all bots. It is frozen and the second worker takes over. Then the second worker is
+    // frozen.
     const rounds = amount(1, 6);
     for (let round = 0; round < rounds; round++) {
       const [frozen, other] = round % 2 === 0 ? [first, second] : [second, first];
@@ -137,18 +144,18 @@ test(
     const verdict = await world.settled(settleMs);
     report('R2', 'workers frozen in turn under load', { rounds, ...verdict }, [
       nothingLost(verdict),
-      atMost('delivered again', verdict.redelivered, rounds * sentUntold),
+      atMost('delivered again', verdict.redelivered, rounds * sentUnrecorded),
       atMost("longest time until a bot's deliveries resume, ms", longestQuiet(), 10_000),
     ]);
     expect(verdict).toMatchObject(nothingWrong);
-    expect(verdict.redelivered).toBeLessThanOrEqual(rounds * sentUntold);
+    expect(verdict.redelivered).toBeLessThanOrEqual(rounds * sentUnrecorded);
     expect(longestQuiet()).toBeGreaterThan(1_000);
     expect(longestQuiet()).toBeLessThan(10_000);
   },
   patienceMs,
 );
 
-/** A bot that a number of people have started, without pending updates. */
+/** Creates a bot that a number of people have started, without pending updates. */
 async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
   const bot = await service.newBot(users[0] as TestUser, 'busy');
   await Promise.all(users.map((user) => service.openChat(user, bot)));
@@ -158,7 +165,7 @@ async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
 const say = (user: TestUser, bot: TestBot, text: string, front = 0) =>
   resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
 
-test('both workers together never exceed max_connections, not even after it was changed', async ({
+test('two workers together never exceed max_connections, even after it was changed', async ({
   onTestFinished,
 }) => {
   const bot = await startedBy(people);
@@ -171,7 +178,7 @@ test('both workers together never exceed max_connections, not even after it was 
   const flood = async () => {
     for (let n = 0; saying; n++) {
       await Promise.all(people.map((user, i) => say(user, bot, `${n}`, i % 2)));
-      // Some updates are always pending, but no more than can be pushed in the end.
+      // The load keeps some updates pending, but no more than can be pushed in the end.
       while (saying && n * peopleCount - books.taken.length > 4 * peopleCount) await sleep(20);
     }
   };
@@ -191,11 +198,13 @@ test('both workers together never exceed max_connections, not even after it was 
     flooding ??= flood();
     // A worker reads the new limit when it renews its lease. Requests already open may end first.
     await sleep(limits.webhook_renew_ms + 500);
-    expect(books.mostOpen, `while ${last} became ${max}`).toBeLessThanOrEqual(Math.max(last, max));
+    expect(books.mostOpen, `when max_connections changed from ${last} to ${max}`).toBeLessThanOrEqual(
+      Math.max(last, max),
+    );
     answerMs = ms;
-    await eventually('what was open has ended', () => books.open <= max);
+    await eventually('the open requests have ended', () => books.open <= max);
     books.mostOpen = 0;
-    await eventually(`${max} are open`, () => books.mostOpen >= max);
+    await eventually(`${max} requests are open`, () => books.mostOpen >= max);
     await sleep(300);
     seen[`${before}: ${max}`] = books.mostOpen;
     expect(books.mostOpen).toBe(max);
@@ -227,7 +236,7 @@ test(
       arrivals.filter(({ chat, text }) => chat === id && text !== '/start').map(({ text }) => text);
     for (const user of users) {
       expect(ofUser(books.taken, user)).toEqual(texts);
-      // An update is tried only after the earlier ones of its chat were accepted.
+      // An update is tried only after the earlier updates of its chat were accepted.
       expect([...new Set(ofUser(books.arrivals, user))]).toEqual(texts);
       const tried = ofUser(books.arrivals, user);
       expect(tried).toEqual([...tried].sort((a, b) => Number(a) - Number(b)));

@@ -1,4 +1,7 @@
-/** The disk of Redis or of Postgres is full for a while: calls are refused cleanly, service resumes without help, and no data is lost. */
+/**
+ * Fills the disk of Redis or of Postgres for a while: calls are refused cleanly, the service recovers by itself, and no
+ * data is lost.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -18,14 +21,14 @@ afterEach(async () => {
 const fullMs = amount(5_000, 60_000);
 const noMounts = 'this needs a file system of its own, and mounts are not permitted here';
 
-/** Null if this machine cannot mount one; the reason is printed. */
+/** Mounts a small disk. If this machine cannot mount it, prints the reason and returns null. */
 function diskOrReason(megabytes: number): SmallDisk | null {
   const disk = smallDisk(megabytes);
   if (disk === null) console.warn(`R24 was not tried: ${noMounts}`);
   return disk;
 }
 
-/** A server on a small disk that is restarted whenever it exits. `stop` stops it for good. */
+/** Starts a server on a small disk, and restarts the server whenever it exits. `stop` stops it for good. */
 function onDisk(disk: SmallDisk, server: Restartable) {
   const supervised = supervise(server);
   ends.push(() => disk.close());

@@ -1,4 +1,7 @@
-/** A replica without the last writes takes over while a worker, a forwarder and a poller continue. No surviving update is skipped. */
+/**
+ * Promotes a replica without the last writes while a worker, a forwarder and a poller continue. No surviving update is
+ * skipped.
+ */
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sharedChat } from '../../src/store/core/keys.js';
@@ -39,7 +42,7 @@ afterEach(async () => {
 const portOf = ({ url }: RedisServer) => new URL(url).port;
 const master = () => world.front.connection.client;
 
-/** From now on, writes reach only the master. They are the tail that will be lost. */
+/** From now on, writes reach only the master, so the failover will lose them. */
 async function disconnectReplica(): Promise<void> {
   expect(await master().call('WAIT', '1', '10000')).toBe(1);
   await control.replicaof('NO', 'ONE');
@@ -53,7 +56,7 @@ async function failOver(): Promise<void> {
   await eventually('connected', () => ![null, former].includes(world.front.connection.runId()));
 }
 
-/** Texts of the updates of a chat, in the order of their first attempts. */
+/** Returns the texts of the updates of a chat, in the order of their first attempts. */
 const firsts = (chat: number) => [
   ...new Set((books as Books).arrivals.filter((each) => each.chat === chat).map((each) => each.text)),
 ];
@@ -61,7 +64,7 @@ const taken = (chat: number) =>
   new Set((books as Books).taken.filter((each) => each.chat === chat).map((each) => each.text));
 
 test(
-  'R21: a webhook worker that survives the failover skips no surviving update',
+  'R21: a webhook worker that survives a failover skips no update that survived',
   async () => {
     const { front } = world;
     const { bot, users, say } = await makeChats(front, 3);
@@ -84,7 +87,7 @@ test(
     await say(1, 'second');
     await eventually('open', () => firsts(failing).includes('first'));
     await disconnectReplica();
-    // In the lost tail, both are parked and the cursor is beyond them.
+    // The lost writes parked both updates and moved the cursor beyond them.
     status = 500;
     opened.open();
     await say(2, 'lost');
@@ -117,7 +120,7 @@ test(
 );
 
 test(
-  'R21: a forwarder that survives the failover forwards again the updates that the queue lost',
+  'R21: a forwarder that survives a failover forwards the updates again that the queue lost',
   async () => {
     const { front } = world;
     const { users } = await makeChats(front, 1);

@@ -1,4 +1,7 @@
-/** A standby is promoted while the former primary is still running. A node connected to the former primary must change nothing there. */
+/**
+ * Promotes a standby while the former primary is still running. A node connected to the former primary must change
+ * nothing there.
+ */
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { petrel } from '../support/command.js';
@@ -16,7 +19,7 @@ let service: Service;
 let world: World;
 let owner: TestUser;
 
-/** Starts two fronts. The second one reaches Postgres at its own address, and all other roles at a common one. */
+/** Starts two fronts. The second front reaches Postgres at a separate address, and all other roles at a common one. */
 async function begin(): Promise<void> {
   pair = await startPair();
   [most, second] = await Promise.all([openAddress(), openAddress()]);
@@ -59,10 +62,12 @@ const flushed = async (url: string) =>
   (await ask<{ n: string }>(url, 'select sum(flushed_version)::text as n from partitions'))[0]?.n;
 
 test(
-  'no change is acknowledged on the former primary: over old connections, over new ones, or after its restart',
+  'the former primary acknowledges no change: over old connections, over new ones, or after its restart',
   async () => {
     await begin();
     await load(100);
+    // A transaction of the flusher between the next two steps would be lost.
+    await drained(service);
     await pair.caughtUp();
     await pair.cut();
     await pair.promote();
@@ -109,7 +114,7 @@ test(
     for (const front of [0, 1]) await serves(front);
     await load(50);
     await drained(service);
-    await eventually('all is written again', async () => {
+    await eventually('all rows are written again', async () => {
       const left = 'select 1 from partitions where rewrite_after is not null';
       return (await ask(pair.primaryUrl, left)).length === 0;
     });

@@ -1,4 +1,7 @@
-/** Redis is out of memory: growing calls are refused, and reads, revocations, deletions, acknowledgements and deliveries work. */
+/**
+ * Tests a Redis that is out of memory: calls that store more data are refused, and reads, revocations, deletions,
+ * acknowledgements and deliveries work.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -63,7 +66,7 @@ async function fill(percent: number): Promise<void> {
 const say = (bot: TestBot, text: string) =>
   service.app(ann, 'POST', `/api/chats/${bot.id}/messages`, { text });
 
-/** A bot that Ann has started, and its message to her. */
+/** Creates a bot that Ann has started, and its message to her. */
 async function startedBot(name: string): Promise<{ readonly bot: TestBot; readonly sent: number }> {
   const bot = await service.newBot(owner, name);
   await service.openChat(ann, bot);
@@ -73,7 +76,7 @@ async function startedBot(name: string): Promise<{ readonly bot: TestBot; readon
 
 const send = (bot: TestBot, text: string) => service.bot(bot, 'sendMessage', { chat_id: ann.id, text });
 
-/** The external id of a post in a public channel. */
+/** Creates a post in a public channel; returns its external id. */
 async function newPost(): Promise<string> {
   const made = { type: 'channel', title: 'posts' };
   const { id } = await resultOf(service.app(owner, 'POST', '/api/chats', made));
@@ -116,7 +119,7 @@ test('a full Redis delivers pending updates to a healthy receiver', async () => 
     for (let n = 0; n < said; n++) await resultOf(say(bot, `${n}`));
     await fill(200);
     healthy = true;
-    // Counts the update of the start as well.
+    // The count includes the update of the start.
     await books.tookIn(said + 1, 30_000);
     await expect
       .poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count, patient)
@@ -156,7 +159,7 @@ test('a full Redis deletes a message stored only in Postgres', async () => {
   expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
 });
 
-test('a full Redis serves reads, hot and cold, and refuses growing calls', async () => {
+test('a full Redis serves hot and cold reads, and refuses calls that store more data', async () => {
   const { bot } = await startedBot('read');
   await flushed();
   await fill(200);
@@ -171,7 +174,8 @@ test('a full Redis serves reads, hot and cold, and refuses growing calls', async
     expect(await service.app(ann, 'GET', `/api/chats/${bot.id}/messages`)).toMatchObject({ status: 200 });
   };
   await read();
-  // Control records leave no copy behind, and the chat’s copy expires soon. Each process detects the full Redis separately.
+  // While Redis is full, reads do not cache control records, and the cached chat gets a short expiry. Each process
+  // detects by itself that Redis is full.
   const readCold = async () => {
     await redis.del(...copies);
     await read();
@@ -183,7 +187,7 @@ test('a full Redis serves reads, hot and cold, and refuses growing calls', async
   await expect.poll(async () => (await send(bot, 'again')).status, patient).toBe(200);
 });
 
-test('above 85 % of its memory, growing calls and uploads are refused', async () => {
+test('if Redis uses over 85 % of its memory, uploads and calls that store more data are refused', async () => {
   const { bot, sent } = await startedBot('spared');
   await flushed();
   await fill(88);
@@ -198,7 +202,7 @@ test('above 85 % of its memory, growing calls and uploads are refused', async ()
   });
   expect(upload.status).toBe(429);
   expect(await upload.json()).toMatchObject({ parameters: { retry_after: 1 } });
-  // A refused call with a key stores no key either.
+  // A refused call with an idempotency key does not store the key.
   const keyed = await fetch(`${service.fronts[0].url}/bot${bot.token}/sendMessage`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': 'one' },
@@ -277,11 +281,11 @@ test('a full Redis removes reactions, blocks bots and lets members leave', async
   expect(await service.app(ann, 'POST', `/api/chats/${chat}/leave`)).toMatchObject({ status: 200 });
 });
 
-test('a full Redis ends no process, prevents no start, and does not count as silent', async () => {
+test('while Redis is full, no process ends, processes can start, and every node keeps reporting', async () => {
   await fill(200);
-  const told = async () =>
+  const lastReport = async () =>
     Math.max(...Object.values(await redis.hgetall(keys.nodes())).map((text) => Number(text.split(' ')[0])));
-  const before = await told();
+  const before = await lastReport();
   await service.deliver.stop();
   await service.deliver.start();
   await sleep(limits.node_silent_ms);

@@ -1,4 +1,7 @@
-/** Postgres is restored to an earlier time: revoked tokens stay revoked, no id is given out twice, and Redis is written to Postgres again. */
+/**
+ * Restores Postgres to an earlier time: revoked tokens stay revoked, no id is given out twice, and Redis is written to
+ * Postgres again.
+ */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -25,7 +28,7 @@ import { createWorld, eventually, type World } from './world.js';
 /** A database server that can be restored to an earlier time in different ways. */
 interface TimeMachine {
   readonly url: string;
-  /** Marks the time to go back to. */
+  /** Marks the time to which the server can be restored. */
   mark(): Promise<void>;
   goBack(): Promise<void>;
   close(): Promise<void>;
@@ -61,7 +64,10 @@ async function copied(): Promise<TimeMachine> {
   };
 }
 
-/** A standby that follows until `mark`, or with `follows` until the end, and is then promoted: another timeline. */
+/**
+ * A standby that replays changes until `mark`, or with `follows` until the end. Then it is promoted, which
+ * starts another timeline.
+ */
 async function promoted(follows = false): Promise<TimeMachine> {
   const address = await openAddress();
   const pair = await startPair();
@@ -85,7 +91,10 @@ async function promoted(follows = false): Promise<TimeMachine> {
   };
 }
 
-/** The same behind PgBouncer: connections to it stay open while the server behind them is replaced. */
+/**
+ * The given server behind PgBouncer: connections to PgBouncer stay open while the server behind it is
+ * replaced.
+ */
 async function pooled(made: Promise<TimeMachine>): Promise<TimeMachine> {
   const machine = await made;
   const pooler = await startPooler(machine.url);
@@ -123,7 +132,7 @@ afterEach(async () => {
 
 const load = (count: number) => world.load({ count, front: (lane, tries) => (lane + tries) % 2, restMs: 5 });
 
-/** Whether both fronts accept a token of a bot. */
+/** Returns whether both fronts accept a token of a bot. */
 const works = async (token: string) => {
   const answers = await Promise.all([0, 1].map((front) => service.bot(token, 'getMe', {}, front)));
   for (const { status } of answers) expect([200, 401]).toContain(status);
@@ -135,7 +144,7 @@ const everywhere = [true, true];
 const admin = (path: string, verb = 'POST') =>
   resultOf(service.app({ token: service.adminToken }, verb, path, {}));
 
-/** Bots of new owners, so that no limit per owner is reached. */
+/** Creates bots of new owners, so that no limit per owner is reached. */
 async function makeBots(count: number): Promise<TestBot[]> {
   const made: TestBot[] = [];
   for (let i = 0; i < count; i += 10) {
@@ -160,7 +169,7 @@ async function endHotTime(): Promise<void> {
 }
 
 const rewritten = () =>
-  eventually('all is written again', async () => {
+  eventually('all rows are written again', async () => {
     const rows = await ask<{ n: number }>(
       machine.url,
       'select count(*)::int as n from partitions where rewrite_after is not null',
@@ -250,7 +259,7 @@ async function goBackUnderLoad(): Promise<void> {
   await load(100);
   await rewritten();
   const polls = async () => (await service.bot(hooked, 'getUpdates')).status === 200;
-  await eventually('a bot polls whose webhook was lost', polls, 60_000);
+  await eventually('a bot whose webhook was lost can poll', polls, 60_000);
   await drained(service);
   expect((await compareStores(service)).differences).toEqual([]);
   await endHotTime();
@@ -275,7 +284,7 @@ async function goBackUnderLoad(): Promise<void> {
 }
 
 test(
-  'no id repeats and revocations stay when Postgres is restored from a copy of its data',
+  'restoring Postgres from a copy of its data gives out no id twice and undoes no revocation',
   async () => {
     await begin(copied());
     await goBackUnderLoad();
@@ -284,7 +293,7 @@ test(
 );
 
 test(
-  'no id repeats and revocations stay when a standby that lagged is promoted',
+  'promoting a standby that lagged gives out no id twice and undoes no revocation',
   async () => {
     await begin(promoted());
     await goBackUnderLoad();
@@ -293,7 +302,7 @@ test(
 );
 
 test.runIf(pgbouncer)(
-  'no id repeats and revocations stay when a standby that lagged is promoted behind PgBouncer',
+  'behind PgBouncer, promoting a standby that lagged gives out no id twice and undoes no revocation',
   async () => {
     await begin(pooled(promoted()));
     await goBackUnderLoad();
@@ -302,7 +311,7 @@ test.runIf(pgbouncer)(
 );
 
 test(
-  'promoting a standby that lost nothing raises no incarnation',
+  'promoting a standby that lost no data raises no incarnation',
   async () => {
     await begin(promoted(true));
     const bot = await service.newBot(owner, 'stays');

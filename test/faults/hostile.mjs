@@ -1,6 +1,7 @@
 /**
- * Receivers that misbehave, in their own process so that their load does not slow the clock of the test. The path selects the
- * behaviour: /hang, /drip, /flood, /bomb, /redirect. Requests that follow the redirect are counted as target.
+ * Receivers that misbehave, in a separate process so that their load does not slow the clock of the test. The path
+ * selects the behaviour: /hang, /drip, /flood, /bomb, /redirect. Requests that follow the redirect are counted as
+ * target.
  */
 import { createServer } from 'node:https';
 import { gzipSync } from 'node:zlib';
@@ -9,7 +10,10 @@ const gigabyte = 2 ** 30;
 const chunk = Buffer.alloc(65_536, ' ');
 /** Members of a gzip file that expand to a gigabyte together. */
 const bomb = Buffer.concat(Array(16).fill(gzipSync(Buffer.alloc(gigabyte / 16))));
-/** By kind: requests, the longest time that one was open (ms), and the most bytes written over its connection meanwhile. */
+/**
+ * By kind: number of requests, the longest time that a request was open (ms), and the most bytes written for
+ * one request.
+ */
 const counts = {};
 
 function flood(response) {

@@ -1,4 +1,4 @@
-/** Fronts that shut down while clients keep connections open to them. */
+/** Tests fronts that shut down while clients keep connections open to them. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -16,13 +16,13 @@ afterAll(() => service?.stop());
 
 const callers = 32;
 
-/** Clients that keep their connections, and change to the other front once an answer announces that its front closes. */
+/** Clients that keep their connections, and switch to the other front when an answer announces that the first front is closing. */
 function load(signal: AbortSignal) {
   const counts = { answered: 0, closing: 0 };
   const failures: string[] = [];
   const caller = async (first: number) => {
     for (let at = first % 2; !signal.aborted; at = 1 - at) {
-      // One connection per client, so that closing it ends all of the client’s requests.
+      // Each client has one connection, so that closing the connection ends all of the client’s requests.
       const pool = new Pool(service.fronts[at]?.url ?? '', { connections: 1, pipelining: 1 });
       for (let closes = false; !closes && !signal.aborted; ) {
         try {
@@ -38,7 +38,7 @@ function load(signal: AbortSignal) {
         } catch (error) {
           const { code, message } = error as NodeJS.ErrnoException;
           closes = true;
-          // The front was down, and no request was sent to it.
+          // The front was down and refused the connection, so no request was lost.
           if (code !== 'ECONNREFUSED') failures.push(`${code}: ${message}`);
           else await sleep(20);
         }
@@ -51,7 +51,7 @@ function load(signal: AbortSignal) {
 }
 
 test.each(['0', '300'])(
-  'no request on a kept connection is reset with DRAIN_MS=%s',
+  'with DRAIN_MS=%s, no request on a keep-alive connection is reset',
   async (drain) => {
     service.env.DRAIN_MS = drain;
     for (const front of service.fronts) {

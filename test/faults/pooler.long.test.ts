@@ -1,4 +1,6 @@
-/** PgBouncer in transaction mode between the roles and Postgres: all functions work, also while Postgres restarts. */
+/**
+ * Tests PgBouncer in transaction mode between the roles and Postgres: all functions work, even while Postgres restarts.
+ */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,7 +31,7 @@ beforeAll(async () => {
   service = await startService({
     fronts: 2,
     database: { url: pooler.url, drop },
-    // More connections than a transaction has retries.
+    // The pool opens more connections than a transaction has retries.
     extraEnv: { PARTITIONS: '16', POSTGRES_POOL: '12' },
   });
 });
@@ -56,7 +58,7 @@ test.runIf(pgbouncer)(
       await postgres.halt();
       await postgres.start();
       const made = await service.newBot(owner, 'between').catch(() => null);
-      // Each connection of the pool was compared with the server before.
+      // Each pooled connection was checked against the server before its restart, so its next use may fail.
       for (let tries = 0; made === null && tries < 50; tries++) {
         if (await service.newBot(owner, 'between').catch(() => null)) break;
       }
@@ -89,7 +91,7 @@ test.runIf(pgbouncer)(
   patienceMs,
 );
 
-test.runIf(pgbouncer)('statements have a time limit though session settings are not available', async () => {
+test.runIf(pgbouncer)('statements have a time limit even if session settings are not available', async () => {
   const pool = createPool({ url: pooler.url, max: 1, name: 'bounds' });
   const show = (name: string) => statement(name, `select current_setting('${name}') as value`);
   for (const name of ['statement_timeout', 'idle_in_transaction_session_timeout']) {
@@ -100,7 +102,7 @@ test.runIf(pgbouncer)('statements have a time limit though session settings are 
 });
 
 test.runIf(pgbouncer)(
-  'a start refuses a DATABASE_URL that leads to a pooler without naming its kind',
+  'a start refuses a DATABASE_URL that leads to a pooler but does not say so',
   async () => {
     expect(await databaseProblem(pooler.url)).toBeNull();
     expect(await databaseProblem(postgres.url)).toBeNull();

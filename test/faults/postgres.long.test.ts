@@ -1,4 +1,7 @@
-/** While Postgres is unavailable, hot calls succeed and are journaled, and control operations answer 503. Then the journal drains. */
+/**
+ * Stops or freezes Postgres: hot calls succeed and are journaled, and control operations answer 503. Then the journal
+ * drains.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong, type Verdict } from '../support/ledger.js';

@@ -1,4 +1,4 @@
-/** Fronts, flushers and sweepers that die or freeze under load lose no data and apply nothing twice. */
+/** Tests that fronts, flushers and sweepers that die or freeze under load lose no data and apply nothing twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -36,7 +36,7 @@ test(
       nextAt = world.ledger.acknowledged.length + apart;
       killing = undefined;
     };
-    // The load lasts until each kill has happened, however fast the machine is.
+    // The load lasts until each kill has happened, even on a fast machine.
     await world.load({
       count: Number.POSITIVE_INFINITY,
       signal: ended.signal,
@@ -53,7 +53,7 @@ test(
     expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
     expect(killed).toBe(kills);
     await drained(service);
-    // The table contains the chats of earlier tests too.
+    // The table also contains the chats of earlier tests.
     const own = await world.history();
     const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
     expect(sorted(new Map(stored))).toEqual(sorted(own));
@@ -62,7 +62,7 @@ test(
 );
 
 test(
-  'R1: the sweep forwards the updates that a killed front had not forwarded',
+  'R1: the sweep forwards the updates that a front had not forwarded when it was killed',
   async () => {
     const world = await createWorld(service);
     world.poll(() => 1);
@@ -131,7 +131,7 @@ test(
   patienceMs,
 );
 
-/** Sends, edits and deletes in one direct chat until told to end. */
+/** Sends, edits and deletes in one direct chat until stopped. */
 async function changing(
   user: { readonly id: number },
   bot: { readonly token: string },
@@ -155,7 +155,7 @@ async function changing(
 }
 
 test(
-  'R2: a sweeper and a flusher that freeze for seconds lose and duplicate nothing',
+  'R2: a sweeper and a flusher that freeze for seconds lose and duplicate no update or row',
   async () => {
     const world = await createWorld(service);
     const count = amount(1_500, 20_000);
@@ -166,7 +166,8 @@ test(
       await sleep(200);
       service.deliver.pause();
       service.flush.pause();
-      // Longer than a flusher’s lease: another flusher may do meanwhile what this one was doing when it froze.
+      // The freeze is longer than a flusher’s lease, so another flusher may meanwhile repeat the work of the
+      // frozen one.
       await sleep(long ? 5_000 + 5_000 * round : 3_500);
       service.deliver.resume();
       service.flush.resume();

@@ -1,4 +1,7 @@
-/** Receivers that misbehave, a wake queue that loses all its keys, and very many updates: deliveries to other bots continue. */
+/**
+ * Tests receivers that misbehave, a wake queue that loses all its keys, and very many updates: deliveries to other bots
+ * continue.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +27,7 @@ import { eventually } from './world.js';
 
 let service: Service;
 beforeAll(async () => {
-  // Delivered messages are not read again, so Redis need not keep them all.
+  // Redis need not keep all delivered messages, because they are not read again.
   const extraEnv = {
     PARTITIONS: '16',
     WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
@@ -55,14 +58,14 @@ async function talkFor(
 }
 
 const arrived = (tally: Tally, lanes: readonly Lane[], msMax = 30_000) =>
-  eventually('all that was said arrived', () => missing(tally, lanes) === 0, msMax).catch(() => undefined);
+  eventually('all messages arrived', () => missing(tally, lanes) === 0, msMax).catch(() => undefined);
 
 const p99 = (histogram: Histogram) => Math.max(1, histogram.getValueAtPercentile(99));
 const median = (values: readonly number[]) =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
 const round2 = (value: number) => Math.round(value * 100) / 100;
 
-/** Kinds of receivers in `hostile.mjs`. */
+/** The kinds of receivers in `hostile.mjs`. */
 const kinds = ['hang', 'drip', 'flood', 'bomb', 'redirect'] as const;
 type HostileCounts = Partial<Record<string, { requests: number; longestMs: number; bytes: number }>>;
 
@@ -79,7 +82,7 @@ async function startHostile(): Promise<{ port: number; counts(): Promise<Hostile
 }
 
 test(
-  'R9: receivers that hang, drip, flood, bomb and redirect do not delay deliveries to other bots',
+  'R9: receivers that hang, answer slowly or endlessly, send gzip bombs or redirect do not delay deliveries to other bots',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     const hostile = await startHostile();
@@ -97,7 +100,8 @@ test(
     await talkFor(lanes, 500, amount(500, 5_000));
     await arrived(tally, lanes);
     tally.latencies();
-    // Measured in turn, so that other load on the machine affects both. The long form outlasts an attempt that hangs.
+    // Calm phases and phases with bad receivers alternate, so that other load on the machine affects both. In
+    // the long form they last longer than an attempt that hangs.
     const rounds = amount(1, 7);
     const p99s: Array<{ readonly calm: number; readonly beside: number }> = [];
     const calls = { calm: newHistogram(), beside: newHistogram() };
@@ -117,7 +121,7 @@ test(
       if (!last) await Promise.all(botsOf(victims).map((bot) => hook(bot, '')));
     }
     let counts: HostileCounts = {};
-    await eventually('each was tried', async () => {
+    await eventually('each receiver was tried', async () => {
       counts = await hostile.counts();
       return kinds.every((kind) => (counts[kind]?.requests ?? 0) > 0);
     });
@@ -128,7 +132,7 @@ test(
       'receivers that hang, drip, send 1 GB or a gzip bomb, redirect',
       {
         ...{ p99CalmMs: p99s.map(({ calm }) => calm), p99BesideMs: p99s.map(({ beside }) => beside) },
-        // Latency of the calls that made the updates, to compare with: the front’s share of these times.
+        // The latency of the calls that created the updates shows the front’s share of the delivery times.
         ...{ callP99CalmMs: p99(calls.calm), callP99BesideMs: p99(calls.beside) },
         ...{ pushed: tally.counts.taken, hostile: counts },
       },
@@ -150,7 +154,7 @@ test(
 );
 
 test(
-  'R10: a chat whose updates are always refused does not delay other chats, and gets its updates in order once accepted again',
+  'R10: a chat whose updates are always refused does not delay other chats, and gets its updates in order once they are accepted',
   async ({ onTestFinished }) => {
     let sick: number | undefined;
     const tally = await startTally((_, user) => (user === sick ? 500 : 200));
@@ -191,7 +195,7 @@ test(
 );
 
 test(
-  'R12: updates arrive although every key of the wake queue is deleted during the run',
+  'R12: updates arrive even if every key of the wake queue is deleted during the run',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     const masters = openMasters(service.redis);
@@ -200,7 +204,7 @@ test(
       await tally.close();
     });
     const busy = await openLanes(service, 3, 5);
-    // No worker is serving these bots when their users write, so they need a wake-up.
+    // These bots need a wake-up, because no worker serves them when their users write.
     const seldom = await openLanes(service, 6, 1);
     await pushTo(tally, [...busy, ...seldom]);
     const ended = new AbortController();
@@ -211,7 +215,7 @@ test(
     let deleted = 0;
     const wipe = async () => {
       for (const master of masters) {
-        // A command takes keys of one slot: all keys of a queue are deleted together.
+        // A command accepts keys of one slot only, so the keys of each queue are deleted together.
         const queues = new Map<string, string[]>();
         for (const key of await master.keys('*:doorbell:*')) {
           const tag = key.slice(0, key.indexOf('}'));
@@ -221,11 +225,11 @@ test(
       }
     };
     for (let n = 0; n < wipes; n++) {
-      // Longer than a worker stays with an idle bot.
+      // The pause is longer than a worker keeps serving an idle bot.
       await sleep(2_000);
       await wipe();
       await Promise.all(seldom.map((lane) => say(service, lane)));
-      // The wake-ups of these messages are deleted too.
+      // Deletes the wake-ups of these messages too.
       await wipe();
     }
     ended.abort();
@@ -246,7 +250,7 @@ test(
 );
 
 test(
-  'R13: without faults, each of very many updates is delivered once',
+  'R13: without faults, each of a very large number of updates is delivered once',
   async ({ onTestFinished }) => {
     const tally = await startTally();
     onTestFinished(() => tally.close());
@@ -268,7 +272,7 @@ test(
     );
     await arrived(tally, lanes, amount(30_000, 600_000));
     const seconds = (performance.now() - began) / 1_000;
-    // A duplicate would arrive soon.
+    // The test waits a moment, in which a duplicate would arrive.
     await sleep(amount(1_000, 10_000));
     const { taken, doubled } = tally.counts;
     report(

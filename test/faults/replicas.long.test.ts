@@ -1,7 +1,8 @@
-/** Cold messages are read from a standby that follows by streaming replication, and are never stale. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+/** Tests that cold messages are read from a standby that follows by streaming replication, and are never stale. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openMasters } from '../support/cluster.js';
 import { ask, type Pair, startPair } from '../support/postgres_pair.js';
+import { freshDatabase } from '../support/servers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { drained } from './compare.js';
 import { patienceMs } from './report.js';
@@ -13,129 +14,153 @@ let owner: TestUser;
 let person: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  pair = await startPair();
-  await pair.addStandby();
-  service = await startService({
-    database: { url: pair.primaryUrl, drop: () => pair.close() },
-    extraEnv: { PARTITIONS: '4', DATABASE_REPLICA_URLS: pair.standbyUrl },
-  });
-  owner = await service.newUser('owner');
-  person = await service.newUser('person');
-  bot = await service.newBot(owner, 'replica');
-  await service.openChat(person, bot);
-}, patienceMs);
-afterAll(() => service?.stop());
+describe.each([
+  ['the control database', false],
+  ['a shard', true],
+])('a standby of %s', (_, divided) => {
+  beforeAll(async () => {
+    pair = await startPair();
+    await pair.addStandby();
+    const control = await freshDatabase();
+    service = await startService(
+      divided
+        ? {
+            database: {
+              url: control.url,
+              drop: () => Promise.all([control.drop(), pair.close()]).then(() => undefined),
+            },
+            divided,
+            extraEnv: {
+              PARTITIONS: '4',
+              DATABASE_SHARDS: `3=${pair.primaryUrl}`,
+              DATABASE_REPLICA_URLS: `3=${pair.standbyUrl}`,
+            },
+          }
+        : {
+            database: {
+              url: pair.primaryUrl,
+              drop: () => Promise.all([control.drop(), pair.close()]).then(() => undefined),
+            },
+            extraEnv: { PARTITIONS: '4', DATABASE_REPLICA_URLS: pair.standbyUrl },
+          },
+    );
+    owner = await service.newUser('owner');
+    person = await service.newUser('person');
+    bot = await service.newBot(owner, 'replica');
+    await service.openChat(person, bot);
+  }, patienceMs);
+  afterAll(() => service?.stop());
 
-const send = async (text: string): Promise<number> =>
-  (await resultOf(service.bot(bot, 'sendMessage', { chat_id: person.id, text }))).message_id;
+  const send = async (text: string): Promise<number> =>
+    (await resultOf(service.bot(bot, 'sendMessage', { chat_id: person.id, text }))).message_id;
 
-const texts = async () =>
-  (await resultOf(service.app(person, 'GET', `/api/chats/${bot.id}/messages?limit=20`))).items.map(
-    ({ text }: { text: string }) => text,
+  const texts = async () =>
+    (await resultOf(service.app(person, 'GET', `/api/chats/${bot.id}/messages?limit=20`))).items.map(
+      ({ text }: { text: string }) => text,
+    );
+
+  /** Evicts from Redis everything that is in Postgres, as at the end of the hot time. */
+  async function endHotTime(): Promise<void> {
+    await drained(service);
+    for (const master of openMasters(service.redis)) {
+      for await (const keys of master.scanStream({ count: 1_000 })) {
+        const hot = (keys as string[]).filter((key) => /\}:(msg|chat):/.test(key));
+        if (hot.length > 0) await Promise.all(hot.map((key) => master.del(key)));
+      }
+      master.disconnect();
+    }
+  }
+
+  /** Returns the number of reads answered by the standby, and of reads that fell back to the primary. */
+  async function counted(): Promise<{ standby: number; primary: number }> {
+    const figures = await (await fetch(`${service.fronts[0].url}/metrics`)).text();
+    const of = (name: string) =>
+      Number(new RegExp(`^${name}(?:{[^}]*})? (\\d+)`, 'm').exec(figures)?.[1] ?? -1);
+    return {
+      standby: of('petrel_postgres_replica_reads_total'),
+      primary: of('petrel_postgres_replica_fallbacks_total'),
+    };
+  }
+
+  async function readsOf(work: () => Promise<unknown>) {
+    const before = await counted();
+    await work();
+    const after = await counted();
+    return { standby: after.standby - before.standby, primary: after.primary - before.primary };
+  }
+
+  test(
+    'the standby answers reads of data that it has replayed, the primary answers the other reads, and no read is stale',
+    async () => {
+      const first = await send('first');
+      await send('second');
+      await endHotTime();
+      await pair.caughtUp();
+      const fresh = await readsOf(async () => expect(await texts()).toEqual(['second', 'first', '/start']));
+      expect(fresh).toEqual({ standby: 1, primary: 0 });
+
+      await ask(pair.standbyUrl, 'select pg_wal_replay_pause()');
+      await resultOf(
+        service.bot(bot, 'editMessageText', { chat_id: person.id, message_id: first, text: 'edited' }),
+      );
+      await send('third');
+      await endHotTime();
+      const behind = await readsOf(async () =>
+        expect(await texts()).toEqual(['third', 'second', 'edited', '/start']),
+      );
+      expect(behind).toEqual({ standby: 0, primary: 1 });
+      await resultOf(service.bot(bot, 'deleteMessage', { chat_id: person.id, message_id: first }));
+      await endHotTime();
+      expect(await texts()).toEqual(['third', 'second', '/start']);
+
+      await ask(pair.standbyUrl, 'select pg_wal_replay_resume()');
+      await pair.caughtUp();
+      await endHotTime();
+      const again = await readsOf(async () => expect(await texts()).toEqual(['third', 'second', '/start']));
+      expect(again).toEqual({ standby: 1, primary: 0 });
+    },
+    patienceMs,
   );
 
-/** Evicts from Redis everything that is in Postgres, as at the end of the hot time. */
-async function endHotTime(): Promise<void> {
-  await drained(service);
-  for (const master of openMasters(service.redis)) {
-    for await (const keys of master.scanStream({ count: 1_000 })) {
-      const hot = (keys as string[]).filter((key) => /\}:(msg|chat):/.test(key));
-      if (hot.length > 0) await Promise.all(hot.map((key) => master.del(key)));
-    }
-    master.disconnect();
-  }
-}
+  test(
+    'with a delayed standby under load, every read includes all earlier writes',
+    async () => {
+      await ask(pair.standbyUrl, "alter system set recovery_min_apply_delay = '300ms'");
+      await ask(pair.standbyUrl, 'select pg_reload_conf()');
+      const id = await send('edit 0');
+      for (let round = 1; round <= 20; round++) {
+        await resultOf(
+          service.bot(bot, 'editMessageText', { chat_id: person.id, message_id: id, text: `edit ${round}` }),
+        );
+        await endHotTime();
+        if (round % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 500));
+        expect((await texts())[0]).toBe(`edit ${round}`);
+        // Postgres gets at most one edit per second.
+        await new Promise((resolve) => setTimeout(resolve, 1_000));
+      }
+      const { standby, primary } = await counted();
+      expect(standby).toBeGreaterThan(0);
+      expect(primary).toBeGreaterThan(0);
+      await ask(pair.standbyUrl, 'alter system reset recovery_min_apply_delay');
+      await ask(pair.standbyUrl, 'select pg_reload_conf()');
+    },
+    patienceMs,
+  );
 
-/** The number of reads answered by the standby, and of reads that fell back to the primary. */
-async function counted(): Promise<{ standby: number; primary: number }> {
-  const figures = await (await fetch(`${service.fronts[0].url}/metrics`)).text();
-  const of = (name: string) =>
-    Number(new RegExp(`^${name}(?:{[^}]*})? (\\d+)`, 'm').exec(figures)?.[1] ?? -1);
-  return {
-    standby: of('petrel_postgres_replica_reads_total'),
-    primary: of('petrel_postgres_replica_fallbacks_total'),
-  };
-}
-
-async function readsOf(work: () => Promise<unknown>) {
-  const before = await counted();
-  await work();
-  const after = await counted();
-  return { standby: after.standby - before.standby, primary: after.primary - before.primary };
-}
-
-test(
-  'the standby answers reads that it has replayed, the primary answers the others, and no read is stale',
-  async () => {
-    const first = await send('first');
-    await send('second');
-    await endHotTime();
-    await pair.caughtUp();
-    const fresh = await readsOf(async () => expect(await texts()).toEqual(['second', 'first', '/start']));
-    expect(fresh).toEqual({ standby: 1, primary: 0 });
-
-    await ask(pair.standbyUrl, 'select pg_wal_replay_pause()');
-    await resultOf(
-      service.bot(bot, 'editMessageText', { chat_id: person.id, message_id: first, text: 'edited' }),
-    );
-    await send('third');
-    await endHotTime();
-    const behind = await readsOf(async () =>
-      expect(await texts()).toEqual(['third', 'second', 'edited', '/start']),
-    );
-    expect(behind).toEqual({ standby: 0, primary: 1 });
-    await resultOf(service.bot(bot, 'deleteMessage', { chat_id: person.id, message_id: first }));
-    await endHotTime();
-    expect(await texts()).toEqual(['third', 'second', '/start']);
-
-    await ask(pair.standbyUrl, 'select pg_wal_replay_resume()');
-    await pair.caughtUp();
-    await endHotTime();
-    const again = await readsOf(async () => expect(await texts()).toEqual(['third', 'second', '/start']));
-    expect(again).toEqual({ standby: 1, primary: 0 });
-  },
-  patienceMs,
-);
-
-test(
-  'with a delayed standby under load, every read includes all earlier writes',
-  async () => {
-    await ask(pair.standbyUrl, "alter system set recovery_min_apply_delay = '300ms'");
-    await ask(pair.standbyUrl, 'select pg_reload_conf()');
-    const id = await send('edit 0');
-    for (let round = 1; round <= 20; round++) {
-      await resultOf(
-        service.bot(bot, 'editMessageText', { chat_id: person.id, message_id: id, text: `edit ${round}` }),
-      );
+  test(
+    'no call reads from or waits for a standby that is unavailable or being promoted',
+    async () => {
+      await pair.caughtUp();
+      await pair.promote();
       await endHotTime();
-      if (round % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 500));
-      expect((await texts())[0]).toBe(`edit ${round}`);
-      // Postgres gets at most one edit per second.
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
-    }
-    const { standby, primary } = await counted();
-    expect(standby).toBeGreaterThan(0);
-    expect(primary).toBeGreaterThan(0);
-    await ask(pair.standbyUrl, 'alter system reset recovery_min_apply_delay');
-    await ask(pair.standbyUrl, 'select pg_reload_conf()');
-  },
-  patienceMs,
-);
-
-test(
-  'a standby that is promoted or unavailable is not read from, and no call waits for it',
-  async () => {
-    await pair.caughtUp();
-    await pair.promote();
-    await endHotTime();
-    const promoted = await readsOf(async () => expect((await texts()).length).toBeGreaterThan(2));
-    expect(promoted).toEqual({ standby: 0, primary: 1 });
-    await endHotTime();
-    const began = performance.now();
-    for (let i = 0; i < 10; i++) expect((await texts()).length).toBeGreaterThan(2);
-    expect(performance.now() - began).toBeLessThan(2_000);
-    await eventually('the primary serves', async () => (await counted()).primary > 0);
-  },
-  patienceMs,
-);
+      const promoted = await readsOf(async () => expect((await texts()).length).toBeGreaterThan(2));
+      expect(promoted).toEqual({ standby: 0, primary: 1 });
+      await endHotTime();
+      const began = performance.now();
+      for (let i = 0; i < 10; i++) expect((await texts()).length).toBeGreaterThan(2);
+      expect(performance.now() - began).toBeLessThan(2_000);
+      await eventually('the primary serves', async () => (await counted()).primary > 0);
+    },
+    patienceMs,
+  );
+});

@@ -6,17 +6,17 @@ import { appendFileSync } from 'node:fs';
 import type { Verdict } from '../support/ledger.js';
 
 const given = Number(process.env.PETREL_FAULTS_SCALE);
-/** True in the long form. */
+/** True when the long form of the fault tests runs. */
 export const long = given > 0;
 
-/** The amount in the short form, or in the long one at its scale. */
+/** Returns the amount of work: that of the short form, or that of the long form times its scale. */
 export const amount = (short: number, whole: number): number =>
   long ? Math.max(1, Math.round(whole * given)) : short;
 
 /** The time limit of a fault test in ms. Waits inside it have their own limits. */
 export const patienceMs = long ? 6 * 3_600_000 : 120_000;
 
-/** A figure with a maximum or a minimum. */
+/** A measured figure and its goal: a maximum or a minimum. */
 export interface Goal {
   readonly what: string;
   readonly figure: number;
@@ -27,7 +27,7 @@ export interface Goal {
 export const atMost = (what: string, figure: number, most: number): Goal => ({ what, figure, most });
 export const atLeast = (what: string, figure: number, least: number): Goal => ({ what, figure, least });
 
-/** The faults that must never happen, as one goal. */
+/** Returns all faults that must never happen, as one figure with the goal 0. */
 export const nothingLost = ({ lost, doubled, reordered, invented, reused }: Verdict): Goal =>
   atMost(
     'lost, doubled, reordered, invented or under a used id',
@@ -38,7 +38,10 @@ export const nothingLost = ({ lost, doubled, reordered, invented, reused }: Verd
 export const isMet = ({ figure, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY }: Goal) =>
   figure <= most && figure >= least;
 
-/** Appends a line of figures for the report of the long form: the row of the table of faults, what was tried, and the results. */
+/**
+ * Appends a line to the report of the long form: the fault's row in the table, a description of the run, and
+ * the figures.
+ */
 export function report(
   row: string,
   what: string,

@@ -1,4 +1,7 @@
-/** Every front, worker and flusher is restarted cleanly behind a balancer under load. No request fails, not even long polls and streams. */
+/**
+ * Restarts every front, worker and flusher cleanly behind a balancer under load. No request fails, not even long polls
+ * and streams.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -50,12 +53,12 @@ function through(balancer: Balancer) {
         headers,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
-      const told = (await answer.body.json()) as Answer['body'];
+      const response = (await answer.body.json()) as Answer['body'];
       if (answer.statusCode !== 200)
         fail(
-          `${what}: ${answer.statusCode} ${answer.headers.uwebsockets ? 'front' : 'balancer'} ${JSON.stringify(told)}`,
+          `${what}: ${answer.statusCode} ${answer.headers.uwebsockets ? 'front' : 'balancer'} ${JSON.stringify(response)}`,
         );
-      return { status: answer.statusCode, headers: answer.headers, body: told };
+      return { status: answer.statusCode, headers: answer.headers, body: response };
     } catch (error) {
       fail(`${what}: ${(error as Error).message}`);
       throw error;
@@ -169,11 +172,11 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       let untold = 0;
       for (const [i, each] of world.users.entries()) {
         const bot = (world.bots[i % world.bots.length] as { id: number }).id;
-        const heard = streams[i]?.source.events.flatMap(({ event, data }) =>
+        const received = streams[i]?.source.events.flatMap(({ event, data }) =>
           event === 'message' && data.chat.id === bot ? [data.text as string] : [],
         );
         const kept = (history.get(`${bot}.${each.id}`) ?? []).map(({ text }) => text);
-        untold += kept.filter((text) => heard?.filter((one) => one === text).length !== 1).length;
+        untold += kept.filter((text) => received?.filter((one) => one === text).length !== 1).length;
       }
       const ends = streams.reduce((sum, { state }) => sum + state.ends, 0);
       for (const stream of streams) stream.close();
@@ -191,7 +194,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       expect([untold, missed]).toEqual([0, 0]);
       expect(ends).toBeGreaterThan(0);
     },
-    // Seven clean shutdowns, five seconds each, on any machine.
+    // Each of the seven clean shutdowns takes five seconds on any machine.
     Math.max(patienceMs, 600_000),
   );
 });

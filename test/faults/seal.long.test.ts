@@ -1,4 +1,7 @@
-/** After `petrel redis seal` and SHUTDOWN, the next start skips no ids and warns of no loss. In all other cases it does both. */
+/**
+ * Tests that a start after `petrel redis seal` and SHUTDOWN skips no ids and logs no warning, and that every other
+ * start does both.
+ */
 import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -33,7 +36,7 @@ async function startRoles(): Promise<void> {
   for (const role of roles()) await role.start();
 }
 const warned = () => roles().some((role) => warning.test(role.log()));
-/** Ids that may have been given out were skipped, and the log reports it. */
+/** Checks that the start skipped the ids that may have been given out, and logged a warning. */
 async function isCautious(first: number): Promise<void> {
   expect(await send('later')).toBeGreaterThanOrEqual(first + 10_000);
   await expect.poll(warned).toBe(true);
@@ -53,7 +56,7 @@ test('a start skips no ids after a seal and SHUTDOWN, but skips ids after SHUTDO
   const sealed = await seal();
   expect([sealed.code, sealed.out]).toEqual([
     0,
-    expect.stringContaining('sealed       16 partitions on 1 of Redis'),
+    expect.stringContaining('sealed       16 partitions on 1 Redis servers'),
   ]);
   await redis.halt();
   await redis.start();
@@ -79,12 +82,12 @@ test('a start skips ids if something was written after the seal', async () => {
   await isCautious(first);
 }, 120_000);
 
-test('a start skips ids if Redis was killed after the seal and lost its tail', async () => {
+test('a start skips ids if Redis is killed after the seal and loses its latest writes', async () => {
   const first = await send('one');
   await stopRoles();
   expect((await seal()).code).toBe(0);
   await redis.kill();
-  // More bytes than the seals of all partitions and the last change before them.
+  // This cuts off the seals of all partitions and the last change before them.
   cutTail(6_000);
   await redis.start();
   await startRoles();

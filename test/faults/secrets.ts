@@ -6,7 +6,7 @@ import pg from 'pg';
 import { openMasters } from '../support/cluster.js';
 import type { Service } from '../support/service.js';
 
-/** Where each secret was found; empty if nowhere. Names each place with the first characters of the secret. */
+/** Returns the places where secrets were found, each with the first characters of the secret. */
 export async function findSecrets(
   service: Service,
   secrets: readonly string[],

@@ -1,4 +1,4 @@
-/** Several databases: killed flushers, an unavailable shard, and a backup restored beside the original. */
+/** Tests several databases: killed flushers, an unavailable shard, and a backup restored beside the original. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import { petrel } from '../support/command.js';
 import { freshDatabase, freshRedis } from '../support/servers.js';
 import { itemsOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { ownPostgres, type Restartable } from './backends.js';
+import { amount, atMost, type Goal, report } from './report.js';
 
 const partitions = 8;
 const keys = makeKeys(partitions);
@@ -24,7 +25,7 @@ let urls: readonly [string, string];
 let service: Service;
 let owner: TestUser;
 let bots: TestBot[];
-/** Acknowledged texts, by bot. */
+/** The acknowledged texts, by bot. */
 const ledger = new Map<number, Set<string>>();
 
 const shardOf = (bot: TestBot) => 1 + (keys.partitions.of(bot.id) % 2);
@@ -53,7 +54,7 @@ const stored = (bot: TestBot) =>
     bot.id,
   );
 
-/** Waits until Postgres has every acknowledged message, plus the one that opened each chat. */
+/** Waits until Postgres has every acknowledged message, plus the message that opened each chat. */
 async function drained(): Promise<void> {
   for (const bot of bots)
     await expect
@@ -61,20 +62,38 @@ async function drained(): Promise<void> {
       .toBe((ledger.get(bot.id)?.size ?? 0) + 1);
 }
 
+/** Returns the number of acknowledged texts. */
+const acknowledgedTexts = () => [...ledger.values()].reduce((sum, { size }) => sum + size, 0);
+const seconds = (since: number) => Math.round((performance.now() - since) / 100) / 10;
+
+/**
+ * Texts of the ledger that people do not read exactly once, and texts that people read but that are not in
+ * the ledger.
+ */
+async function lost(of: Service = service): Promise<Goal> {
+  let wrong = 0;
+  for (const bot of bots) {
+    const found = await readTexts(of, bot);
+    const own = ledger.get(bot.id) ?? new Set();
+    wrong += [...own].filter((text) => !found.includes(text)).length;
+    wrong += found.length - new Set(found).size + found.filter((text) => !own.has(text)).length;
+  }
+  return atMost('lost, doubled or invented', wrong, 0);
+}
+
+async function readTexts(of: Service, bot: TestBot): Promise<string[]> {
+  const found: string[] = [];
+  for (let before = ''; ; ) {
+    const page = await itemsOf(of.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100${before}`));
+    found.push(...page.map(({ text }: { text?: string }) => text ?? ''));
+    if (page.length < 100) return found.filter((text) => text.startsWith('m '));
+    before = `&cursor=${page.at(-1).message_id}`;
+  }
+}
+
 /** Checks that people read every acknowledged text exactly once. */
 async function readAll(of: Service): Promise<void> {
-  for (const bot of bots) {
-    const found: string[] = [];
-    for (let before = ''; ; ) {
-      const page = await itemsOf(of.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100${before}`));
-      found.push(...page.map(({ text }: { text?: string }) => text ?? ''));
-      if (page.length < 100) break;
-      before = `&cursor=${page.at(-1).message_id}`;
-    }
-    const told = found.filter((text) => text.startsWith('m '));
-    expect(new Set(told)).toEqual(ledger.get(bot.id) ?? new Set());
-    expect(told.length).toBe(ledger.get(bot.id)?.size ?? 0);
-  }
+  expect(await lost(of)).toMatchObject({ figure: 0 });
 }
 
 beforeAll(async () => {
@@ -119,7 +138,8 @@ test('a start is refused if the addresses of two shards are swapped', async () =
 });
 
 test('killed flushers lose and duplicate no message', async () => {
-  for (let round = 0; round < 5; round++) {
+  const rounds = amount(5, 20);
+  for (let round = 0; round < rounds; round++) {
     await Promise.all(
       bots.map(async (bot) => {
         for (let i = 0; i < 10; i++) expect(await send(bot, `m kill ${round} ${i}`)).toBe(200);
@@ -129,29 +149,45 @@ test('killed flushers lose and duplicate no message', async () => {
     await service.flush.start();
   }
   await drained();
+  report(
+    'shards',
+    `flushers of two databases killed ${rounds} times`,
+    { 'calls acknowledged': acknowledgedTexts() },
+    [await lost()],
+  );
   await readAll(service);
-}, 120_000);
+}, 300_000);
 
-test('an unavailable shard delays no other shard, nor calls on hot chats', async () => {
+test('an unavailable shard delays neither other shards nor calls on hot chats', async () => {
   const [here, away] = [botIn(1), botIn(2)];
   await Promise.all([send(here, 'm before'), send(away, 'm before')]);
   await server.halt();
-  const until = performance.now() + Number(process.env.SHARD_AWAY_MS ?? 10_000);
+  const awayMs = amount(10_000, 60_000);
+  const until = performance.now() + awayMs;
   const failed: number[] = [];
+  let acknowledged = 0;
   for (let i = 0; performance.now() < until; i++) {
     const answers = await Promise.all(bots.map((bot) => send(bot, `m away ${i}`)));
     failed.push(...answers.filter((status) => status !== 200));
+    acknowledged += answers.length;
     await sleep(50);
   }
-  expect(failed).toEqual([]);
-  // All messages of the other shard are written although this one is unavailable.
+  // An unavailable shard does not stop the writes to the other shard.
   await expect.poll(() => stored(here), { timeout: 20_000 }).toBe((ledger.get(here.id)?.size ?? 0) + 1);
+  const began = performance.now();
   await server.start();
   await drained();
+  report(
+    'shards',
+    `one of two databases unavailable for ${awayMs / 1_000} s`,
+    { 'calls acknowledged meanwhile': acknowledged - failed.length, 'seconds until written': seconds(began) },
+    [atMost('failed calls on hot data', failed.length, 0), await lost()],
+  );
+  expect(failed).toEqual([]);
   await readAll(service);
-}, 180_000);
+}, 300_000);
 
-test('a shard restored to an earlier time has only its own partitions written again', async () => {
+test('after a shard is restored to an earlier time, only the partitions of this shard are written again', async () => {
   const incarnations = async (url: string) => {
     const client = new pg.Client(url);
     await client.connect();
@@ -171,9 +207,16 @@ test('a shard restored to an earlier time has only its own partitions written ag
   await server.halt();
   rmSync(data, { recursive: true });
   renameSync(former, data);
+  const began = performance.now();
   await server.start();
   // The shard has lost these messages. They are written again from Redis.
   await drained();
+  report(
+    'shards',
+    'one of two databases restored to an earlier state',
+    { 'seconds until written': seconds(began) },
+    [await lost()],
+  );
   const [here, back] = (await Promise.all(urls.map(incarnations))) as [number[], number[]];
   expect(here).toEqual(before[0]);
   expect(back.every((incarnation, i) => incarnation > (before[1]?.[i] as number))).toBe(true);
@@ -202,11 +245,21 @@ test('a backup restored beside the original has every row of every database', as
     env.DATABASE_SHARDS = fresh.map(({ url }, i) => `${i + 1}=${url}`).join(',');
     const done = await petrel(env, 'restore', '--drill', to);
     expect(done, done.log).toMatchObject({ code: 0 });
+    let differing = 0;
     const sharded = ['messages', 'chat_sequences', 'posts', 'delivery_counts', 'partitions'];
     for (const [i, { url }] of fresh.entries()) {
       const content = await contentOf(url);
-      for (const table of sharded) expect(content.get(table), table).toEqual(before[i]?.get(table));
+      for (const table of sharded) {
+        expect(content.get(table), table).toEqual(before[i]?.get(table));
+        if (JSON.stringify(content.get(table)) !== JSON.stringify(before[i]?.get(table))) differing++;
+      }
     }
+    report(
+      'shards',
+      'backup of three databases restored beside the original',
+      { messages: acknowledgedTexts() },
+      [atMost('tables that differ', differing, 0)],
+    );
     const doctor = await petrel(env, 'doctor');
     expect(doctor, doctor.log).toMatchObject({
       out: expect.stringMatching(/shard 2 .* 4 partitions[\s\S]*this is a drill/),
@@ -217,7 +270,7 @@ test('a backup restored beside the original has every row of every database', as
   }
 }, 120_000);
 
-test('after Redis was emptied, it is opened again from every database', async () => {
+test('after Redis lost all data, a rebuild restores it from every database', async () => {
   await drained();
   const client = new Redis(service.redis.url);
   await client.flushall();

@@ -1,4 +1,4 @@
-/** The short form of the fault tests in the `*.long.test.ts` files of this folder: each process is killed once under load. */
+/** Tests the short form of the fault tests in the `*.long.test.ts` files: each process is killed once under load. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
@@ -39,6 +39,6 @@ test('a kill -9 of each role, of Redis and of Postgres under load loses and dupl
   expect(await world.settled()).toMatchObject(nothingWrong);
   await drained(service);
   expect((await compareStores(service)).differences).toEqual([]);
-  // 0 is a connection that the killed front had open.
+  // Status 0 stands for a connection that the killed front had open.
   expect([...refusals].filter((status) => status !== 0 && status !== 503)).toEqual([]);
 }, 120_000);

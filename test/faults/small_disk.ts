@@ -8,7 +8,7 @@ import type { Restartable } from './backends.js';
 
 export interface SmallDisk {
   readonly dir: string;
-  /** Leaves no byte free. */
+  /** Fills the disk completely. */
   fill(): void;
   free(): void;
   close(): void;

@@ -1,6 +1,7 @@
 /**
- * A receiver for many bots, and people who write to them. It keeps only counters, however many updates arrive: the next number
- * expected in each chat, and latencies. A message’s text is `<number> <time when it was sent>`.
+ * A receiver for many bots, and people who write to them. For any number of updates it keeps only counters:
+ * the next number expected in each chat, and latencies. A message’s text is `<number> <time when it was
+ * sent>`.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,24 +14,24 @@ import { resultOf, type Service, type TestBot, type TestUser } from '../support/
 export interface Lane {
   readonly user: TestUser;
   readonly bot: TestBot;
-  /** Messages sent and acknowledged so far. */
+  /** The number of messages sent and acknowledged so far. */
   said: number;
 }
 
 export interface Counts {
-  /** accepted for the first time, in order */
+  /** The number of updates accepted for the first time, in order. */
   readonly taken: number;
-  /** accepted again */
+  /** The number of updates accepted more than once. */
   readonly doubled: number;
-  /** accepted before an earlier one, or without it */
+  /** The number of updates accepted without, or before, an earlier update of their chat. */
   readonly early: number;
 }
 
 export interface Tally {
-  /** Parameters of `setWebhook` for a bot. */
+  /** The parameters of `setWebhook` for a bot. */
   settings(bot: TestBot): { readonly url: string; readonly certificate: string };
   readonly counts: Counts;
-  /** ms from sending to arrival, since `latencies` was last called */
+  /** The times in ms from sending to arrival, since `latencies` was last called. */
   latencies(): Histogram;
   /** The number of a lane’s messages that arrived in order. */
   takenOf(lane: Lane): number;
@@ -90,13 +91,13 @@ export async function openLanes(service: Service, bots: number, people: number):
     Array.from({ length: bots }, () => service.newBot(users[0] as TestUser, 'counted')),
   );
   const lanes = made.flatMap((bot) => users.map((user) => ({ user, bot, said: 0 })));
-  // All at once would wait for connections to Postgres for longer than a call may take.
+  // If all bots were created at once, calls would wait too long for connections to Postgres.
   for (let i = 0; i < lanes.length; i += 10)
     await Promise.all(lanes.slice(i, i + 10).map(({ user, bot }) => service.openChat(user, bot)));
   return lanes;
 }
 
-/** Sends the next message. No load here causes unknown outcomes, so a call is either applied or refused. */
+/** Sends the next message. A call is either applied or refused, because no load here causes unknown outcomes. */
 export async function say(service: Service, lane: Lane): Promise<void> {
   const path = `/api/chats/${lane.bot.id}/messages`;
   const text = `${lane.said} ${Math.round(performance.now())}`;
@@ -113,7 +114,7 @@ export async function talk(
   signal: AbortSignal,
   calls?: Histogram,
 ): Promise<void> {
-  // Each sleeping lane listens to the signal.
+  // All sleeping lanes listen to this signal, which may be more listeners than Node allows by default.
   setMaxListeners(0, signal);
   await Promise.all(
     lanes.map(async (lane, i) => {
@@ -128,7 +129,7 @@ export async function talk(
   );
 }
 
-/** The number of messages of these lanes that have not arrived, or not in order. */
+/** Returns the number of messages of these lanes that have not arrived, or have arrived out of order. */
 export const missing = (tally: Tally, lanes: readonly Lane[]): number =>
   lanes.reduce((sum, lane) => sum + lane.said - Math.min(lane.said, tally.takenOf(lane)), 0) +
   tally.counts.early;

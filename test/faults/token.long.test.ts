@@ -1,4 +1,7 @@
-/** Once the call that replaced a token has answered, no front accepts the old token, not even one that was frozen. */
+/**
+ * Tests that, once the call that replaced a token has answered, no front accepts the old token, not even a front that
+ * was frozen.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -24,7 +27,8 @@ beforeAll(async () => {
     database,
     extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
   });
-  // A front that has known this Redis for less than a lease waits for one whole lease: other nodes may not be listed yet.
+  // A front that has known this Redis for less than one lease waits for a whole lease, because other nodes
+  // may not be listed yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
   tokens.push(service.adminToken, owner.token);
@@ -38,7 +42,9 @@ interface Call {
   readonly status: number;
 }
 
-/** About 330 calls per second to each front, until told to stop, answered or not, with at most 20 open. */
+/**
+ * Makes about 330 calls per second to each front until stopped, whether they are answered or not, with at most 20 open.
+ */
 function hammer(
   bot: TestBot,
   signal: AbortSignal,
@@ -101,7 +107,8 @@ async function replaceUnderLoad(frozen: number | null) {
       .filter((i) => i !== frozen)
       .map(async (i) => (await service.bot(fresh, 'getMe', {}, i)).status),
   );
-  // Requests with the old token collect on the frozen front’s sockets. It reads them before it learns of the replacement.
+  // Requests with the old token collect on the frozen front’s sockets. The front reads these requests before it learns
+  // of the replacement.
   const gathered = frozen === null ? [] : Array.from({ length: 40 }, () => load.call(frozen));
   // In the long form the front is frozen for 5 s in all.
   await sleep(long && frozen !== null ? Math.max(300, 5_000 - (performance.now() - began)) : 300);
@@ -122,7 +129,7 @@ async function replaceUnderLoad(frozen: number | null) {
     calls: load.calls.length,
     callsPerSecond: Math.round((1_000 * sent.length) / (Math.max(...sent) - Math.min(...sent))),
     successes: load.calls.filter((c) => c.status === 200).length,
-    /** Sent before the answer and answered after it: these may have either result. */
+    /** Calls sent before the answer and answered after it may have either result. */
     crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
     crossingSuccesses: load.calls.filter(
       (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,
@@ -136,11 +143,11 @@ async function replaceUnderLoad(frozen: number | null) {
 }
 
 const rounds = amount(1, 5);
-/** A busy machine may be slow once. */
+/** The maximum number of rounds, because a busy machine may be slow in one round. */
 const triesMax = 5;
 
 test(
-  'R16: with all fronts running, a token is replaced within a moment',
+  'R16: with all fronts running, a token is replaced in less than the time of a lease',
   async () => {
     const took: number[] = [];
     while (took.length < rounds || (Math.min(...took) >= limits.auth_lease_ms && took.length < triesMax)) {
@@ -155,14 +162,14 @@ test(
       expect(seen.late).toBeGreaterThan(30);
       expect(seen.newAtOnce).toEqual([200]);
     }
-    // No call waits for a lease that was given back.
+    // A released lease delays no call.
     expect(Math.min(...took)).toBeLessThan(limits.auth_lease_ms);
   },
   patienceMs,
 );
 
 test(
-  'R16: with a frozen front, a token is replaced once that front can no longer trust its memory',
+  'R16: replacing a token waits until a frozen front can no longer trust its cache',
   async () => {
     for (let round = 0; round < rounds; round++) {
       const seen = await replaceUnderLoad(1 + (round % 2));
@@ -186,7 +193,7 @@ test('R17: no token is stored in plain text in Redis, in Postgres or in a log', 
   const bot = await service.newBot(owner, 'secret');
   tokens.push(bot.token);
   await service.openChat(owner, bot);
-  // Failed requests and requests with a wrong method are those for which a log might contain the path.
+  // A log might contain the path of failed requests and of requests with a wrong method.
   await service.bot(bot, 'noSuchMethod');
   await service.bot(bot, 'sendMessage', { chat_id: 'x' });
   await service.bot(`${bot.token}x`, 'getMe');
@@ -198,7 +205,7 @@ test('R17: no token is stored in plain text in Redis, in Postgres or in a log', 
   await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
   await postgres.start();
   await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`));
-  // All places where a client may put a token by mistake.
+  // These are all the places where a client may put a token by mistake.
   const url = service.fronts[0].url;
   const wrong = [
     [`${url}/file/bot${bot.token}/photos/1`, {}],

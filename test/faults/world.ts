@@ -23,13 +23,13 @@ interface Lane {
 export interface LoadOptions {
   /** The number of calls that must be acknowledged, over all senders. */
   readonly count: number;
-  /** Index of the front for a try. Tries count up from 0 for each call. */
+  /** Returns the index of the front for a try. Tries count up from 0 for each call. */
   readonly front: (lane: number, tries: number) => number;
-  /** Only lanes that send into groups. */
+  /** Uses only lanes that send into groups. */
   readonly groupsOnly?: boolean;
-  /** Fails if a call was not acknowledged within this time. Default 40,000. */
+  /** The load fails if a call was not acknowledged within this time. Default 40,000. */
   readonly patienceMs?: number;
-  /** Pause of each sender between two calls. Default 0. */
+  /** The pause of each sender between two calls. Default 0. */
   readonly restMs?: number;
   /** Ends the load early. */
   readonly signal?: AbortSignal;
@@ -50,17 +50,20 @@ export interface World {
   /** Pushes every bot’s updates with these parameters of setWebhook. The receivers call `hear` for each update. */
   push(settings: (bot: TestBot) => object): Promise<void>;
   hear(bot: number, update: Answer['body']): void;
-  /** Waits until bots have received all messages of the history, listens a while longer, and compares. */
+  /**
+   * Waits until bots have received all messages of the history, waits a while longer for unexpected updates, and
+   * compares.
+   */
   settled(msMax?: number): Promise<Verdict>;
   history(): Promise<Map<string, Seen[]>>;
   /** Ends polling without a comparison. */
   stop(): Promise<void>;
 }
 
-/** How long a bot listens for unexpected updates afterwards: the sweep of outboxes runs each second. */
+/** The time for which a bot waits for unexpected updates afterwards. The sweep of outboxes runs each second. */
 const lingerMs = 1_500;
 
-/** Three bots, six people with a direct chat with one bot each, and two groups of all people with two bots each. */
+/** Creates three bots, six people with a direct chat with one bot each, and two groups of all people with two bots each. */
 export async function createWorld(service: Service): Promise<World> {
   const owner = await service.newUser('owner');
   const users = await Promise.all(Array.from({ length: 6 }, () => service.newUser('person')));
@@ -164,7 +167,8 @@ export async function createWorld(service: Service): Promise<World> {
 
   function hear(bot: number, { update_id: updateId, message }: Answer['body']): void {
     // Joining and starting also cause membership updates. The ledger counts only messages.
-    if (!message || message.text === '/start') return;
+    // Service messages have no text.
+    if (message?.text === undefined || message.text === '/start') return;
     const { id, type } = message.chat;
     const chat = type === 'private' ? `${bot}.${id}` : `${id}`;
     ledger.receive(bot, { chat, updateId, messageId: message.message_id, text: message.text });
@@ -182,7 +186,7 @@ export async function createWorld(service: Service): Promise<World> {
       const path = `/api/chats/${chatId}/messages?limit=100${cursor}`;
       const { items, next_cursor } = await resultOf(service.app(user, 'GET', path));
       for (const { message_id, text } of items)
-        if (text !== '/start') all.push({ messageId: message_id, text });
+        if (text !== undefined && text !== '/start') all.push({ messageId: message_id, text });
       if (next_cursor === undefined) return all;
       cursor = `&cursor=${next_cursor}`;
     }
@@ -215,9 +219,9 @@ export async function createWorld(service: Service): Promise<World> {
       const kept = await history();
       const heardAll = () =>
         bots.every(({ id }) => {
-          const heard = ledger.textsOf(id);
+          const received = ledger.textsOf(id);
           return [...kept].every(([chat, list]) =>
-            list.every(({ text }) => !hears(id, chat, text) || heard.has(text)),
+            list.every(({ text }) => !hears(id, chat, text) || received.has(text)),
           );
         });
       // The verdict counts updates that did not arrive in time.

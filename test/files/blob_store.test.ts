@@ -1,4 +1,4 @@
-/** The contract of both kinds of storage: a folder, and an S3 server. */
+/** Tests the contract of both kinds of storage: a folder, and an S3 server. */
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
   const folder = join(dir, 'folder');
   const store = () => (kind === 's3' ? s3 : createFolderStore(folder));
 
-  test('the store keeps, measures, reads by range and removes files', async () => {
+  test('the file store writes and removes files, reports their size, and reads them by range', async () => {
     const key = newKey();
     await store().put(key, bytes);
     expect(await store().size(key)).toBe(bytes.length);
@@ -57,7 +57,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
     await store().remove(key);
   });
 
-  test('files are listed in the order of their keys, after a given key', async () => {
+  test('the file store lists files after a given key, in the order of their keys', async () => {
     const keys = Array.from({ length: 5 }, newKey).sort();
     const before = Date.now();
     for (const key of keys) await store().put(key, Buffer.from('x'));
@@ -75,7 +75,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
     expect(await store().list('', 2)).toEqual([]);
   });
 
-  test('many files can be stored and read at the same time', async () => {
+  test('the file store can write and read many files at the same time', async () => {
     const keys = Array.from({ length: 30 }, newKey);
     const kept = store();
     await Promise.all(keys.map((key, i) => kept.put(key, Buffer.from(`file ${i}`))));
@@ -83,7 +83,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
     expect(found.map(String)).toEqual(keys.map((_, i) => `file ${i}`[5]));
   });
 
-  test('an abandoned read stream ends', async () => {
+  test('a read stream of the file store ends when its reader abandons it', async () => {
     const key = newKey();
     await store().put(key, bytes);
     const stream = await store().open(key, 0, bytes.length - 1);
@@ -93,7 +93,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
   });
 });
 
-test('the folder shows only complete files, to its owner only, and deletes files that a dead process left', async () => {
+test('the folder shows only complete files, only its owner can read it, and files left by a dead process are removed', async () => {
   const folder = join(dir, 'own');
   mkdirSync(join(folder, 'incoming'), { recursive: true });
   const [old, fresh] = ['old', 'fresh'].map((name) => join(folder, 'incoming', name)) as [string, string];
@@ -106,7 +106,7 @@ test('the folder shows only complete files, to its owner only, and deletes files
   expect(statSync(join(folder, key.slice(0, 2), key.slice(2, 4), key)).mode & 0o077).toBe(0);
 });
 
-test('a deleted folder is created again; a folder that cannot be written gives an error and keeps nothing', async () => {
+test('the file store creates a deleted folder again, and stores nothing and fails if the folder cannot be written', async () => {
   const folder = join(dir, 'again');
   const store = createFolderStore(folder);
   await store.put(newKey(), bytes);
@@ -122,7 +122,7 @@ test('a deleted folder is created again; a folder that cannot be written gives a
   await expect(createFolderStore(blocked).put(newKey(), bytes)).rejects.toThrow();
 });
 
-test('errors of S3 differ from a missing file', async () => {
+test('an error of S3 is not reported as a missing file', async () => {
   const [noBucket, noAccess] = [s3On('absent'), s3On('petrel', 'wrong')];
   await expect(noBucket.put(newKey(), bytes)).rejects.toThrow('bucket');
   await expect(noAccess.put(newKey(), bytes)).rejects.toThrow();

@@ -1,4 +1,4 @@
-/** File identifiers are decoded to the same file, and no other text is accepted. */
+/** Tests that file identifiers are decoded to the same file, and that no other text is accepted. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { newKey, pathOfKey } from '../../src/files/blob_store.js';
@@ -20,6 +20,12 @@ const optional = {
   duration: positive,
   performer: words,
   title: words,
+  thumb: fc.record({
+    key: fc.constantFrom(newKey(), newKey()),
+    size: positive,
+    width: positive,
+    height: positive,
+  }),
 };
 const described = fc.record(
   { type: fc.constantFrom(...mediaTypes), ...optional },
@@ -35,7 +41,7 @@ const files: fc.Arbitrary<MediaFile> = fc
   .tuple(described, place)
   .map(([description, at]) => ({ ...description, ...at }));
 
-test('an identifier decodes to its file, is always the same, and is safe in a URL', () => {
+test('a file identifier decodes to its file, is always the same, and is safe in a URL', () => {
   fc.assert(
     fc.property(files, (file) => {
       const id = ids.idOf(file);
@@ -46,7 +52,7 @@ test('an identifier decodes to its file, is always the same, and is safe in a UR
   );
 });
 
-test('a typical identifier is shorter than 200 characters', () => {
+test('a typical file identifier is shorter than 200 characters', () => {
   const photo: MediaFile = {
     type: 'photo',
     key: newKey(),
@@ -67,7 +73,7 @@ test('a typical identifier is shorter than 200 characters', () => {
   expect(ids.idOf(document).length).toBeLessThan(200);
 });
 
-test('changed, cut or respelt identifiers, and those of another installation, are refused', () => {
+test('changed, cut or respelt file identifiers are refused, and so are those of another installation', () => {
   const others = createFileIds('another pepper of more than thirty-two characters');
   fc.assert(
     fc.property(files, fc.nat(), fc.integer({ min: 1, max: 63 }), (file, at, by) => {
@@ -95,7 +101,7 @@ test('the unique id depends on the stored file only, not on its name or type', (
   expect(unique).not.toContain(one.slice(0, 8));
 });
 
-test('a path leads to its file and to no other', () => {
+test('a download path leads to its own file and to no other file', () => {
   const file: MediaFile = {
     type: 'document',
     key: newKey(),
@@ -122,7 +128,7 @@ test('a path leads to its file and to no other', () => {
   expect(() => fileAtPath(ids, `photos/${ids.idOf(url)}`)).toThrow('Not Found');
 });
 
-test('the path of a key stays inside the store', () => {
+test('no key leads to a path outside the store', () => {
   expect(pathOfKey(newKey())).toMatch(/^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{32}$/);
   for (const key of [
     '',

@@ -1,4 +1,4 @@
-/** Measuring uploads: a hostile file neither hangs nor ends the process. */
+/** Tests the measuring of uploads: a hostile file neither hangs nor ends the process. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { afterAll, expect, test } from 'vitest';
 import { createFiles } from '../../src/files/files.js';
 import { createFolderStore } from '../../src/files/folder.js';
 import { measure } from '../../src/files/measure.js';
-import { createMeasurer } from '../../src/files/measurer.js';
+import { Measurer } from '../../src/files/measurer.js';
 import { limits } from '../../src/limits.js';
 import { mp4, png, wav } from '../support/samples.js';
 
@@ -24,7 +24,7 @@ function program(text: string): URL {
 }
 const sayReady = 'parentPort.postMessage({ id: 0, measured: {} });';
 
-test('pictures, sound and video are measured by their content', async () => {
+test('pictures, sound and video are measured from their content', async () => {
   expect(await measure(png(640, 360))).toEqual({ mime: 'image/png', width: 640, height: 360 });
   expect(await measure(wav(3))).toEqual({ mime: 'audio/wav', duration: 3, sounding: true });
   expect(await measure(mp4(320, 240, 7))).toEqual({
@@ -39,8 +39,8 @@ test('pictures, sound and video are measured by their content', async () => {
   expect(await measure(Buffer.from('%PDF-1.7\n%x'))).toEqual({ mime: 'application/pdf' });
 });
 
-test("one thread measures files one after the other, and does not take the caller's buffer", async () => {
-  const measurer = createMeasurer(thread);
+test('one thread measures files one after the other, and the caller can still use its buffer', async () => {
+  const measurer = new Measurer(thread);
   const body = Buffer.concat([Buffer.from('head'), png(10, 20), Buffer.from('tail')]);
   const part = body.subarray(4, body.length - 4);
   const found = await Promise.all([measurer.measure(part), measurer.measure(wav(1)), measurer.measure(part)]);
@@ -49,38 +49,38 @@ test("one thread measures files one after the other, and does not take the calle
   await measurer.close();
 });
 
-test('a thread that hangs is ended in time, and the next file gets a new thread', async () => {
+test('a measuring thread that hangs is terminated at its time limit, and the next file gets a new thread', async () => {
   const hangs = `${sayReady}
 parentPort.on('message', ({ id, bytes }) => {
   if (bytes[0] === 1) for (;;);
   parentPort.postMessage({ id, measured: { width: bytes[0] } });
 });`;
-  const measurer = createMeasurer(program(hangs));
+  const measurer = new Measurer(program(hangs));
   const since = performance.now();
   const [hung, next] = await Promise.all([1, 2].map((byte) => measurer.measure(Buffer.from([byte]))));
   const took = performance.now() - since;
   expect(hung).toEqual({});
   expect(next).toEqual({ width: 2 });
   expect(took).toBeGreaterThan(limits.measure_ms_max - 50);
-  expect(took).toBeLessThan(limits.measure_ms_max * 3);
+  expect(took).toBeLessThan(limits.measure_ms_max * 10);
   await measurer.close();
 });
 
-test('a thread that dies fails only its own file', async () => {
+test('if a measuring thread dies, only its current file fails', async () => {
   const dies = `${sayReady}
 parentPort.on('message', ({ id, bytes }) => {
   if (bytes[0] === 1) throw new Error('broken');
   if (bytes[0] === 3) process.exit(1);
   parentPort.postMessage({ id, measured: { width: bytes[0] } });
 });`;
-  const measurer = createMeasurer(program(dies));
+  const measurer = new Measurer(program(dies));
   const found = await Promise.all([1, 2, 3, 4].map((byte) => measurer.measure(Buffer.from([byte]))));
   expect(found).toEqual([{}, { width: 2 }, {}, { width: 4 }]);
   await measurer.close();
 });
 
-test('files beyond the bound of the queue are refused', async () => {
-  const measurer = createMeasurer(program(`${sayReady} parentPort.on('message', () => {});`));
+test('files to measure are refused while the queue is full', async () => {
+  const measurer = new Measurer(program(`${sayReady} parentPort.on('message', () => {});`));
   const waiting = Array.from({ length: limits.measure_waiting_max + 1 }, () =>
     measurer.measure(Buffer.from([1])),
   );
@@ -89,11 +89,11 @@ test('files beyond the bound of the queue are refused', async () => {
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({})));
 });
 
-test('a photo that waits too long for its measurement gets Too Many Requests; a document is accepted', async () => {
+test('a photo that waits too long for its measurement gets Too Many Requests, but a document is accepted', async () => {
   const slow = `${sayReady}
 parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   const folder = join(dir, 'late');
-  const measurer = createMeasurer(program(slow));
+  const measurer = new Measurer(program(slow));
   const files = createFiles({
     ...{ blobs: createFolderStore(folder), measurer, pepper: 'p'.repeat(32) },
     stored: { noteStored: async () => undefined, forgetStored: async () => undefined },
@@ -111,7 +111,7 @@ parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   expect(await document).toMatchObject({ type: 'document', mime: 'image/png' });
   expect(await Promise.all(hanging)).toContainEqual({});
   await files.close();
-}, 30_000);
+});
 
 test('broken files are measured as far as possible, without an error', async () => {
   const samples = [png(64, 48), wav(1), mp4(64, 48, 5)];

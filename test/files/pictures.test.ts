@@ -1,4 +1,4 @@
-/** Processing of pictures that owners upload: valid ones in every format, and hostile ones. */
+/** Tests the processing of pictures that owners upload: valid ones in every format, and hostile ones. */
 import sharp from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -24,7 +24,7 @@ const refusal = (kind: PictureKind, bytes: Buffer) =>
   );
 
 let good: Record<string, Buffer>;
-/** Left half red, right half blue; its orientation says that it is shown turned by a quarter. */
+/** A picture with a red left half and a blue right half. Its orientation tag turns it by a quarter. */
 let turned: Buffer;
 let moving: Buffer;
 
@@ -65,7 +65,7 @@ const pixels = async ({ bytes }: MadePicture) => {
 
 describe('avatars', () => {
   test.each(['png', 'jpeg', 'webp', 'progressive', 'grey'])(
-    'interface §2: an avatar is cut to a circle, made of %s',
+    'interface §2: an avatar made of %s is cut to a circle',
     async (form) => {
       const both = await made('avatar', good[form] as Buffer);
       expect(both.map(({ width, height }) => [width, height])).toEqual([
@@ -97,10 +97,10 @@ describe('avatars', () => {
     },
   );
 
-  test('interface §2: an avatar is turned upright and cut from the middle', async () => {
+  test('interface §2: an avatar is turned upright and cropped to its middle', async () => {
     const [large] = await made('avatar', turned);
     const at = await pixels(large as MadePicture);
-    // When turned by a quarter, red is above blue.
+    // After the turn by a quarter, red is above blue.
     expect(at(256, 60)[0]).toBeGreaterThan(200);
     expect(at(256, 60)[2]).toBeLessThan(60);
     expect(at(256, 450)[2]).toBeGreaterThan(200);
@@ -112,7 +112,7 @@ describe('avatars', () => {
     expect((await pixels(large as MadePicture))(256, 256)[3]).toBe(0);
   });
 
-  test('removes the metadata of an upload and keeps its pixels', async () => {
+  test('the metadata of an upload is removed, and its pixels are kept', async () => {
     const jpeg = good.jpeg as Buffer;
     const script = Buffer.from('<script>alert(1)</script>');
     expect(jpeg.includes('secret place')).toBe(true);
@@ -160,7 +160,7 @@ const svg = `<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/
 const failed = 'Bad Request: IMAGE_PROCESS_FAILED';
 const form = 'Bad Request: picture must be a PNG, JPEG or WebP image';
 
-/** A picture whose header declares a larger size than it has. */
+/** Makes a picture whose header declares a larger size than its data has. */
 const bomb = (width: number, height: number) => png(8, 8, [width, height]);
 
 describe.each(['avatar', 'start_picture'] as const)('hostile files as %s', (kind) => {
@@ -190,7 +190,7 @@ describe.each(['avatar', 'start_picture'] as const)('hostile files as %s', (kind
     ],
     ['an animated picture', () => moving, 'Bad Request: picture must not be animated'],
     ['60000 by 60000 pixels', () => bomb(60_000, 60_000), 'Bad Request: picture has too many pixels'],
-  ])('behaviour §11: %s is refused', async (_, bytes, text) => {
+  ])('behaviour §11: the picture upload %s is refused', async (_, bytes, text) => {
     expect(await refusal(kind, bytes())).toBe(text);
   });
 });
@@ -203,13 +203,13 @@ test('a picture that has fewer pixels than its header declares is refused', asyn
   expect((await made('avatar', png(32, 64))).length).toBe(2);
 });
 
-test('pictures are processed one at a time, and the queue is bounded', async () => {
+test('pictures are processed one at a time, and the length of their queue is limited', async () => {
   const all = Array.from({ length: limits.pictures_waiting_max + 1 }, async () =>
     refusal('avatar', png(40, 40)),
   );
-  const told = await Promise.all(all.map((each) => each.catch((error: Error) => error.message)));
-  expect(told.filter((text) => text === 'taken')).toHaveLength(limits.pictures_waiting_max);
-  expect(told.at(-1)).toBe('Too Many Requests: retry after 2');
+  const outcomes = await Promise.all(all.map((each) => each.catch((error: Error) => error.message)));
+  expect(outcomes.filter((text) => text === 'taken')).toHaveLength(limits.pictures_waiting_max);
+  expect(outcomes.at(-1)).toBe('Too Many Requests: retry after 2');
   expect(await refusal('avatar', png(40, 40))).toBe('taken');
   expect(failures).toEqual([]);
 });

@@ -1,12 +1,12 @@
-/** The layout of the repository: its top folder, and the first sentence of each file. */
+/** Tests the layout of the repository: its top folder, and the first sentence of each file. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { settings } from '../../src/config/config.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { catalogue } from '../../src/errors.js';
-import { endpoints } from '../../src/server/endpoints.gen.js';
-import { methods } from '../../src/server/methods.gen.js';
+import { methods } from '../../src/methods/methods.gen.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -30,14 +30,14 @@ test('every file of src describes its job in its first sentence or at its only e
 });
 
 test('no test is skipped, and no work is marked as unfinished', () => {
-  // The words are joined here, so that the test does not find this file.
+  // The words are joined from parts, so that the test does not find them in this file.
   const unfinished = new RegExp(`\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')})\\b`);
   const skipped = new RegExp(`\\b(test|it|describe)\\.(${['skip', 'only', 'todo'].join('|')})\\(`);
   expect(code.filter((file) => unfinished.test(read(file)))).toEqual([]);
   expect(code.filter((file) => skipped.test(read(file)))).toEqual([]);
 });
 
-test('the top folder of the repository stays small', () => {
+test('the top folder of the repository has few entries', () => {
   const visible = readdirSync(root).filter(
     (name) => !name.startsWith('.') && !['node_modules', 'dist'].includes(name),
   );

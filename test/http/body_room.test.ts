@@ -1,4 +1,7 @@
-/** Memory limits for request bodies: in total, per client address, and for callers whose token has not been checked. */
+/**
+ * Tests the memory limits for request bodies: in total, per client address, and for callers whose token has not been
+ * checked.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
@@ -47,7 +50,7 @@ test('uploads that never finish are refused before they fill the memory, and sma
   expect(third.text).toContain('Retry-After: 1');
   const call = await answered(await begin(mebibyte, mebibyte));
   expect(call.statuses).toEqual([200]);
-  // Memory of answered requests and of broken connections is free again.
+  // The memory of answered requests and of broken connections has been freed.
   await open[0]?.send(Buffer.alloc(mebibyte, 'x'));
   await answered(open[0] as RawClient);
   expect(open[0]?.statuses).toEqual([200]);
@@ -58,7 +61,7 @@ test('uploads that never finish are refused before they fill the memory, and sma
   expect(fixture.faults).toEqual([]);
 });
 
-describe('memory for request bodies per caller', () => {
+describe('each caller may use a limited share of the memory for request bodies', () => {
   let admitting: Fixture;
   let found: (isKnown: boolean) => void = () => undefined;
   const waiting = new Promise<boolean>((resolve) => {
@@ -68,7 +71,7 @@ describe('memory for request bodies per caller', () => {
   const slowly = new Promise<boolean>((_, reject) => {
     refuseSlowly = () => reject(new ApiError('unauthorized'));
   });
-  // It may be rejected before the first call arrives.
+  // The upload may be rejected before the first call arrives.
   slowly.catch(() => undefined);
   beforeAll(async () => {
     admitting = await start((request) => request.reply(200, String(request.body.length)), {
@@ -86,7 +89,7 @@ describe('memory for request bodies per caller', () => {
   });
   afterAll(() => admitting.server.close());
 
-  test('a caller whose token is refused after a while gets one answer, without a fault in the log', async () => {
+  test('a caller whose token is refused after a delay gets one answer, and no error is logged', async () => {
     const sent: RawClient[] = [];
     for (let n = 0; n < 5; n++)
       sent.push(
@@ -121,13 +124,13 @@ describe('memory for request bodies per caller', () => {
     },
   );
 
-  test('the body of a caller is not read while their token is checked, however fast it arrives', async () => {
+  test('the body of a request is not read while its token is checked, even if it arrives fast', async () => {
     const large = limits.stranger_bodies_bytes_max + mebibyte;
     const sent = [];
     for (let n = 0; n < 3; n++)
       sent.push(await beginAt(admitting.port, '/waiting', large - 1, large, upload, from('a')));
     await sleep(300);
-    // They use no memory that other callers of the same address would miss.
+    // Uploads that wait for a token check do not use the memory of other callers of the same address.
     const stranger = await beginAt(admitting.port, '/stranger', mebibyte, mebibyte, from('a'));
     expect((await answered(stranger)).statuses).toEqual([200]);
     expect(sent.map(({ statuses }) => statuses)).toEqual([[], [], []]);
@@ -136,7 +139,7 @@ describe('memory for request bodies per caller', () => {
     for (const client of sent) expect((await answered(client)).statuses).toEqual([200]);
   });
 
-  test('one address cannot use up the memory for bodies', async () => {
+  test('one client address cannot use up the memory for request bodies', async () => {
     const perAddress = (limits.upload_bytes_max + limits.body_bytes_max) / mebibyte;
     const one = [];
     for (let n = 0; n < 8; n++)
@@ -149,17 +152,17 @@ describe('memory for request bodies per caller', () => {
   });
 });
 
-test('request bodies may use a quarter of the memory, within a minimum and a maximum', () => {
+test('request bodies may use a quarter of the memory, with a minimum and a maximum', () => {
   const room = bodyRoomBytes();
   expect(room).toBeGreaterThanOrEqual(limits.bodies_bytes_min);
   expect(room).toBeLessThanOrEqual(limits.bodies_bytes_max);
 });
 
-test('BodyRoom forgets addresses whose bodies were empty', () => {
+test('BodyRoom removes addresses that have no body left', () => {
   const room = new BodyRoom(16 * mebibyte);
   for (const address of ['a', 'b']) {
     const body = new BodyBuffer(mebibyte, room, () => address);
-    // The last call for a chunked body passes no bytes.
+    // The engine ends a chunked body with a call that passes no bytes.
     expect(body.add(new ArrayBuffer(0), true)).toBe('kept');
     body.release();
   }
@@ -167,10 +170,10 @@ test('BodyRoom forgets addresses whose bodies were empty', () => {
   expect(held.map(({ size }) => size)).toEqual([0, 0]);
 });
 
-describe('memory of large bodies', () => {
+describe('buffers of large bodies are reused', () => {
   const bytes = limits.body_bytes_max;
 
-  test('a bounded number of buffers is reused by later bodies', () => {
+  test('later bodies reuse a limited number of buffers', () => {
     const room = new BodyRoom(128 * mebibyte);
     const bodies = Array.from(
       { length: limits.reused_bodies_max },
@@ -202,7 +205,7 @@ describe('memory of large bodies', () => {
     expect(next.take().buffer).not.toBe(body.buffer);
   });
 
-  test('no request sees the body of another', async () => {
+  test('a request never sees the body of another request', async () => {
     const echo = await start(
       async (request) => {
         await new Promise((resolve) => setTimeout(resolve, 1));

@@ -57,12 +57,12 @@ export class RawClient {
     });
   }
 
-  /** Everything received so far, without the headers that hold only the time or the engine's name. */
+  /** Everything received so far, without the headers that contain only the time or the engine's name. */
   get text(): string {
     return this.bytes.replace(/(?:Date|uWebSockets): [^\r]*\r\n/g, '');
   }
 
-  /** Statuses of the final replies so far; `100 Continue` is not counted. */
+  /** The statuses of the final replies so far, without `100 Continue`. */
   get statuses(): number[] {
     return [...this.bytes.matchAll(/HTTP\/1\.1 (\d{3}) /g)]
       .map((match) => Number(match[1]))
@@ -85,7 +85,7 @@ export class RawClient {
   }
 
   /** Resolves when the server has closed the connection. */
-  async untilClosed(msMax = 4_000): Promise<this> {
+  async untilClosed(msMax = 7_000): Promise<this> {
     await this.until(() => this.closed, msMax);
     expect(this.closed, `connection is still open after ${msMax} ms`).toBe(true);
     return this;

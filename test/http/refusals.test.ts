@@ -1,4 +1,7 @@
-/** Requests that are malformed, ambiguous, too large or too slow. After each one the server process must still answer. */
+/**
+ * Tests requests that are malformed, ambiguous, too large or too slow. After each one the server process must still
+ * answer.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -32,7 +35,10 @@ const smuggled = headOf('GET /smuggled');
 
 const ambiguous: [string, string][] = [
   ['two Content-Length', headOf('POST /x', 'Content-Length: 3', 'Content-Length: 3')],
-  ['two Content-Length in other case', headOf('POST /x', 'CONTENT-LENGTH: 3', 'content-length: 5')],
+  [
+    'two Content-Length headers, one in another case',
+    headOf('POST /x', 'CONTENT-LENGTH: 3', 'content-length: 5'),
+  ],
   ['an empty Content-Length', headOf('POST /x', 'Content-Length:')],
   ['an empty Content-Length of a GET', headOf('GET /x', 'Content-Length: ')],
   ['two Host', headOf('GET /x', 'Host: b')],
@@ -45,13 +51,13 @@ const ambiguous: [string, string][] = [
   ['two Transfer-Encoding', headOf('POST /x', 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked')],
   ['an empty Transfer-Encoding', headOf('POST /x', 'Transfer-Encoding:', 'Content-Length: 3')],
   ['both lengths', headOf('POST /x', 'Transfer-Encoding: chunked', 'Content-Length: 3')],
-  ['both lengths, the other way round', headOf('POST /x', 'Content-Length: 3', 'Transfer-Encoding: chunked')],
+  ['both lengths in the other order', headOf('POST /x', 'Content-Length: 3', 'Transfer-Encoding: chunked')],
 ];
 
-/** The current engine answers these with its own HTML page. */
+/** The current engine answers these requests with its own HTML page. */
 const answeredByCurrent = /^two (equal )?Host$|^both lengths/;
 
-describe('a request whose head is ambiguous', () => {
+describe('a request with an ambiguous head is refused', () => {
   test.each(ambiguous)(
     'an ambiguous head is answered with 400, and the connection ends: %s',
     async (name, head) => {
@@ -67,7 +73,7 @@ describe('a request whose head is ambiguous', () => {
   );
 
   test.each(ambiguous)(
-    'a request behind an ambiguous head in the same read is not run: %s',
+    'a request behind an ambiguous head is not run if both arrive in the same read: %s',
     async (_, head) => {
       await client.send(`${head}abc${smuggled}${smuggled}`);
       await client.untilClosed();
@@ -76,7 +82,7 @@ describe('a request whose head is ambiguous', () => {
   );
 
   test.each(ambiguous)(
-    'a request behind an ambiguous head in a later read is not run: %s',
+    'a request behind an ambiguous head is not run if it arrives in a later read: %s',
     async (_, head) => {
       await client.send(head, `0\r\n\r\n${smuggled}`);
       await client.untilClosed();
@@ -130,10 +136,10 @@ describe('malformed requests are dropped by the engine', () => {
     ['a TLS hello', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03garbage\r\n\r\n'],
     ['an absolute address', headOf('GET http://b/x')],
     [
-      'more headers than an engine takes',
+      'more headers than an engine accepts',
       headOf('GET /x', ...Array.from({ length: 300 }, (_, i) => `X-${i}: 1`)),
     ],
-  ])('neither a malformed request nor the one behind it is run: %s', async (_, bytes) => {
+  ])('neither a malformed request nor the request behind it is run: %s', async (_, bytes) => {
     await client.send(`${bytes}${smuggled}`);
     await client.until(() => client.closed, 300);
     expect(client.statuses.filter((status) => status < 400)).toEqual([]);
@@ -141,17 +147,17 @@ describe('malformed requests are dropped by the engine', () => {
   });
 });
 
-describe('a request with a chunked body', () => {
+describe('a connection ends after the answer to a request with a chunked body', () => {
   const head = headOf('POST /chunked', 'Transfer-Encoding: chunked');
 
-  test('a chunked body arrives complete, and the connection ends', async () => {
+  test('a chunked body arrives complete, and then the connection ends', async () => {
     await client.send(`${head}3\r\nabc\r\n`, '2\r\nde\r\n0\r\n\r\n');
     await client.untilClosed();
     expect(client.text).toContain('Connection: close');
     expect(client.text).toContain('{"path":"/chunked","bytes":5}');
   });
 
-  test('no request behind a chunked body is run, in the same read or in a later one', async () => {
+  test('no request behind a chunked body is run, whether it arrives in the same read or a later one', async () => {
     await client.send(`${head}3\r\nabc\r\n0\r\n\r\n${smuggled}`, smuggled, smuggled);
     await client.untilClosed();
     expect(fixture.seen).toEqual(['POST /chunked']);
@@ -173,7 +179,7 @@ describe('a request with a chunked body', () => {
   });
 });
 
-describe('a body over the size limit', () => {
+describe('the size of a body is limited', () => {
   const tooLarge = '{"ok":false,"error_code":413,"description":"Request Entity Too Large"}';
 
   test('a declared length over the limit gets a 413 before the body arrives, and the connection stays usable', async () => {
@@ -188,7 +194,7 @@ describe('a body over the size limit', () => {
     expect(fixture.seen).toEqual(['GET /after']);
   });
 
-  test('a client that sends a too long body at full speed still reads the 413', async () => {
+  test('a client that sends an oversized body at full speed can still read the 413', async () => {
     const response = await fetch(`http://127.0.0.1:${fixture.port}/x`, {
       method: 'POST',
       body: Buffer.alloc(4 * limits.body_bytes_max),
@@ -197,7 +203,7 @@ describe('a body over the size limit', () => {
     expect(await response.text()).toBe(tooLarge);
   });
 
-  test('a chunked body over the limit gets a 413 once it has arrived', async () => {
+  test('a chunked body over the limit gets a 413 after the body has arrived', async () => {
     const chunk = Buffer.concat([Buffer.from('80000\r\n'), Buffer.alloc(0x80000, 'x'), Buffer.from('\r\n')]);
     await client.send(headOf('POST /x', 'Transfer-Encoding: chunked'), chunk, chunk, chunk, '0\r\n\r\n');
     await client.untilClosed();
@@ -217,7 +223,7 @@ describe('a body over the size limit', () => {
     expect(fixture.seen).toEqual([]);
   });
 
-  test('a body of exactly the limit is accepted, and uploads have a larger limit', async () => {
+  test('a body of exactly the maximum size is accepted, and uploads have a larger maximum', async () => {
     const send = (bytes: number, type: string) =>
       fetch(`http://127.0.0.1:${fixture.port}/x`, {
         method: 'POST',
@@ -232,8 +238,8 @@ describe('a body over the size limit', () => {
   });
 });
 
-describe('clients that send slowly', () => {
-  test('a head that arrives byte by byte is accepted', async () => {
+describe('slow clients are served within time limits', () => {
+  test('a request head that arrives byte by byte is accepted', async () => {
     for (const byte of headOf('GET /slow')) {
       client.socket.write(byte);
       await sleep(2);
@@ -242,7 +248,9 @@ describe('clients that send slowly', () => {
     expect(client.statuses).toEqual([200]);
   });
 
-  test('a head or body that stalls is closed within the time limit', { timeout: 60_000 }, async () => {
+  test('a connection is closed if a head or body does not arrive within the time limit', {
+    timeout: 60_000,
+  }, async () => {
     const head = await new RawClient(fixture.port).send('GET /x HTTP/1.1\r\nHost:');
     await client.send(headOf('POST /stalled', 'Content-Length: 10'), 'abc');
     const begun = Date.now();
@@ -254,7 +262,7 @@ describe('clients that send slowly', () => {
     expect(fixture.seen).toEqual([]);
   });
 
-  test('a client may disconnect in the middle of its body', async () => {
+  test('a client may disconnect in the middle of its request body', async () => {
     await client.send(headOf('POST /left', 'Content-Length: 10'), 'abc');
     client.destroy();
     await sleep(50);
@@ -263,7 +271,7 @@ describe('clients that send slowly', () => {
   });
 });
 
-describe('pipelined requests', () => {
+describe('requests are pipelined', () => {
   test.each(['now', 'soon'])(
     'pipelined requests are answered in order when the handler answers at once (%s)',
     async (path) => {
@@ -274,7 +282,7 @@ describe('pipelined requests', () => {
     },
   );
 
-  test('the bytes of a pipelined body are not read as a request', async () => {
+  test('the bytes of a pipelined body are not interpreted as a request', async () => {
     const post = `${headOf('POST /b', 'Content-Length: 45')}${headOf('GET /inside').padEnd(45, ' ')}`;
     await client.send(headOf('GET /a') + post.slice(0, 100), post.slice(100));
     await client.until(() => client.statuses.length === 2);
@@ -282,7 +290,7 @@ describe('pipelined requests', () => {
   });
 
   test.each([1, 2])(
-    'a request pipelined behind a pending reply ends the connection, in %i reads',
+    'a request pipelined behind a pending reply ends the connection (%i reads)',
     async (reads) => {
       const both = [headOf('GET /late1'), headOf('GET /late2')];
       await client.send(...(reads === 1 ? [both.join('')] : both));

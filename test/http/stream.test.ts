@@ -1,4 +1,4 @@
-/** Server-sent event streams: order of events, slow readers, and how a stream ends. */
+/** Tests server-sent event streams: order of events, slow readers, and how a stream ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -35,13 +35,13 @@ async function open(path = '/stream'): Promise<RawClient> {
   return client;
 }
 
-/** The received events, decoded from their chunks. */
+/** Returns the received events, decoded from their chunks. */
 function events(client: RawClient): string[] {
   const body = client.text.slice(client.text.indexOf('\r\n\r\n') + 2).replace(/\r\n[\da-f]+\r\n/g, '');
   return [...body.matchAll(/data: ([^\n]*)\n/g)].map((match) => match[1]!);
 }
 
-/** The decoded body of the first answer. Throws if the body is not correctly chunked. */
+/** Returns the decoded body of the first answer. Throws if the body is not correctly chunked. */
 function unchunked(client: RawClient): string {
   let rest = Buffer.from(client.text.slice(client.text.indexOf('\r\n\r\n') + 4), 'latin1');
   const parts: Buffer[] = [];
@@ -58,7 +58,7 @@ function unchunked(client: RawClient): string {
   }
 }
 
-test('a stream sends its head at once, then each event as it is written, then the end', async () => {
+test('a stream sends its head at once, then each event when it is written, then the end', async () => {
   const client = await open();
   expect(client.text).toContain('HTTP/1.1 200 OK\r\n');
   for (const header of [
@@ -99,7 +99,7 @@ test('when a client disconnects, the abort listener runs and the stream accepts 
   await expectAlive(fixture.port);
 });
 
-test('a stream may close at the moment its client disconnects', async () => {
+test('an event stream may close at the moment its client disconnects', async () => {
   const client = await open();
   client.socket.resetAndDestroy();
   stream!.write('data: x\n\n');
@@ -118,7 +118,7 @@ test('the buffer for a client that stops reading is bounded, and the client gets
     written++;
     if (written % 100 === 0) await sleep(1);
   }
-  expect(written, 'the bound was never met').toBeLessThan(10_000);
+  expect(written, 'the limit of the buffer was never reached').toBeLessThan(10_000);
   expect(written * filler.length).toBeGreaterThan(limits.stream_buffer_bytes_max / 2);
   client.socket.resume();
   await client.until(() => events(client).length === written, 8_000);
@@ -131,7 +131,7 @@ test('the buffer for a client that stops reading is bounded, and the client gets
   client.destroy();
 });
 
-test('events buffered for a slow reader are sent before the end of the stream', async () => {
+test('events that are buffered for a slow reader are sent before the stream ends', async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);
@@ -145,7 +145,7 @@ test('events buffered for a slow reader are sent before the end of the stream', 
   client.destroy();
 });
 
-test('an idle stream stays open after its reader was slow for a while', { timeout: 30_000 }, async () => {
+test('an idle stream stays open after its reader was slow for a while', async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);
@@ -159,7 +159,7 @@ test('an idle stream stays open after its reader was slow for a while', { timeou
   client.destroy();
 });
 
-test('HEAD of a stream has no body and leaves no request open', async () => {
+test('HEAD of an event stream gets no body and leaves no request open', async () => {
   const client = await new RawClient(fixture.port).send(headOf('HEAD /stream'));
   await client.until(() => client.text.includes('\r\n\r\n'));
   expect(client.text).toContain('Content-Type: text/event-stream\r\n');
@@ -197,7 +197,7 @@ test('a stream of lines is written only as fast as the client reads it, and its 
   client.destroy();
 });
 
-test('a broken stream has no final chunk, and its writer does not wait', async () => {
+test('a stream that breaks has no final chunk, and its writer does not wait', async () => {
   const client = await open('/lines');
   stream!.write('{"n":1}\n');
   stream!.break();

@@ -1,4 +1,7 @@
-/** Replies from a source stream: the bytes sent, how far the source is read ahead for a slow client, and how a reply ends. */
+/**
+ * Tests replies from a source stream: the bytes sent, how far the source is read ahead for a slow client, and how a
+ * reply ends.
+ */
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
@@ -18,7 +21,7 @@ interface Source {
   readonly read: () => number;
 }
 
-/** A source of `total` bytes, which are made when they are read. */
+/** Makes a source of `total` bytes, which are generated when they are read. */
 function source(total: number, chunk = 64 * 1024): Source {
   let made = 0;
   const stream = new Readable({
@@ -51,7 +54,7 @@ const headers = [
   ['ETag', '"e"'],
 ] as const;
 
-test('the reply has the given status, headers and bytes, and its connection stays usable', async () => {
+test('a reply from a source stream has the given status, headers and bytes, and its connection stays usable', async () => {
   await serve((request) => request.replyStream({ status: 206, headers, length: 5, body: source(5).stream }));
   const client = await ask('GET /a');
   await client.until(() => client.text.includes('\u0004'));
@@ -64,7 +67,7 @@ test('the reply has the given status, headers and bytes, and its connection stay
   expect(client.closed).toBe(false);
 });
 
-test('HEAD and 304 send only the head and destroy the source', async () => {
+test('replies to HEAD and replies with status 304 have no body, and their source stream is destroyed', async () => {
   const made: Source[] = [];
   await serve((request) => {
     const one = source(5);
@@ -98,7 +101,7 @@ test.each(['GET', 'HEAD'])(
   },
 );
 
-test('a chunked request is refused, because its connection could not be ended', async () => {
+test('a chunked request for a streamed reply is refused, because its connection could not be ended', async () => {
   const one = source(5);
   await serve((request) => request.replyStream({ status: 200, headers, length: 5, body: one.stream }));
   const client = await new RawClient(fixture.port).send(
@@ -110,20 +113,20 @@ test('a chunked request is refused, because its connection could not be ended', 
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a slow reader gets every byte, and the source is read only as fast as the client reads', async () => {
+test('a slow reader gets every byte, and the source stream is read only as fast as the client reads', async () => {
   const total = 40 * 1024 * 1024;
   const one = source(total);
   await serve((request) => request.replyStream({ status: 200, headers, length: total, body: one.stream }));
   const client = new RawClient(fixture.port);
   clients.push(client);
-  // The test reads for itself, because the client of the fixture would keep everything as text.
+  // The test reads the socket itself, because the client of the fixture would keep everything as text.
   client.socket.removeAllListeners('data');
   client.socket.pause();
   client.socket.write(headOf('GET /'));
   await sleep(400);
   const ahead = one.read();
   expect(ahead).toBeGreaterThan(0);
-  // The kernel's buffers at both ends of a loopback connection, and some chunks of our own.
+  // The bound covers the kernel's buffers at both ends of a loopback connection, and some chunks of our own.
   expect(ahead).toBeLessThan(16 * 1024 * 1024);
   await sleep(300);
   expect(one.read()).toBe(ahead);
@@ -143,9 +146,9 @@ test('a slow reader gets every byte, and the source is read only as fast as the 
   expect({ received, wrong }).toEqual({ received: total, wrong: 0 });
   expect(one.stream.destroyed).toBe(true);
   await expectAlive(fixture.port);
-}, 30_000);
+});
 
-test('the source is destroyed at once when the client disconnects', async () => {
+test('the source stream is destroyed at once when the client disconnects', async () => {
   const one = source(40 * 1024 * 1024);
   await serve((request) =>
     request.replyStream({ status: 200, headers, length: 40 * 1024 * 1024, body: one.stream }),
@@ -161,7 +164,7 @@ test('the source is destroyed at once when the client disconnects', async () => 
   await expectAlive(fixture.port);
 });
 
-test('a reply after the client has disconnected destroys its source', async () => {
+test('if the client has disconnected before the reply, its source stream is destroyed', async () => {
   const one = source(5);
   let answered = false;
   await serve((request) => {
@@ -178,7 +181,7 @@ test('a reply after the client has disconnected destroys its source', async () =
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a source that fails before its first byte gives a 503; one that fails later closes the connection', async () => {
+test('a source stream that fails before its first byte causes a 503, and one that fails later closes the connection', async () => {
   await serve((request) => {
     const one = source(200_000);
     const sends = request.path === '/late';
@@ -202,7 +205,7 @@ test('a source that fails before its first byte gives a 503; one that fails late
   await expectAlive(fixture.port);
 });
 
-test('a source that ends too early closes the connection, so that the client does not wait', async () => {
+test('a source stream that ends too early closes the connection, so that the client does not wait', async () => {
   await serve((request) =>
     request.replyStream({ status: 200, headers, length: 100, body: source(60).stream }),
   );
@@ -211,7 +214,7 @@ test('a source that ends too early closes the connection, so that the client doe
   expect(fixture.faults.map(String)).toEqual(['Error: the file is shorter than announced']);
 });
 
-test('simultaneous replies do not mix their bytes', async () => {
+test('simultaneous replies from source streams do not mix their bytes', async () => {
   await serve((request) => {
     const size = Number(request.path.slice(1));
     request.replyStream({ status: 200, headers, length: size, body: source(size, 10_000).stream });

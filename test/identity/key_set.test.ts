@@ -1,4 +1,4 @@
-/** When the keys of an identity provider are read, with a clock that the test sets. */
+/** Tests when the keys of an identity provider are read, with a clock that the test sets. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ const valid = async (key: Key) =>
 const answer = (key: Key) => valid(key).catch((error: Error) => error.message);
 const away = `Service Unavailable: retry after ${limits.jwks_cooldown_ms / 1_000}`;
 
-test('an unknown key causes the keys to be read again, at most once per cooldown', async () => {
+test('an unknown key id causes the keys to be read again, at most once per cooldown', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
   expect(await valid(second)).toBe(true);
@@ -60,18 +60,18 @@ test('an unknown key causes the keys to be read again, at most once per cooldown
   expect(failures).toEqual([]);
 });
 
-test('a removed key becomes invalid at the next regular read', async () => {
+test('a removed key becomes invalid when the keys are read the next time', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
   now += limits.jwks_refresh_ms;
   expect(await valid(first)).toBe(true);
   now += 1;
-  // The first call that finds the keys old does not wait for the read.
+  // The first call after the keys became old does not wait for the read.
   await expect.poll(() => valid(first)).toBe(false);
   expect(await valid(second)).toBe(true);
 });
 
-test('if the keys cannot be read, the old ones stay valid for a day', async () => {
+test('if the keys cannot be read, the old keys stay valid for a day', async () => {
   expect(await valid(first)).toBe(true);
   await writeFile(file, 'no keys');
   now += limits.jwks_age_ms_max;

@@ -1,4 +1,7 @@
-/** The tools of one row: new bots and chats, calls that alternate between two fronts, and a dump of all visible state. */
+/**
+ * The tools of one test row: new bots and chats, calls that alternate between two fronts, and a dump of all visible
+ * state.
+ */
 import { type Agent, request } from 'undici';
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { directChat, sharedChat } from '../../src/store/core/keys.js';
@@ -42,9 +45,9 @@ export interface Post {
   readonly date: number;
 }
 
-/** The people, channel and bot that rows use one after another. */
+/** The people, the channel and the bot that all test rows use in turn. */
 export interface People {
-  /** Owns all bots, groups and channels. */
+  /** The person who owns all bots, groups and channels. */
   readonly owner: Person;
   /** Starts the bots. */
   readonly ann: Person;
@@ -61,7 +64,7 @@ export interface World {
   readonly eviction: Eviction;
   readonly hooks: Hooks;
   readonly agent: Agent;
-  /** A new number for unique usernames. */
+  /** Returns a number that was not returned before. Usernames with it are unique. */
   count(): number;
 }
 
@@ -89,9 +92,9 @@ export interface Case extends People {
   app(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Answer>;
   appResult(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Result>;
   http(verb: string, path: string, headers: Record<string, string>, body?: string | Buffer): Promise<Answer>;
-  /** URL of one front, without a slash at the end. */
+  /** The URL of one front, without a slash at the end. */
   readonly url: string;
-  /** Messages of a chat as the person sees them, newest first. */
+  /** Returns the messages of a chat as the person sees them, newest first. */
   history(person: Person, chat: number): Promise<Result[]>;
   /** Waits until the bot has at least `count` pending updates; returns them without confirming any. */
   updates(bot: { readonly token: string }, count: number): Promise<Result[]>;
@@ -102,7 +105,7 @@ export interface Case extends People {
   push(bot: Bot, hook: Hook, more?: Params): Promise<void>;
   /** Changes the date of a message to `seconds` ago. */
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
-  /** Everything that people and bots can see of the row's chats, posts and bots. */
+  /** Returns everything that people and bots can see of the row's chats, posts and bots. */
   state(): Promise<Result>;
   /** Removes all keys of this row from Redis once their data is in Postgres; returns the number of keys. */
   evict(): Promise<number>;
@@ -114,7 +117,7 @@ export const inShared = (chat: number): ChatRef => sharedChat(chat);
 const json = { 'content-type': 'application/json' };
 const writing = { can_post_messages: true, can_edit_messages: true };
 
-/** Calls alternate between the fronts, so that each front must know what the other one did. */
+/** Calls alternate between the fronts, so that each front must know the changes made on the other front. */
 function createCalls({ service, agent }: World) {
   let turn = 0;
   async function http(
@@ -191,7 +194,7 @@ async function makeShared(
   return id;
 }
 
-/** Creates the people, channel and bot that rows use one after another. */
+/** Creates the people, the channel and the bot that all test rows use in turn. */
 export async function makePeople(world: World): Promise<People> {
   const owner = await makePerson(world, 'olga');
   const ann = await makePerson(world, 'ann');
@@ -208,7 +211,7 @@ export function createCase(world: World, people: People): Case {
   const { http, call, get, app } = calls;
   const bots: Bot[] = [];
   const posts: Post[] = [];
-  /** Chats, each with a person who can see it. */
+  /** The chats, each with a person who can see it. */
   const chats: Array<{ readonly who: Person; readonly id: number }> = [];
   const names = new Set([owner, ann, ben].flatMap(({ id, username }) => [String(id), username]));
 

@@ -1,4 +1,4 @@
-/** Interface §§2-4 and 6-8 over HTTP, on a Redis Cluster of three masters. */
+/** Tests interface §§2-4 and 6-8 over HTTP, on a Redis Cluster of three masters. */
 import { freshCluster } from '../support/cluster.js';
 import { runTable } from './table.js';
 

@@ -44,7 +44,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
   const redis: Redis = openAnywhere(service.redis);
   const postgres = new pg.Pool({ connectionString: service.databaseUrl, max: 2 });
 
-  /** One listing of all keys serves all callers that wait for it. Callers that come during a listing wait for the next one. */
+  /** One listing of all keys serves all callers that wait for it. Callers that arrive during a listing wait for the next listing. */
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<string[]> | null = null;
   const allKeys = (): Promise<string[]> => {
@@ -57,7 +57,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
     return next;
   };
 
-  /** Waits until `left` returns nothing; fails after 15 s with what is left. */
+  /** Waits until `left` returns nothing. After 15 s, fails with the remaining keys. */
   async function until(what: string, left: () => Promise<readonly string[]>): Promise<void> {
     const end = performance.now() + wait_ms_max;
     for (;;) {
@@ -73,7 +73,7 @@ export async function openEviction(service: Service): Promise<Eviction> {
       const own = (await allKeys()).filter((key) => belongs(key, names));
       let left = own;
       await until('eviction', async () => {
-        // Expires only keys that have a deadline. A key whose data is not in Postgres yet has none and stays.
+        // Expires only keys that have a deadline. A key whose data is not in Postgres yet has no deadline, and stays.
         const gone = await Promise.all(left.map((key) => redis.pexpire(key, 0, 'XX')));
         const kept = left.filter((_, i) => gone[i] !== 1);
         const there = await Promise.all(kept.map((key) => redis.exists(key)));

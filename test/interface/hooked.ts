@@ -9,9 +9,9 @@ export interface Hooked extends Direct {
   readonly hook: Hook;
 }
 
-export const told = (description: string) => ({ ...ok(true), description });
-export const wasSet = () => told('Webhook was set');
-export const wasDeleted = () => told('Webhook was deleted');
+export const described = (description: string) => ({ ...ok(true), description });
+export const wasSet = () => described('Webhook was set');
+export const wasDeleted = () => described('Webhook was deleted');
 export const conflict = refusal(
   409,
   "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 
-/** The only loopback address that the service may connect to; all others stay reserved. */
+/** The only loopback address that the service may connect to. All other addresses stay reserved. */
 export const hookAddress = '127.0.0.2';
 
 export interface Arrival {
@@ -12,7 +12,7 @@ export interface Arrival {
   readonly body: Buffer;
   // biome-ignore lint/suspicious/noExplicitAny: updates of every shape
   readonly update: any;
-  /** Time of arrival on the monotonic clock, ms. */
+  /** The arrival time on the monotonic clock, in ms. */
   readonly at: number;
 }
 
@@ -21,14 +21,14 @@ export type Reply = number | 'silence' | 'hang up';
 
 export interface Hook {
   readonly url: string;
-  /** Self-signed certificate, PEM. */
+  /** The self-signed certificate, PEM. */
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
-  /** Largest number of simultaneous requests. */
+  /** The largest number of simultaneous requests so far. */
   readonly mostOpen: number;
-  /** Times at which a connection was closed before an answer, on the monotonic clock, ms. */
+  /** The times at which a connection was closed before an answer, on the monotonic clock, in ms. */
   readonly givenUp: readonly number[];
-  /** Decides how requests are answered. May be replaced at any time. */
+  /** Decides how requests are answered. A test may replace this function at any time. */
   answer: (arrival: Arrival, index: number) => Reply | Promise<Reply>;
 }
 

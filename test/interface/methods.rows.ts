@@ -113,7 +113,7 @@ async function sentPhoto(c: Case): Promise<Sent> {
   return { ...at, message_id };
 }
 
-/** An edit of the bot's own message; `shown` are its fields afterwards, other than sender, chat, id and dates. */
+/** An edit of the bot's own message. `shown` contains its fields afterwards, other than sender, chat, id and dates. */
 const edit = (title: string, arrange: typeof sentText, method: string, given: object, shown: object) =>
   row({
     title,
@@ -212,7 +212,7 @@ interface Others {
   readonly message_id: number;
 }
 
-/** §4.3.5: a message of the owner in a group where the bot has these rights. */
+/** Sends a message of the owner to a group where the bot has these rights (§4.3.5). */
 const othersMessage =
   (rights: Readonly<Record<string, boolean>>) =>
   async (c: Case): Promise<Others> => {

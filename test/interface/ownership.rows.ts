@@ -13,7 +13,7 @@ interface Handed {
 const path = (bot: Bot, rest = '') => `/api/me/bots/${bot.id}${rest}`;
 const notOwner = refusal(403, 'Forbidden: not the owner of the bot');
 
-/** A bot whose token every node has cached, and a recipient for it. */
+/** Creates a bot whose token every node has cached, and a recipient for it. */
 async function handed(c: Case): Promise<Handed> {
   const [bot, heir] = [await c.bot(), await c.person()];
   for (const _ of [1, 2]) expect((await c.get(bot, 'getMe')).status).toBe(200);
@@ -22,7 +22,7 @@ async function handed(c: Case): Promise<Handed> {
 
 const transfer = (c: Case, by: Person, { bot, heir }: Handed, confirm: unknown = true) =>
   c.app(by, 'POST', path(bot, '/transfer'), { username: heir.username, confirm });
-/** Ids of all bots of a person, over all pages. */
+/** Returns the ids of all bots of a person, over all pages. */
 async function listed(c: Case, by: Person): Promise<number[]> {
   const found: number[] = [];
   for (let cursor = ''; ; ) {

@@ -15,7 +15,7 @@ const sized = (width: number, height: number) => ({
   url: expect.stringMatching(/^\/api\/files\/[\w-]+$/),
 });
 
-/** The pixels of the picture, as a person sees it who has not started the bot. */
+/** Returns the pixels of the picture as seen by a person who has not started the bot. */
 async function seen(c: Case, url: string) {
   const answer = await fetch(`${c.url}${url}`, { headers: { authorization: `Bearer ${c.ann.token}` } });
   expect(answer.status).toBe(200);

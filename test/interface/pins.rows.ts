@@ -16,12 +16,12 @@ import {
 } from './shapes.js';
 
 interface Pinned extends Direct {
-  /** Two messages of the bot, in this order. */
+  /** The two messages of the bot, in this order. */
   readonly a: number;
   readonly b: number;
 }
 
-/** A direct chat with two messages, of which the given ones were pinned in this order. The bot has no pending updates. */
+/** Creates a direct chat with two messages and pins the given ones in this order. The bot has no pending updates. */
 const chatWith =
   (...pinned: ReadonlyArray<'a' | 'b'>) =>
   async (c: Case): Promise<Pinned> => {
@@ -33,7 +33,7 @@ const chatWith =
     return { ...at, ...both };
   };
 
-/** The pinned message as the bot and Ann see it; undefined for none. */
+/** Returns the pinned message as the bot and Ann see it; undefined for none. */
 async function pinned(c: Case, { bot, chat }: Direct): Promise<object | undefined> {
   const { pinned_message: shown } = await c.result(bot, 'getChat', { chat_id: chat });
   const { pinned_message: seen } = await c.appResult(c.ann, 'GET', `/api/chats/${bot.id}`);
@@ -46,8 +46,8 @@ const pinnedB = ({ bot, b }: Pinned, c: Case) => ({ ...botMessage(bot, c.ann, b)
 
 /** Checks the update the bot gets about its own pin, and the message Ann sees. */
 async function serviceMessage(c: Case, at: Pinned, of: object): Promise<void> {
-  const told = { ...botMessage(at.bot, c.ann), pinned_message: of };
-  expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: told }]);
+  const expected = { ...botMessage(at.bot, c.ann), pinned_message: of };
+  expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: expected }]);
   const [newest] = await c.history(c.ann, at.bot.id);
   expect(newest).toMatchObject({ from: botUser(at.bot), pinned_message: { text: expect.any(String) } });
 }
@@ -91,7 +91,7 @@ const transitions: readonly Row[] = [
     async after(c, at) {
       expect(await pinned(c, at)).toEqual(pinnedB(at, c));
       await serviceMessage(c, at, pinnedB(at, c));
-      // Only B was pinned, so unpinning it leaves none.
+      // Unpinning B leaves no pinned message, because only B was pinned.
       expect((await call('unpinChatMessage', ({ a }) => ({ message_id: a }))(c, at)).status).toBe(400);
     },
   }),
@@ -124,7 +124,7 @@ const transitions: readonly Row[] = [
     arrange: chatWith('a', 'b'),
     act: call('unpinChatMessage', () => ({})),
     answer: done,
-    // A chat has one pin, so A is not pinned again.
+    // A is not pinned again, because a chat has only one pin.
     after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
   }),
   row({
@@ -158,7 +158,7 @@ const transitions: readonly Row[] = [
   }),
 ];
 
-/** §4.3: required parameters. */
+/** Makes a row in which a required parameter is missing (§4.3). */
 const required = (method: string, missing: string, description: string) =>
   row({
     title: `§4.3 POST ${method} without ${missing} → refused`,
@@ -176,7 +176,7 @@ const requirements = [
   required('unpinAllChatMessages', 'chat_id', 'chat_id is empty'),
 ];
 
-/** §3 "caller has the right": roles of bots in groups and channels. */
+/** The roles of bots in groups and channels, for "caller has the right" of §3. */
 const places = [
   { kind: 'group', right: 'can_pin_messages', other: 'can_edit_messages', shape: groupChat },
   { kind: 'channel', right: 'can_edit_messages', other: 'can_pin_messages', shape: channelChat },
@@ -235,7 +235,7 @@ const rightRows = places.flatMap(({ kind, right, other, shape }) => {
   });
 });
 
-/** §6, and the optional parameter disable_notification of §4.3. */
+/** Makes a row on the notification about a pin (§6) and the optional parameter disable_notification (§4.3). */
 const loud = (title: string, given: object, notify: boolean) =>
   row({
     title,
@@ -245,7 +245,7 @@ const loud = (title: string, given: object, notify: boolean) =>
     async after(c, at) {
       const ofThis = ({ data }: { data: { chat?: { id?: number }; pinned_message?: object } }) =>
         data.chat?.id === at.bot.id && data.pinned_message !== undefined;
-      const { data } = await c.events.heard((each) => each.event === 'message' && ofThis(each));
+      const { data } = await c.events.received((each) => each.event === 'message' && ofThis(each));
       const bot = botUser(at.bot);
       const chat = {
         ...{ id: at.bot.id, type: 'private', first_name: at.bot.name, username: at.bot.username },
@@ -276,8 +276,8 @@ const events: readonly Row[] = [
     act: (c, at) => c.app(c.ann, 'POST', `/api/chats/${at.bot.id}/pin`, { message_id: at.b }),
     answer: done,
     async after(c, at) {
-      const told = { ...personMessage(c.ann, privateChat(c.ann)), pinned_message: pinnedB(at, c) };
-      expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: told }]);
+      const expected = { ...personMessage(c.ann, privateChat(c.ann)), pinned_message: pinnedB(at, c) };
+      expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: expected }]);
       const [newest] = await c.history(c.ann, at.bot.id);
       expect(newest.from).toEqual(known(c.ann));
     },
@@ -295,9 +295,9 @@ const events: readonly Row[] = [
     answer: done,
     async after(c, { bot, other, chat, message_id }) {
       const sent = { from: botUser(bot), chat: groupChat(chat), date: number };
-      const told = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
-      expect(await c.updates(bot, 1)).toEqual([{ update_id: number, message: told }]);
-      // The other bot's first update is the later message of a person, so it got none about the pin.
+      const expected = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
+      expect(await c.updates(bot, 1)).toEqual([{ update_id: number, message: expected }]);
+      // The other bot got no update about the pin, because its first update is the later message of a person.
       await c.say(c.owner, chat, 'after');
       expect(await c.updates(other, 1)).toMatchObject([{ message: { text: 'after' } }]);
     },

@@ -23,7 +23,7 @@ const reacted =
 
 const query = (emoji: string) => `?emoji=${encodeURIComponent(emoji)}`;
 
-/** The reactions are the same for another person and for the bot. */
+/** Checks that another person and the bot see the same reactions. */
 async function everybodySees(c: Case, at: Reacted, all: readonly object[]): Promise<void> {
   const reader = await c.person();
   const seen = await c.appResult(reader, 'GET', at.path);
@@ -36,10 +36,10 @@ interface Transition {
   readonly title: string;
   readonly arrange: (c: Case) => Promise<Reacted>;
   readonly verb: 'POST' | 'DELETE';
-  /** Appended to the path of the post. */
+  /** The text that is appended to the path of the post. */
   readonly path: string;
   readonly emoji?: string;
-  /** All reactions on the post after Ann's call, and Ann's own. */
+  /** All reactions on the post after Ann's call, and the reactions that Ann set. */
   readonly all: (ann: Person, ben: Person) => readonly object[];
   readonly own: readonly string[];
 }
@@ -132,13 +132,13 @@ const transitionRows = transitions.map(({ title, arrange, verb, path, emoji, all
       const left = [...all(c.ann, c.ben)];
       const listed = await c.appResult(c.ann, 'GET', at.path);
       expect([listed.reactions, listed.liked_by_me]).toEqual([left, own.includes(heart)]);
-      // A user who set none of them sees the latest first, like a caller who has no reactions.
+      // A user who set none of the reactions sees the latest users first.
       await everybodySees(c, at, left);
     },
   }),
 );
 
-/** The calls of the table of §4.1, appended to `/api/posts/`. */
+/** The calls that the table of §4.1 lists, appended to `/api/posts/`. */
 const calls = [
   ['POST', 'reactions', { emoji: '👍' }],
   ['DELETE', `reactions${query('👍')}`, undefined],
@@ -210,7 +210,7 @@ const noBotReacts = row({
   answer: () => refusal(400, "Bad Request: bots can't set reactions"),
 });
 
-/** §6: other places where the reactions of people are shown. */
+/** Other places where the reactions of people are shown (§6). */
 const shown = (title: string, method: string, more: object, changed: object) =>
   row({
     title,

@@ -1,4 +1,7 @@
-/** Rows of interface §7 on forbidden and too frequent edits, and of §8 on every limit, at its value and one beyond. */
+/**
+ * Rows of interface §7 on forbidden and too frequent edits, and of §8 on every limit, tested at its value and
+ * one above.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { type Bot, type Case, inDirect, inShared } from './case.js';
@@ -54,7 +57,7 @@ const edited =
   ({ bot, message_id }: Sent, c: Case) =>
     ok({ ...botMessage(bot, c.ann, message_id), edit_date: number, ...shown });
 
-/** A message whose last edit is a moment ago. */
+/** Sends a message and edits it at once. */
 const editedOnce = (sent: typeof sentText, method: string, first: object) => async (c: Case) => {
   const at = await sent(c);
   await c.result(at.bot, method, { chat_id: at.chat, message_id: at.message_id, ...first });
@@ -97,7 +100,7 @@ const perMessage = row({
   answer: edited({ text: 'Second' }),
 });
 
-/** §7 "changing the type of a message". */
+/** The rows on §7 "changing the type of a message". */
 const types: readonly Row[] = [
   row({
     title: '§7 Forbidden edit: type, editMessageMedia of a text (text to photo) → refused',
@@ -119,11 +122,11 @@ const types: readonly Row[] = [
   }),
 ];
 
-/** §7 "another user's message without admin rights": the role of the bot in the chat where the owner wrote. */
+/** The role of the bot in the chat where the owner wrote, for §7 "another user's message without admin rights". */
 const roles = [
   ['a member of the group', 'group', undefined],
-  ['an administrator of the group with can_pin_messages alone', 'group', { can_pin_messages: true }],
-  ['an administrator of the channel with can_post_messages alone', 'channel', { can_post_messages: true }],
+  ['an administrator of the group with only can_pin_messages', 'group', { can_pin_messages: true }],
+  ['an administrator of the channel with only can_post_messages', 'channel', { can_post_messages: true }],
 ] as const;
 
 const others: readonly Row[] = edits.flatMap(({ method, given }) => [
@@ -185,7 +188,7 @@ const oldOfOthers = row({
   answer: () => bad(texts.cantEdit),
 });
 
-/** §8: lengths count code points. Those outside the basic plane take two UTF-16 units. */
+/** Lengths count code points (§8). Those outside the basic plane take two UTF-16 units. */
 const characters = [
   ['in the basic plane', 'я'],
   ['outside the basic plane', '𝒳'],

@@ -1,19 +1,19 @@
-/** Checks of the table itself: it has every row, and leaves out only rows that cannot be tested. */
+/** Checks the table itself: it has every row, and leaves out only rows that cannot be tested. */
 import { expect, test } from 'vitest';
-import { endpoints } from '../../src/server/endpoints.gen.js';
-import { methods } from '../../src/server/methods.gen.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
+import { methods } from '../../src/methods/methods.gen.js';
 import { leftOut } from './left_out.js';
 import { rows } from './rows.js';
 
 const titles = rows.map(({ title }) => title);
 const built = [...methods.map(({ name }) => name), ...endpoints.map(({ verb, path }) => `${verb} ${path}`)];
 
-test('every title is unique and begins with its section', () => {
+test('every title of a row is unique and begins with its section', () => {
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
   expect(titles.filter((title) => !/^§(2|3|4\.[1234](\.[1-7])?|6|7|8) \S/.test(title))).toEqual([]);
 });
 
-test('a row is left out only while the method or endpoint it needs is missing', () => {
+test('a row of the table is left out only while its method or endpoint is missing', () => {
   expect(leftOut.filter(({ waitsFor }) => built.includes(waitsFor))).toEqual([]);
 });
 
@@ -65,7 +65,7 @@ const subjects = {
 };
 
 test.each(Object.entries(subjects))(
-  '%s: every subject of the tables in the section has a row or is left out',
+  'every subject of the tables in section %s has a row or is left out',
   (section, all) => {
     const known = [...titles, ...leftOut.map(({ row }) => row)];
     const missing = all.filter(

@@ -8,7 +8,7 @@ import { botUser, number, personMessage, privateChat } from './shapes.js';
 const path = (bot: Bot) => `/api/me/bots/${bot.id}/regenerate_token`;
 const me = (bot: Bot) => ok({ ...botUser(bot), ...abilities });
 
-/** A bot whose token every node has cached. */
+/** Creates a bot whose token every node has cached. */
 async function knownBot(c: Case): Promise<Bot> {
   const bot = await c.bot();
   for (const _ of [1, 2]) expect((await c.get(bot, 'getMe')).status).toBe(200);
@@ -97,7 +97,7 @@ const invalid: ReadonlyArray<readonly [string, (token: string, id: number) => st
   ['missing', () => ''],
   ['malformed', () => 'not-a-token'],
   ['cut short', (token) => token.slice(0, -1)],
-  ['with another check sum', (token) => token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')],
+  ['with another checksum', (token) => token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')],
   ['of another bot', (token, id) => token.replace(/^\d+/, String(id + 1))],
   ['never issued', (_, id) => `${id}:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA`],
 ];

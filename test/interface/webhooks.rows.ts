@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import {
   conflict,
+  described,
   failed,
   info,
   infoOf,
@@ -13,7 +14,6 @@ import {
   say,
   set,
   textsOf,
-  told,
   wasDeleted,
   wasSet,
 } from './hooked.js';
@@ -117,7 +117,7 @@ const states: readonly Row[] = [
     title: '§4.3 POST setWebhook of the same webhook → true, and nothing changes',
     arrange: pushing(),
     act: (c, at) => set(c, at),
-    answer: () => told('Webhook is already set'),
+    answer: () => described('Webhook is already set'),
     after: async (c, at) => expect(await info(c, at.bot)).toEqual(infoOf(at, {})),
   }),
 ];

@@ -1,9 +1,12 @@
-/** Which Postgres servers a node uses while Redis is unavailable. Only Redis knows how far Postgres had come. */
+/**
+ * Tests which Postgres servers a node uses while Redis is unavailable. Only Redis can tell whether a server has the
+ * latest commits.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createHistory } from '../../src/journal/history.js';
+import { History } from '../../src/journal/history.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
-import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import { RedisConnection } from '../../src/redis/connection.js';
+import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { migratedDatabase } from '../support/servers.js';
 import { type RedisServer, startRedis } from './support.js';
@@ -14,7 +17,7 @@ const pools: Pool[] = [];
 
 beforeAll(async () => {
   redis = await startRedis();
-  connection = connectRedis({ url: redis.url, name: 'admission' });
+  connection = new RedisConnection({ url: redis.url, name: 'admission' });
 });
 afterAll(async () => {
   await Promise.all(pools.map((pool) => pool.close()));
@@ -28,14 +31,14 @@ const others = statement(
   'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()',
 );
 
-test('while Redis is unavailable, a server compared before also serves new connections, and another server is refused', async () => {
-  const runner: ScriptRunner = createRunner({
+test('while Redis is unavailable, a node opens connections only to Postgres servers that it has already checked', async () => {
+  const runner: ScriptRunner = new Runner({
     connection,
     recover: async () => undefined,
     reconnectMsMax: 300,
   });
   const [first, second] = [(await migratedDatabase()).url, (await migratedDatabase()).url];
-  const history = createHistory({ url: first, keys: makeKeys(4), connection, runner: () => runner });
+  const history = new History({ url: first, keys: makeKeys(4), connection, runner: () => runner });
   const open = (url: string, name: string) => {
     const pool = createPool({ url, max: 2, name, guard: history });
     pools.push(pool);

@@ -1,11 +1,13 @@
-/** Bounds on the number and the age of dead letters. */
+/** Tests the bounds on the number and the age of dead letters. */
 import { expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
 import { createPool, statement } from '../../src/postgres/pool.js';
 import { migratedDatabase } from '../support/servers.js';
 
-test('keeps dead letters for a week, and only the newest of each bot', async ({ onTestFinished }) => {
+test('the purge keeps only the newest dead letters of each bot, and deletes them after a week', async ({
+  onTestFinished,
+}) => {
   const database = await migratedDatabase();
   onTestFinished(() => database.drop());
   const pool = createPool({ url: database.url, max: 2, name: 'test' });

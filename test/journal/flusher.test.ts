@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { isShareOf } from '../../src/journal/leases.js';
 import type { FlushStep } from '../../src/journal/pipeline.js';
 import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
@@ -48,8 +49,8 @@ const watermarks = statement(
   'select partition, flushed_version, flushed_at from partitions where flushed_version > 0 order by 1',
 );
 
-describe('flusher', () => {
-  it('shortens the time to live only for messages of a bot over its byte limit', async () => {
+describe('the flusher writes journals to Postgres', () => {
+  it('the flusher shortens the time to live of messages only for a bot over its byte limit', async () => {
     const { client } = node.connection;
     const [noisy, calm] = [chat, chatOf(100_002)];
     const large = 'x'.repeat(10_000);
@@ -65,7 +66,7 @@ describe('flusher', () => {
       Array.from({ length: 20 }, (_, i) => left({ ...noisy, user: 5 + ((i + 1) % 3) }, i + 1)),
     );
     expect(Math.min(...noisyLeft)).toBeGreaterThan(0);
-    // Nine messages with their headers fit 100,000 bytes.
+    // Nine messages with their headers fit into 100,000 bytes.
     expect(noisyLeft.filter((ms) => ms > limits.redis_full_ttl_ms)).toHaveLength(9);
     for (let id = 1; id <= 5; id++) expect(await left(calm, id)).toBeGreaterThan(hotTtlMs - 60_000);
     expect(gone).toBeGreaterThan(0);
@@ -73,7 +74,7 @@ describe('flusher', () => {
     expect((await messageRows(node.pool)).length).toBe(26);
   });
 
-  it('writes the newest image of each entity, its sequence and the watermark, then empties the journal', async () => {
+  it('the flusher writes the newest version of each entity, its sequence and the watermark, then empties the journal', async () => {
     await putMessage(node, chat, 1, 'first');
     await putMessage(node, chat, 2, 'second');
     const edited = await putMessage(node, chat, 1, 'first, edited');
@@ -115,7 +116,7 @@ describe('flusher', () => {
     expect(marks.every((row) => row.flushed_at instanceof Date)).toBe(true);
   });
 
-  it('sets a time to live on flushed records, but not on records changed since they were read', async () => {
+  it('the flusher sets a time to live on flushed records, but not on records that have changed meanwhile', async () => {
     const other = chatOf(100_001, 6);
     const { client } = node.connection;
     await putMessage(node, chat, 1, 'stays as it is');
@@ -127,7 +128,7 @@ describe('flusher', () => {
     flusher.start();
     await place.reached;
     await putMessage(node, chat, 2, 'edited');
-    // A second batch must not run: it would settle entries that the first one must not.
+    // The flusher is stopped, because a second batch would settle entries that the first batch must leave.
     const stopped = flusher.stop();
     place.open();
     await stopped;
@@ -138,14 +139,14 @@ describe('flusher', () => {
       expect(await ttl(key)).toBeGreaterThan(hotTtlMs - 60_000);
       expect(await ttl(key)).toBeLessThanOrEqual(hotTtlMs);
     }
-    // A tombstone stays as long: Postgres may be restored to a time before the deletion.
+    // A tombstone stays for the same time, because Postgres may be restored to a time before the deletion.
     expect(await ttl(keys.message(chat, 4))).toBeGreaterThan(60_000);
     expect(await ttl(keys.message(chat, 2))).toBe(-1);
     expect(await ttl(keys.chat(chat))).toBe(-1);
     expect(await client.xlen(keys.journal(partitionOf(node, chat)))).toBe(1);
   });
 
-  it('drains many partitions in full batches and counts entries and rows', async () => {
+  it('the flusher drains many partitions in full batches and counts entries and rows', async () => {
     const sent: Array<Promise<number>> = [];
     for (let i = 0; i < 6_000; i++)
       sent.push(putMessage(node, chatOf(100_000 + (i % 50)), 1 + Math.floor(i / 50), `m${i}`));
@@ -161,14 +162,15 @@ describe('flusher', () => {
     expect(await messageRows(node.pool)).toHaveLength(6_000);
   });
 
-  it('reports the lag and the journal lengths of its partitions', async () => {
+  it('the flusher reports the lag and the journal lengths of its partitions', async () => {
     const place = gate();
     const flusher = node.flusher({ onStep: at('read', place) });
     await putMessage(node, chat, 1, 'x');
     flusher.start();
     await place.reached;
     await new Promise((resolve) => setTimeout(resolve, 300));
-    expect(flusher.stats().lagMs).toBeGreaterThanOrEqual(300);
+    // A timer may fire a fraction of a millisecond early.
+    expect(flusher.stats().lagMs).toBeGreaterThan(290);
     place.open();
     await eventually('journal empty', () => journalEmpty(node));
     await eventually('caught up', () => flusher.stats().lagMs < 200);
@@ -176,7 +178,7 @@ describe('flusher', () => {
   });
 });
 
-describe('an idle flusher', () => {
+describe('the flusher is idle', () => {
   /** Counts the connections on which Redis blocks a read until a journal has an entry. */
   async function waitingIds(): Promise<string[]> {
     const list = String(await node.connection.client.client('LIST'));
@@ -185,13 +187,13 @@ describe('an idle flusher', () => {
       .flatMap((line) => (/\bcmd=xread\b/.test(line) ? [/id=(\d+)/.exec(line)?.[1] ?? ''] : []));
   }
 
-  it('waits for an entry instead of polling, and continues after its connection was cut', async () => {
+  it('an idle flusher waits for an entry instead of polling, and continues after its connection is cut', async () => {
     const flusher = node.flusher();
     flusher.start();
     await eventually('it waits', async () => (await waitingIds()).length === 1);
     await putMessage(node, chat, 1, 'wakes it up');
     await eventually('journal empty', () => journalEmpty(node));
-    await eventually('it waits again', async () => (await waitingIds()).length === 1);
+    await eventually('the flusher waits again', async () => (await waitingIds()).length === 1);
     await node.connection.client.client('KILL', 'ID', Number((await waitingIds())[0]));
     await putMessage(node, chat, 2, 'after the cut');
     await eventually('journal empty', () => journalEmpty(node));
@@ -201,8 +203,8 @@ describe('an idle flusher', () => {
   });
 });
 
-describe('two flushers on one partition', () => {
-  /** Pauses a flusher at a step. It ignores leases in effect, because it read its batch before the other flusher started. */
+describe('two flushers work on one partition', () => {
+  /** Pauses a flusher at a step. The flusher ignores active leases, because it read its batch before the other flusher started. */
   async function holdAt(step: FlushStep) {
     const place = gate();
     const held = node.flusher({ id: 'held', onStep: at(step, place) });
@@ -213,8 +215,13 @@ describe('two flushers on one partition', () => {
     return { place, held };
   }
 
+  /** Returns the id of a flusher that gets the partition when it shares the partitions with `rival`. */
+  function idThatGets(partition: number, rival: string): string {
+    for (let n = 0; ; n++) if (isShareOf(`other ${n}`, [rival, `other ${n}`], partition)) return `other ${n}`;
+  }
+
   it.each(['read', 'committed'] as const)(
-    'keep the newer rows when one pauses at "%s" and the other passes it',
+    'if one of two flushers pauses at "%s" while the other one works, the newer rows stay in Postgres',
     async (step) => {
       await putMessage(node, chat, 1, 'old');
       await putMessage(node, chat, 2, 'to be deleted');
@@ -222,9 +229,11 @@ describe('two flushers on one partition', () => {
       const { place, held } = await holdAt(step);
       const edited = await putMessage(node, chat, 1, 'new');
       const deleted = await putMessage(node, chat, 2);
-      const other = node.flusher({ id: 'other' });
+      // The paused flusher may register again. The partition must belong to the other flusher even then.
+      const id = idThatGets(partitionOf(node, chat), 'held');
+      const other = node.flusher({ id });
       other.start();
-      await eventually('the other emptied the journal', () => journalEmpty(node));
+      await eventually('the other flusher emptied the journal', () => journalEmpty(node));
       const before = await messageRows(node.pool);
       const late = await putMessage(node, chat, 4, 'after the other');
       await other.stop();
@@ -250,23 +259,27 @@ describe('two flushers on one partition', () => {
     },
   );
 
-  it('share the partitions, and the remaining one takes all when the other stops', async () => {
+  it('two flushers share the partitions, and one takes over all when the other stops', async () => {
     const first = node.flusher({ id: 'a' });
     const second = node.flusher({ id: 'b' });
     const { client } = node.connection;
     const holders = async () => Promise.all([0, 1, 2, 3].map((p) => client.get(node.keys.flushLease(p))));
     first.start();
-    await eventually('first holds all', async () => first.stats().partitions === 4);
+    await eventually('the first flusher holds all partitions', async () => first.stats().partitions === 4);
     expect(await holders()).toEqual([null, null, null, null]);
     second.start();
-    await eventually('both hold some', async () => new Set(await holders()).size === 2);
+    await eventually('both flushers hold partitions', async () => new Set(await holders()).size === 2);
     await first.stop();
-    await eventually('second holds all', async () => second.stats().partitions === 4, 6_000);
+    await eventually(
+      'the second flusher holds all partitions',
+      async () => second.stats().partitions === 4,
+      6_000,
+    );
   });
 });
 
-describe('replay of an old batch', () => {
-  it('does not restore messages deleted since', async () => {
+describe('an old batch is written again', () => {
+  it('writing an old batch again does not restore messages that were deleted meanwhile', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partitionOf(node, chat));
     await putMessage(node, chat, 1, 'gone soon');

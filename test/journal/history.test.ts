@@ -1,7 +1,10 @@
-/** Two Postgres servers with a common past, simulated by two databases: which one is current, and what the replaced one may do. */
+/**
+ * Tests which of two Postgres servers with a common past is current, and what the replaced server may do. Two databases
+ * simulate the servers.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.js';
-import { createHistory, type History } from '../../src/journal/history.js';
+import { History } from '../../src/journal/history.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
@@ -18,7 +21,7 @@ afterAll(async () => {
   await redis?.remove();
 });
 
-/** A process on a database. `away` disconnects it from Redis. */
+/** A process that uses a database. `away` disconnects it from Redis. */
 interface Process {
   readonly db: Database;
   readonly pool: Pool;
@@ -59,14 +62,13 @@ async function branch(): Promise<void> {
 
 function start(url: string): Process {
   const found: string[] = [];
-  const runner: ScriptRunner = {
-    ...node.runner,
+  const runner: Pick<ScriptRunner, 'call'> = {
     call(...args) {
       if (made.away) throw new ApiError('unavailable', { retry_after: 1 });
       return node.runner.call(...args);
     },
   };
-  const history = createHistory({
+  const history = new History({
     ...{ url, keys: node.keys, connection: node.connection, runner: () => runner },
     onWentBack: ({ revoked }) => found.push(`went back, ${revoked} revoked`),
     onReplaced: () => found.push('replaced'),
@@ -77,7 +79,7 @@ function start(url: string): Process {
   return made;
 }
 
-/** Makes any change. */
+/** Makes an arbitrary change. */
 const touch = ({ db }: Process) =>
   db.transaction((sql) =>
     sql.query(
@@ -109,18 +111,18 @@ it('a commit over an open connection to a replaced server is refused', async () 
   expect(present.found).toEqual([]);
 });
 
-it('a revocation made on a replaced server is repeated on the current one once Redis learns of it', async () => {
+it('a revocation that was stored on a replaced Redis is repeated on the current Redis once nodes notice the replacement', async () => {
   const former = start(before);
   await touch(former);
   await branch();
   await former.db.query('select 1').catch(() => {});
   await former.db.query('select 1');
   former.away = true;
-  // The revocation is committed, and no other process knows of it.
+  // The revocation is committed, but no other process knows of it.
   await revoke(former, 'ada');
   const present = start(after);
   await present.db.query('select 1');
-  // The marks of the current server reach those of the replaced one.
+  // These changes raise the marks of the current server to those of the replaced one.
   for (let i = 0; i < 200; i++) await touch(present);
   expect(await names(after)).toEqual(['ada', 'bob']);
 

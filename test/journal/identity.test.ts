@@ -1,8 +1,11 @@
-/** Whether a node uses, adopts or refuses a Redis, by the names in Redis and Postgres, and how it checks the masters of a cluster. */
-import { afterAll, describe, expect, it, test } from 'vitest';
-import { type Adoption, createIdentity, decide, type RedisIdentity } from '../../src/journal/identity.js';
+/**
+ * Tests whether a node uses, adopts or refuses a Redis, by the names in Redis and Postgres, and how it checks the
+ * masters of a cluster.
+ */
+import { describe, expect, it, onTestFinished, test } from 'vitest';
+import { type Adoption, decide, Identity, type RedisIdentity } from '../../src/journal/identity.js';
 import type { OtherNode } from '../../src/postgres/identity.js';
-import { connectCluster } from '../../src/redis/cluster.js';
+import { RedisCluster } from '../../src/redis/cluster.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { freshCluster, openAnywhere } from '../support/cluster.js';
 import { migratedDatabase } from '../support/servers.js';
@@ -32,64 +35,66 @@ function decided(
   return `${found.marked ? 'uses' : 'adopts'} ${found.generation}`;
 }
 
-describe('a Redis that names its installation', () => {
-  it('is used when Redis and Postgres name the same installation and generation', () =>
+describe('a Redis names its installation', () => {
+  it('a Redis is used when it and Postgres name the same installation and generation', () =>
     expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
-  it('is used under its own generation when Postgres was restored to an earlier time', () =>
+  it('after Postgres was restored to an earlier time, a Redis keeps its own generation and is used', () =>
     expect(decided(named(3), 2)).toBe('uses 3'));
-  it('is refused when it belongs to another installation', () => {
+  it('a Redis is refused when it belongs to another installation', () => {
     for (const adoption of ['unless_used', 'never', 'rebuild'] as const)
       expect(decided(named(2, 'theirs'), 2, [], adoption)).toMatch(
         /^refuses: .*installation theirs, and .* ours/,
       );
   });
-  it('is refused when it has an older generation', () =>
+  it('a Redis is refused when it has an older generation than Postgres', () =>
     expect(decided(named(1), 2)).toMatch(/^refuses: this Redis is a former one/));
-  it('is adopted again by a rebuild, unless nodes use the current Redis', () => {
+  it('a rebuild adopts the former Redis again, unless nodes use the current one', () => {
     expect(decided(named(1), 2, [], 'rebuild')).toBe('adopts 3');
     expect(decided(named(1), 2, [node(2)], 'rebuild')).toMatch(/^refuses: .*1 node .* uses another one/);
   });
 });
 
-describe('an empty Redis', () => {
-  it('is adopted by the first node of an installation', () => {
+describe('decisions about an empty Redis', () => {
+  it('the first node of an installation adopts its Redis', () => {
     expect(decided(none, 0)).toBe('adopts 1');
     expect(decided(none, 0, [node(0)], 'never')).toBe('adopts 1');
   });
-  it('is adopted when no node uses another one', () => {
+  it('a new Redis is adopted when no node uses another Redis', () => {
     expect(decided(none, 1)).toBe('adopts 2');
     expect(decided(none, 1, [node(null), node(null)])).toBe('adopts 2');
   });
-  it('is refused while nodes use another one', () => {
+  it('a new Redis is refused while nodes use another Redis', () => {
     expect(decided(none, 1, [node(1), node(1), node(null)])).toMatch(/^waits: .*empty, and 2 nodes/);
     expect(decided(none, 1, [node(1, true)])).toMatch(/^waits: .*1 node /);
     expect(decided(none, 1, [node(1)], 'rebuild')).toMatch(/^waits: /);
   });
-  it('is adopted by a rebuild when the nodes have lost the other Redis', () =>
+  it('a rebuild adopts a new Redis when the nodes have lost the former Redis', () =>
     expect(decided(none, 1, [node(1, true)], 'rebuild')).toBe('adopts 2'));
-  it('is adopted when it is the current one and lost its data', () =>
+  it('the current Redis is adopted again after it has lost its data', () =>
     expect(decided(none, 1, [node(1)], 'unless_used', true)).toBe('adopts 2'));
-  it('is never adopted by a command once the installation has used a Redis', () =>
+  it('a command never adopts a Redis if the installation has already used another Redis', () =>
     expect(decided(none, 1, [], 'never')).toMatch(/^refuses: this Redis is empty/));
 });
 
-describe('a Redis of an old version that did not name its installation', () => {
-  it('is adopted when partition 0 was opened on this Postgres', () => {
+describe('an old Redis may not name its installation', () => {
+  it('an old Redis without an identity is adopted if its partition 0 was opened on this Postgres', () => {
     expect(decided(unnamed('run'), 0)).toBe('adopts 1');
     expect(decided(unnamed('run'), 0, [], 'never')).toBe('adopts 1');
   });
-  it('is refused otherwise, except by a rebuild', () => {
+  it('only a rebuild adopts any other old Redis without an identity', () => {
     expect(decided(unnamed('other'), 0)).toMatch(/^refuses: .*does not name its installation/);
     expect(decided(unnamed('other'), 0, [], 'rebuild')).toBe('adopts 1');
   });
 });
 
-test('a master that contains a partition of another installation is not used', async () => {
+test('a master that contains a partition of another installation is refused', async () => {
   const [cluster, database] = await Promise.all([freshCluster(), migratedDatabase()]);
-  afterAll(() => Promise.all([cluster.stop(), database.drop()]));
+  onTestFinished(async () => {
+    await Promise.all([cluster.stop(), database.drop()]);
+  });
   const keys = makeKeys(8);
   const refused: string[] = [];
-  const identity = createIdentity({
+  const identity = new Identity({
     ...{ url: database.url, keys, node: 'n', adoption: 'unless_used' },
     onRefused: (reason) => refused.push(reason),
     onAdopted: () => undefined,
@@ -97,8 +102,11 @@ test('a master that contains a partition of another installation is not used', a
   });
   await identity.open(async () => undefined);
   const open = () =>
-    connectCluster({
-      ...{ seeds: cluster.cluster, name: 'test', slots: keys.partitions.slots, admit: identity.admit },
+    new RedisCluster({
+      seeds: cluster.cluster,
+      name: 'test',
+      slots: keys.partitions.slots,
+      admit: (server, partition) => identity.admit(server, partition),
     });
   const first = open();
   await first.ready(5_000);

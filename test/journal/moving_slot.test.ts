@@ -1,13 +1,13 @@
-/** Write-behind on a Redis Cluster while a slot is being moved to another master. */
+/** Tests write-behind on a Redis Cluster while a slot is being moved to another master. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
-import { createRecovery } from '../../src/journal/recovery.js';
+import { Recovery } from '../../src/journal/recovery.js';
 import { createPool } from '../../src/postgres/pool.js';
 import { oneShard, type Shards } from '../../src/postgres/shards.js';
 import { asDatabase } from '../../src/postgres/sql.js';
-import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
+import { RedisCluster } from '../../src/redis/cluster.js';
 import type { RedisConnection } from '../../src/redis/connection.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
 import { migratedDatabase } from '../support/servers.js';
@@ -35,10 +35,10 @@ let runner: ScriptRunner;
 
 beforeAll(async () => {
   cluster = await freshCluster();
-  connection = connectCluster({ seeds: [cluster.url], name: 'test', slots: keys.partitions.slots });
+  connection = new RedisCluster({ seeds: [cluster.url], name: 'test', slots: keys.partitions.slots });
   pool = createPool({ url: (await migratedDatabase()).url, max: 4, name: 'test' });
   shards = oneShard(pool, asDatabase(pool), keys.partitions.count);
-  const recovery = createRecovery({
+  const recovery = new Recovery({
     shards: () => shards,
     keys,
     connection,
@@ -46,7 +46,7 @@ beforeAll(async () => {
     bytesMax,
     runner: () => runner,
   });
-  runner = createRunner({ connection, recover: recovery.recover });
+  runner = new Runner({ connection, recover: (partition, runId) => recovery.recover(partition, runId) });
   await connection.ready(10_000);
   for (const [partition] of keys.partitions.slots.entries())
     await recovery.openAll([partition], connection.at(partition)?.runId() as string);
@@ -64,11 +64,11 @@ const put = (bot: number, id: number) => {
 };
 const lengthOf = (partition: number) => masterOf(partition).client.xlen(keys.journal(partition));
 
-test('a partition that cannot be settled delays no others, and is settled once its slot has moved', async () => {
+test('a partition that cannot be settled does not delay other partitions, and is settled once its slot has moved', async () => {
   const [bot, slot] = [bots[0] as number, keys.partitions.slots[stuck] as number];
   const [from, to] = [await cluster.ownerOf(slot), ((await cluster.ownerOf(slot)) + 1) % 3];
   for (let id = 1; id <= 30; id++) await put(bot, id);
-  // A settle names the key of every message, and this key is on neither server.
+  // A settle names the keys of all messages. This key is deleted, so that it is on neither server during the move.
   await masterOf(stuck).client.del(keys.message(chatOf(bot), 1));
   await cluster.beginMove(slot, from, to);
   for (let id = 1; id <= 300; id++) await Promise.all(others.map((other) => put(other, id)));
@@ -93,7 +93,7 @@ test('a partition that cannot be settled delays no others, and is settled once i
     expect(flusher.stats().entries).toBe(count + 30);
     expect(masterOf(stuck).url).toBe(cluster.nodes[to]?.url);
     expect(await lengthOf(stuck)).toBe(0);
-    // Settled messages may be evicted: none was forgotten while its partition was set aside.
+    // Only settled messages have a time to live. Every message of the delayed partition must have a time to live now.
     const { client } = masterOf(stuck);
     for (let id = 2; id <= 30; id++)
       expect(await client.pttl(keys.message(chatOf(bot), id))).toBeGreaterThan(0);

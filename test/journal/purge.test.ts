@@ -32,7 +32,7 @@ const others = (rows: number) => [
   [2, 7, rows],
 ];
 
-test('the audit log is kept for the configured days, with a maximum of events per bot, the newest', async () => {
+test('the audit log keeps a limited number of the newest events of each bot, for the configured days', async () => {
   await run(`insert into bot_audit (bot_id, actor_type, event, at)
     select b, 'service', 'created', now() - n * interval '1 second' from generate_series(1, 2) b,
       generate_series(1, case b when 1 then ${limits.audit_events_per_bot_max} + 3 else 2 end) n order by n desc`);
@@ -49,7 +49,7 @@ test('the audit log is kept for the configured days, with a maximum of events pe
   await rest();
 });
 
-test('the log of administrators’ calls is kept for the configured days, with a maximum of calls, the newest', async () => {
+test('the log of administrators’ calls keeps a limited number of the newest calls, for the configured days', async () => {
   await run(`insert into admin_calls (token, action, target, address, at)
     select 'ada', 'GET /', '', '', now() - n * interval '1 millisecond'
       from generate_series(1, ${limits.admin_calls_kept} + 3) n order by n desc`);
@@ -63,7 +63,7 @@ test('the log of administrators’ calls is kept for the configured days, with a
   await rest();
 });
 
-test('copies of messages are purged at the age of messages, and released names at once', async () => {
+test('copies of messages are purged at the same age as messages, and released usernames at once', async () => {
   await run(`insert into dead_updates (bot_id, update_id, version, record, created_at)
     select 1, n, 1, 'x', now() - n * interval '1 day' from generate_series(1, 6) n`);
   await run(`insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
@@ -84,14 +84,14 @@ test('copies of messages are purged at the age of messages, and released names a
   await rest();
 });
 
-test('the reactions and counts of deleted posts are purged before the posts, and those of other posts are kept', async () => {
+test('the reactions and counts of deleted posts are purged before the posts, and other posts keep their reactions and counts', async () => {
   await run(`insert into posts values (1, 7, 1, null, now() - interval '25 hours'),
     (1, 8, 1, null, now() - interval '23 hours'), (1, 9, 1, 'x', null), (2, 7, 1, 'x', null)`);
   await run(`insert into post_reactions
     select partition, number, u, 5, u, 'r', null from posts, generate_series(1, 60000) u
     where u <= 1000 or (partition, number) = (1, 7)`);
   await run("insert into post_tallies select partition, number, 5, 1, 't', null from posts");
-  // One purge is bounded. The tombstone is kept until all parts of the post are purged.
+  // One purge removes a limited number of rows, and the tombstone stays until all parts of the post are removed.
   expect(await purgeTombstones(pool)).toBe(50_001);
   expect(await left('post_reactions')).toEqual([[1, 7, 10_000], ...others(1_000)]);
   expect(await left('posts')).toEqual([[1, 7, 1], ...others(1)]);

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis?.remove());
 beforeEach(async () => {
-  // No script here needs Postgres: no server listens at this address.
+  // No script here needs Postgres, so no server listens at this address.
   node = await openNode(redis.url, 'postgres://nobody@127.0.0.1:1/none');
   await node.connection.client.config('SET', 'maxmemory', '0');
   await node.connection.client.flushall();
@@ -80,13 +80,13 @@ const calls = {
 };
 
 describe('partition/recover', () => {
-  it('reports the highest version, applies a raise once, and detects another run id', async () => {
+  it('partition/recover reports the highest version, raises the incarnation once, and detects another run id', async () => {
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'behind', highest: 0 });
     expect(await node.connection.client.exists(node.keys.meta(partition()))).toBe(0);
     expect(await calls.recover('another', 3)).toEqual({ status: 'moved' });
     expect(await calls.recover(runId(), 3)).toEqual({ status: 'ok' });
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'ok' });
-    // A late raise must change nothing: versions were already given out.
+    // A late raise must change nothing, because versions were already given out.
     const version = await putMessage(node, chat, 1, 'x');
     expect(await calls.recover(runId(), 9)).toEqual({ status: 'ok' });
     expect(await node.connection.client.hgetall(node.keys.meta(partition()))).toEqual({
@@ -100,7 +100,7 @@ describe('partition/recover', () => {
 });
 
 describe('journal/heartbeat', () => {
-  it('lists live flushers, and removes late and leaving ones', async () => {
+  it('journal/heartbeat lists live flushers, and removes late and leaving flushers', async () => {
     const { client } = node.connection;
     const flushers = node.keys.flushers();
     expect(await calls.heartbeat('a')).toEqual({ status: 'ok', live: ['a'] });
@@ -115,7 +115,7 @@ describe('journal/heartbeat', () => {
 });
 
 describe('journal/lease and journal/release', () => {
-  it('grant a lease to one holder at a time, which alone can renew and release it', async () => {
+  it('a lease has one holder at a time, and only the holder can renew and release it', async () => {
     const { client } = node.connection;
     const key = node.keys.flushLease(partition());
     expect(await calls.lease('a', 500)).toEqual({ status: 'ok' });
@@ -132,7 +132,7 @@ describe('journal/lease and journal/release', () => {
 });
 
 describe('journal/settle', () => {
-  it('trims up to the given id and no further', async () => {
+  it('journal/settle trims the journal up to the given id and no further', async () => {
     await calls.recover(runId(), 1);
     const versions: number[] = [];
     for (let i = 1; i <= 5; i++) versions.push(await putMessage(node, chat, i, 'x'));
@@ -143,7 +143,7 @@ describe('journal/settle', () => {
     expect(ids.map(([id]) => id)).toEqual(versions.slice(3).map((version) => `${version}-0`));
   });
 
-  it('sets a time to live on records with the given version, and skips missing or invalid ones', async () => {
+  it('journal/settle sets a time to live on records with the given version, and skips missing or invalid records', async () => {
     const { client } = node.connection;
     const { keys } = node;
     await calls.recover(runId(), 1);
@@ -180,7 +180,7 @@ describe('journal/settle', () => {
     expect((await calls.settle(last + 1, [], [[keys.chat(chat), last - 1]])).expiring).toBe(0);
   });
 
-  it('accepts a full batch of keys', async () => {
+  it('journal/settle accepts a full batch of keys', async () => {
     const states = Array.from({ length: 1_000 }, (_, i): [string, number] => [
       node.keys.chat(chatOf(100_001, i + 1)),
       1,
@@ -191,7 +191,7 @@ describe('journal/settle', () => {
 });
 
 describe('journal/state', () => {
-  it('describes a partition before and after it was opened', async () => {
+  it('journal/state describes a partition before and after it is opened', async () => {
     expect(await calls.state()).toEqual({
       status: 'ok',
       length: 0,
@@ -218,8 +218,8 @@ describe('journal/state', () => {
   });
 });
 
-describe('a Redis whose memory is full', () => {
-  it('runs every script of the journal, because these scripts free memory', async () => {
+describe('the memory of a Redis is full', () => {
+  it('every script of the journal runs on a full Redis, because it frees memory', async () => {
     const { client } = node.connection;
     await calls.recover(runId(), 1);
     const version = await putMessage(node, chat, 1, 'x');

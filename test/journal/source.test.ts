@@ -1,8 +1,8 @@
-/** How many entries and bytes of the journals one batch contains. */
+/** Tests how many entries and bytes of the journals one batch contains. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readPrefixes } from '../../src/journal/source.js';
 import { limits } from '../../src/limits.js';
-import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { RedisConnection } from '../../src/redis/connection.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type RedisServer, startRedis } from './support.js';
 
@@ -13,7 +13,7 @@ let connection: RedisConnection;
 
 beforeAll(async () => {
   redis = await startRedis('--appendonly', 'no');
-  connection = connectRedis({ url: redis.url, name: 'test' });
+  connection = new RedisConnection({ url: redis.url, name: 'test' });
   await connection.ready(5_000);
 });
 afterAll(async () => {
@@ -43,17 +43,17 @@ test.each([
   [1_000, 30],
   [20_000, 20],
   [78_000, 6],
-])('a batch of entries of %i bytes is bounded in bytes', async (size, each) => {
+])('a batch of entries of %i bytes has a limited size in bytes', async (size, each) => {
   for (const partition of partitions) await fill(partition, each, size);
   const batch = await read();
   expect(batch.full).toBe(true);
-  // Each round reads one entry of every partition, and the first round two, whatever their size.
+  // Each round reads one entry of every partition, and the first round reads two, even if they are large.
   expect(batch.entries.length).toBeLessThanOrEqual(limits.journal_batch_entries_max + 64);
   expect(batch.bytes).toBeLessThanOrEqual(limits.journal_batch_bytes_max + 128 * size);
   expect(batch.prefixes).toHaveLength(64);
 });
 
-test('one partition alone can fill a batch: with small entries up to their number, with large ones up to the byte limit', async () => {
+test('one partition can fill a whole batch, up to its limits in entries and bytes', async () => {
   await fill(5, 2_000, 100);
   expect((await read()).entries).toHaveLength(limits.journal_batch_entries_max);
   await fill(6, 400, 78_000);
@@ -62,7 +62,7 @@ test('one partition alone can fill a batch: with small entries up to their numbe
   expect(batch.full).toBe(true);
 });
 
-test('successive batches read every entry once and in order', async () => {
+test('successive batches read every journal entry once and in order', async () => {
   for (const [partition, size] of [
     [3, 200],
     [40, 50_000],

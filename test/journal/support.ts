@@ -11,13 +11,13 @@ import pg from 'pg';
 import { startPostgres as startLocalPostgres } from '../../src/dev/postgres.js';
 import { freePort } from '../../src/dev/processes.js';
 import { createFlusher, type Flusher, type FlusherOptions } from '../../src/journal/flusher.js';
-import { createRecovery, type Recovery } from '../../src/journal/recovery.js';
+import { Recovery } from '../../src/journal/recovery.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { oneShard, type Shards } from '../../src/postgres/shards.js';
 import { asDatabase } from '../../src/postgres/sql.js';
-import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import { RedisConnection } from '../../src/redis/connection.js';
+import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText, directChat, type Keys, makeKeys } from '../../src/store/core/keys.js';
 import { temporaryFolder } from '../support/servers.js';
@@ -31,7 +31,7 @@ export interface RedisServer {
   remove(): Promise<void>;
 }
 
-/** A Redis with an append-only file in its own folder. */
+/** Starts a Redis with an append-only file in a separate folder. */
 export async function startRedis(...settings: string[]): Promise<RedisServer> {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-redis-'));
   const port = await freePort();
@@ -45,16 +45,12 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
     const base = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir, '--save', ''];
     const args = [...base, '--appendonly', 'yes', '--appendfsync', 'no', ...settings];
     child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-    const { pid } = child;
-    process.once('exit', () => {
-      if (child?.pid === pid) child?.kill('SIGKILL');
-    });
     let log = '';
     for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
       log += chunk;
       if (log.includes('Ready to accept connections')) break;
     }
-    // Leaving the loop closed the pipe. Redis continues to write, and no process reads it.
+    // Leaving the loop closed the pipe. Nothing reads the further output of Redis.
     if (!log.includes('Ready')) throw new Error(`redis-server did not start: ${log}`);
   };
   await start();
@@ -75,12 +71,12 @@ export interface PostgresServer {
   stop(): Promise<void>;
   /** Stops the server and removes its data. */
   remove(): Promise<void>;
-  /** A new database with the current schema. */
+  /** Creates a database with the current schema. */
   database(name: string): Promise<string>;
   emptyDatabase(name: string): Promise<string>;
 }
 
-/** A Postgres without durability, because no test here cuts its power. It keeps its port when it is started again. */
+/** Starts a Postgres without durability, because no test here cuts its power. A restarted server keeps its port. */
 export async function startPostgres(): Promise<PostgresServer> {
   const home = temporaryFolder();
   const launch = (port?: number) =>
@@ -140,7 +136,7 @@ export const highWater = 100_000;
 export const bytesMax = 64 * 1024 ** 2;
 export const hotTtlMs = 3_600_000;
 
-/** One node’s connections to Redis and Postgres. */
+/** The connections of one node to Redis and Postgres. */
 export interface Node {
   readonly connection: RedisConnection;
   readonly runner: ScriptRunner;
@@ -159,14 +155,14 @@ export async function openNode(
   trustSeals = false,
 ): Promise<Node> {
   const keys = makeKeys(partitions);
-  const connection = connectRedis({ url: redisUrl, name: 'test' });
+  const connection = new RedisConnection({ url: redisUrl, name: 'test' });
   const pool = createPool({ url: postgresUrl, max: 4, name: 'test' });
   let runner: ScriptRunner;
   const shards = oneShard(pool, asDatabase(pool), partitions);
-  const recovery = createRecovery({
+  const recovery = new Recovery({
     ...{ shards: () => shards, keys, connection, highWater, bytesMax, runner: () => runner, trustSeals },
   });
-  runner = createRunner({ connection, recover: recovery.recover });
+  runner = new Runner({ connection, recover: (partition, runId) => recovery.recover(partition, runId) });
   await connection.ready(5_000);
   const flushers: Flusher[] = [];
   return {
@@ -273,11 +269,11 @@ export interface MessageRow {
 export const messageRows = async (pool: Pool): Promise<MessageRow[]> =>
   (await pool.query<MessageRow>(allMessages)).rows;
 
-/** The texts of rows, null for tombstones. */
+/** Returns the texts of rows, null for tombstones. */
 export const texts = (rows: readonly MessageRow[]): Array<string | null | undefined> =>
   rows.map((row) => (row.record === null ? null : unpackMessage(row.record).content.text));
 
-/** Waits until a condition holds, and throws after `msMax`. */
+/** Waits until a condition is true, and throws after `msMax`. */
 export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 15_000) {
   const end = performance.now() + msMax;
   while (!(await holds())) {
@@ -292,7 +288,7 @@ export const journalEmpty = async (node: Node): Promise<boolean> => {
   return (await Promise.all(all)).every((length) => length === 0);
 };
 
-/** Pauses a flusher: `reached` resolves when it is paused, `open` lets it continue for good. */
+/** Makes a gate for a flusher. `reached` resolves when the flusher is paused, and `open` lets it continue for good. */
 export function gate() {
   let reach = () => {};
   let pass = () => {};

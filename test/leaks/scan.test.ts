@@ -1,4 +1,7 @@
-/** Tokens are found everywhere in a folder and in the history of a repository, and nothing else is reported. */
+/**
+ * Tests that tokens are found everywhere in a folder and in the history of a repository, and that nothing else is
+ * reported.
+ */
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -56,7 +59,7 @@ afterAll(async () => {
   await service?.stop();
 });
 
-test('every place of a history is searched', async () => {
+test("a scan for leaked tokens searches every part of a repository's history", async () => {
   const token = Object.fromEntries(
     ['deleted', 'binary', 'wide', 'message', 'branch', 'amended', 'staged', 'untracked', 'person', 'tag'].map(
       (name, i) => [name, made(1_000 + i, name === 'person' ? 'user' : 'bot')],
@@ -68,7 +71,7 @@ test('every place of a history is searched', async () => {
   write('config.env', `TOKEN=${token.deleted}\n`);
   expectAt(`${commit('first')} config.env`, 'deleted');
   rmSync(join(root, 'config.env'));
-  // Across the border of two chunks, between bytes that are not text.
+  // The token crosses the border of two chunks, and the bytes around it are not text.
   const noise = Buffer.alloc(700_000, 0xfe);
   Buffer.from(`9${token.binary}`).copy(noise, 256 * 1024 - 20);
   write('binary.dat', noise);
@@ -109,15 +112,15 @@ test('every place of a history is searched', async () => {
   expectAt('below/person', 'person');
 
   const all = await found(root);
-  // Leaves out files of .git: git's own plain-text notes, such as its log messages, are found as files too.
+  // Files of .git are left out of this comparison: the scan finds tokens there too, for example in git's logs.
   const own = all.filter(({ place }) => !place.startsWith('.git'));
   expect(own.map(({ place, token: at }) => [place, at]).sort()).toEqual(places.sort());
   expect(all.find(({ token: at }) => at === token.person)).toMatchObject({ kind: 'user', id: 1_008 });
-  // A folder inside of a repository has no history of its own.
+  // A folder inside a repository has no history of its own.
   expect((await found(join(root, 'below'))).map(({ place }) => place)).toEqual(['person']);
 });
 
-test('the size of the chunks does not change what is found', () => {
+test('a scan for leaked tokens finds the same tokens for every chunk size', () => {
   const token = made(123_456);
   const text = Buffer.from(`1234567890${token}rest, ${token}`);
   for (const size of [1, 2, 7, 48, 60, 1_000]) {
@@ -129,7 +132,7 @@ test('the size of the chunks does not change what is found', () => {
   }
 });
 
-test('found tokens are blocked, except in a dry run', async () => {
+test('a scan for leaked tokens blocks the tokens it finds, except in a dry run', async () => {
   const bot: TestBot = await service.newBot(owner, 'careless');
   const dir = join(folder, 'plain');
   mkdirSync(dir);
@@ -159,7 +162,7 @@ test('found tokens are blocked, except in a dry run', async () => {
   expect(nowhere.code).toBe(1);
 });
 
-test('the token of an administrator is found and revoked at once', async () => {
+test("a scan for leaked tokens also finds an administrator's token, which is revoked at once", async () => {
   const added = await petrel(service.env, 'admin', 'tokens', 'add', 'ada');
   const token = added.out.trim();
   const at = join(folder, 'admin');

@@ -1,6 +1,6 @@
-/** How a run's figures are judged against each goal. */
+/** Tests how the figures of a run are judged against each goal. */
 import { expect, test } from 'vitest';
-import { goalsOf } from '../../src/loadtest/goals.js';
+import { goalsOf } from '../../bench/goals.js';
 import type { Results } from '../../src/loadtest/results.js';
 
 const side = (role: 'base' | 'subject', rate: number, busy: number, redis: number) => ({
@@ -25,7 +25,7 @@ const goals = (scenarios: object[], latencies: object[]) =>
     figure,
   }));
 
-test('the share of a scenario is the lower one of its rate and its CPU time, and Redis has its own goal', () => {
+test('a scenario is judged by its rate or its CPU time, whichever is lower, and Redis has a separate goal', () => {
   expect(goals([scenario(0.9, 0.79, 25)], []).map(({ row }) => row)).toEqual([
     ['P2', false],
     ['P2', true],
@@ -36,7 +36,7 @@ test('the share of a scenario is the lower one of its rate and its CPU time, and
   expect(redis?.row).toEqual(['P2', false]);
 });
 
-test('a p99 is compared with the floor, unless the floor itself missed the rate', () => {
+test('a p99 is compared with the p99 of the minimal server, unless that server missed the rate', () => {
   const p6 = (...latencies: object[]) => goals([], latencies).find(({ row }) => row[0] === 'P6')?.row[1];
   expect(p6(latency('base', 2, 100), latency('subject', 6, 100))).toBe(true);
   expect(p6(latency('base', 2, 100), latency('subject', 6.1, 100))).toBe(false);

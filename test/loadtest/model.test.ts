@@ -1,19 +1,19 @@
-/** The capacity model adds up the cost of a given traffic, and a commit is judged by its budget. */
+/** Tests that the capacity model adds up the cost of a given traffic, and that a commit is judged by its budget. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { changesOf } from '../../bench/changes.js';
+import { withFigures } from '../../infra/build/growing.mjs';
 import { capacityText } from '../../src/loadtest/capacity.js';
 import {
   type Costs,
   costsSchema,
   type Demand,
   highestRate,
+  measuredCosts,
   plan,
 } from '../../src/loadtest/capacity_model.js';
-import { withFigures } from '../../src/loadtest/growing.js';
-import { measuredCosts } from '../../src/loadtest/measured_costs.js';
 import type { Results } from '../../src/loadtest/results.js';
 
 const costs: Costs = {
@@ -58,15 +58,15 @@ const demand: Demand = {
   ...{ use: 0.5, shard_bytes: 64 * 2 ** 30, database_cores: 8, spare_fronts: 1 },
 };
 
-test('the resources for a traffic are the sum of the costs of its calls', () => {
+test('the resources needed for a load are the sum of the costs of its calls', () => {
   const need = plan(costs, demand);
-  // 30,000 × 50 µs and 10,000 × 40 µs are 1.9 cores, at half a core each.
+  // 30,000 × 50 µs and 10,000 × 40 µs are 1.9 cores, which is four fronts at half a core each.
   expect(need.front_cores).toBeCloseTo(1.9);
   expect(need.fronts).toBe(4 + 1);
   expect(need.redis_cores).toBeCloseTo(0.6 + 0.3 + 0.06);
   expect(need.parts.messages).toBe(30_000 * 3_600 * 500);
   expect(need.parts.requests).toBe(40_000 * 60 * 100);
-  // 50 GiB of messages need two servers at half of 64 GiB; so does the CPU time.
+  // 50 GiB of messages need two servers that use half of 64 GiB each. The CPU time needs two servers as well.
   expect([need.shards, need.shards_for]).toEqual([2, 'CPU time']);
   expect(need.postgres_rows).toBe(50_000);
   expect(need.workers).toBe(2);
@@ -81,14 +81,14 @@ test('the resources for a traffic are the sum of the costs of its calls', () => 
   expect(() => plan(costs, { ...demand, calls: { getMe: 1 } })).toThrow('no cost was measured for getMe');
 });
 
-test('the highest rate is limited by the scarcest resource', () => {
+test('the scarcest resource limits the highest rate', () => {
   const cost = { server: 50, redis: 20, flush: 5, postgres: 10, load: 15 };
   expect(highestRate(cost, 1, 2)).toBe(20_000);
   expect(highestRate({ ...cost, load: 0 }, 2, 2)).toBeCloseTo(2e6 / 85);
   expect(highestRate({ ...cost, redis: 60 }, 3, 64)).toBeCloseTo(1e6 / 60);
 });
 
-test('the committed costs have the form that the model reads', () => {
+test('the committed cost file has the form that the model reads', () => {
   const committed = costsSchema.parse(measuredCosts);
   expect(plan(committed, { ...demand, calls: { mix: 1_000, reactions: 100 } }).fronts).toBeGreaterThan(0);
 });
@@ -104,7 +104,7 @@ test('growing.md shows the measured costs and the figures computed from them', (
   expect(withFigures(page, dearer)).not.toBe(page);
 });
 
-test('`petrel capacity` plans with the shipped costs', () => {
+test('`petrel capacity` computes its plan from the shipped costs', () => {
   const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
   const args = [main, 'capacity', '--rps', '20000', '--json'];
   const { demand, need } = JSON.parse(spawnSync(process.execPath, args, { encoding: 'utf8' }).stdout);
@@ -134,7 +134,7 @@ function run(server: number, p99: number, trips: number): Results {
   } as unknown as Results;
 }
 
-test('each cost above its allowed value is reported as breaking the budget', () => {
+test('each cost above its maximum is reported', () => {
   const broken = (after: Results) =>
     changesOf([run(10, 2, 1), run(12, 2, 1)], [after], 0.1)
       .filter((change) => change.broken)

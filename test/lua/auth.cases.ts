@@ -140,7 +140,7 @@ export const authCases: Case[] = [
   pending('counts a node that has not acknowledged', { a: `2 ${soon}`, b: `1 ${soon}` }, 1),
   pending('counts a node whose lease has ended', { b: `1 ${Date.now() - 1_000}` }, 1),
   pending(
-    'forgets a node that has been gone for long',
+    'removes a node that has been gone for long',
     { b: `1 ${Date.now() - limits.auth_node_age_ms_max - 5_000}` },
     0,
     ['auth_nodes'],

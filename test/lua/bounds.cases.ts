@@ -1,4 +1,4 @@
-/** Test cases with long or large data: one call does a bounded part of the work, and reports that more is left. */
+/** Test cases with long or large data. One call does a limited part of the work, and reports that more work is left. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -89,7 +89,7 @@ export const boundCases: readonly Case[] = [
       const rest = await client.xlen(at.queue);
       expect(rest).toBeGreaterThan(50 - 20);
       expect(rest).toBeLessThan(50);
-      // Only the entries left count in the queue, apart from the rough sum of the seed.
+      // The byte count of the queue is the sum of the remaining entries and the rough count of the seed.
       const bytes = Number(await client.hget(keys.queueState(bot), 'bytes'));
       expect(bytes).toBeGreaterThan(rest * 99_000);
       expect(bytes).toBeLessThan(rest * 101_000);
@@ -125,7 +125,7 @@ export const boundCases: readonly Case[] = [
   {
     ...{
       script: 'webhooks/hasten',
-      what: 'leaves failed chats beyond the limit of one call',
+      what: 'skips failed chats beyond the limit of one call',
       keys: at,
       args: { version: '9' },
     },
@@ -135,7 +135,7 @@ export const boundCases: readonly Case[] = [
   {
     ...{
       script: 'webhooks/hasten',
-      what: 'leaves chats that a worker has just leased',
+      what: 'skips chats that a worker has just leased',
       keys: at,
       args: { version: '9' },
     },
@@ -145,7 +145,7 @@ export const boundCases: readonly Case[] = [
   {
     ...{
       script: 'webhooks/hasten',
-      what: 'does nothing if another webhook was set meanwhile',
+      what: 'does nothing if another webhook was set in between',
       keys: at,
       args: { version: '8' },
     },
@@ -161,7 +161,7 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((chats) => (chats as unknown[]).length === limits.webhook_due_entries_max / 8),
     ],
     changes: [state, 'meta', due, retries],
-    // The other chats are still due.
+    // The chats that were not leased are still due.
     after: hastened(100 - limits.webhook_due_entries_max / 8),
   },
   {
@@ -210,7 +210,8 @@ export const boundCases: readonly Case[] = [
       expect.toSatisfy((rows) => {
         const kinds = (rows as Buffer[][]).map(([, kind]) => String(kind));
         const gaps = kinds.filter((kind) => kind === 'gap').length;
-        // A chat is reported completely or not at all: three changes each, and a gap for every other chat.
+        // A chat is reported completely or not at all. Each reported chat has three changes; every other chat
+        // has a gap.
         return (
           kinds.length - gaps === Math.floor(entriesMax / 3) * 3 && gaps === 300 - Math.floor(entriesMax / 3)
         );

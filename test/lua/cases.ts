@@ -9,9 +9,9 @@ export interface Case {
   readonly seeds?: readonly Seed[];
   readonly keys: Readonly<Record<string, string | readonly string[]>>;
   readonly args: Readonly<Record<string, unknown>>;
-  /** The status, followed by the values to check. */
+  /** The expected status, followed by the expected values. */
   readonly answer: readonly unknown[];
-  /** Every key that changes, without its tag. A refusal changes none. */
+  /** Every key that changes, without its tag. A refusal changes no key. */
   readonly changes?: readonly string[];
   readonly after?: (client: Redis) => Promise<void>;
 }

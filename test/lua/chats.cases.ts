@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { pack } from '../../src/store/core/codec.js';
+import { messageKinds, pack, packMessageTail } from '../../src/store/core/codec.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { base, bot, direct, group, incarnation, keys, partitionOf, seeds } from './world.js';
@@ -25,7 +25,7 @@ const fill = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'chats/fill', what, keys: chatAt },
   args: {
     token: 'T',
-    sequence: pack(['9', `${base + 4}`, `${incarnation}`, '3']),
+    sequence: pack(['9', `${base + 4}`, `${incarnation}`, '3', '']),
     profile: 'new',
     profile_version: '5',
     kind: 'direct',
@@ -51,18 +51,46 @@ const eventAt = {
   ...{ meta: keys.meta(groupHome), journal: keys.journal(groupHome), chat: keys.chat(group) },
   ...{ ticket: keys.ticket(keys.chat(group)), outbox: keys.outbox(groupHome) },
   request: keys.request(groupHome, 'E'),
+  ...{ changes: keys.changes(group), channel: keys.chatChannel(group), message: keys.messages(group) },
 };
 const event = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'chats/post_member_event', what, keys: eventAt },
-  args: { chat: chatText(group), event: '31', own: '', record: 'r', from: 'f', token: 'T', ...args },
+  args: {
+    chat: chatText(group),
+    event: '31',
+    own: '',
+    asked: '',
+    record: 'r',
+    service: '',
+    from: 'f',
+    token: 'T',
+    ...args,
+  },
   ...more,
 });
-/** The entries of the outbox: for which bots, and of which kind. */
-const heard = (expected: string[][]) => async (client: Redis) => {
+/** A service message without version and date. */
+const tailOf = (sender: number) =>
+  packMessageTail({
+    ...{ sender, kind: messageKinds.service, flags: 0, content: {}, markup: null },
+    origin: { service: { delete_chat_photo: true } },
+  });
+const serviceTail = tailOf(1);
+const posted = [
+  ...['meta', 'outbox', 'req:E', 'journal', `changes:${chatText(group)}`],
+  ...[`chat:${chatText(group)}`, `msg:${chatText(group)}:8`],
+];
+/** The bots and kinds of the entries in the outbox. */
+const received = (expected: string[][]) => async (client: Redis) => {
   const entries = await client.xrange(eventAt.outbox, '-', '+');
   expect(entries.map(([, f]) => [f[1], f[3]])).toEqual(expected);
 };
-const refreshArgs = { profile: 'new', profile_version: '5', kind: 'direct', bots: '' };
+const refreshArgs = {
+  profile: 'new',
+  profile_version: '5',
+  kind: 'direct',
+  bots: '',
+  permissions: 'can_send_polls',
+};
 const groupOpen = [seeds.open(groupHome), seeds.chat(group)];
 const changesAt = {
   meta: keys.meta(home),
@@ -111,7 +139,7 @@ export const chatCases: Case[] = [
     ],
     changes: [],
   }),
-  activity('refuses another run id', { seeds: [open], answer: ['stale_run'] }, { run: 'other' }),
+  activity('refuses a different run id', { seeds: [open], answer: ['stale_run'] }, { run: 'other' }),
   fill('fills an absent chat', {
     seeds: [open, ticket('T')],
     answer: ['ok', 1],
@@ -127,6 +155,7 @@ export const chatCases: Case[] = [
         t: 'direct',
         pin: '3',
         b: '1,2',
+        d: '',
         pi: '95',
       });
       expect(await client.pttl(chatAt.chat)).toBeGreaterThan(50_000);
@@ -135,7 +164,7 @@ export const chatCases: Case[] = [
   fill(
     'starts the log of a chat without messages',
     { seeds: [open, ticket('T')], answer: ['ok', 1], changes: [chatName, chatTicket, logName] },
-    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0']) },
+    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0', '']) },
   ),
   fill(
     'keeps the log of a chat without messages if streams use it',
@@ -150,7 +179,7 @@ export const chatCases: Case[] = [
         expect(await client.pttl(chatAt.changes)).toBeGreaterThan(limits.changes_log_new_ttl_ms);
       },
     },
-    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0']) },
+    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0', '']) },
   ),
   fill('replaces copies of an older incarnation, and keeps the sequence and the missing time to live', {
     seeds: [open, ticket('T'), seeds.chat(direct, { pi: 94, s: 12, v: base + 6 })],
@@ -167,7 +196,7 @@ export const chatCases: Case[] = [
       expect(await client.pttl(chatAt.chat)).toBe(-1);
     },
   }),
-  fill('leaves a chat that is present', {
+  fill('does not overwrite a chat that is present', {
     seeds: [open, ticket('T'), seeds.chat(direct)],
     answer: ['ok', 0],
     changes: [],
@@ -178,7 +207,7 @@ export const chatCases: Case[] = [
     answer: ['ok', 0],
     changes: [],
   }),
-  fill('refuses another run id', { seeds: [open, ticket('T')], answer: ['stale_run'] }, { run: 'other' }),
+  fill('refuses a different run id', { seeds: [open, ticket('T')], answer: ['stale_run'] }, { run: 'other' }),
   {
     script: 'chats/miss',
     what: 'reports nothing missing for a hot chat',
@@ -206,7 +235,7 @@ export const chatCases: Case[] = [
   },
   {
     script: 'chats/miss',
-    what: 'refuses another run id',
+    what: 'refuses a different run id',
     keys: chatAt,
     args: { token: 'T', run: 'other' },
     seeds: [open],
@@ -249,7 +278,7 @@ export const chatCases: Case[] = [
     { seeds: groupOpen, answer: ['ok'], changes: [] },
     { direct: true },
   ),
-  action('refuses another run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
+  action('refuses a different run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
   action('reports a cold chat as missing', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
   action('reports a cold member as missing', { seeds: groupOpen, answer: ['member_missing', 'T'] }),
   action('refuses a former member', {
@@ -264,7 +293,7 @@ export const chatCases: Case[] = [
     seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
     answer: ['ok', 1],
     changes: ['meta', 'outbox', 'req:E'],
-    after: heard([['7,8', 'chat_member']]),
+    after: received([['7,8', 'chat_member']]),
   }),
   event(
     'posts a membership event of a bot to itself and to other bots',
@@ -272,24 +301,57 @@ export const chatCases: Case[] = [
       seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
       answer: ['ok', 1],
       changes: ['meta', 'outbox', 'req:E'],
-      after: heard([
+      after: received([
         ['7', 'my_chat_member'],
         ['8', 'chat_member'],
       ]),
     },
     { own: '7' },
   ),
+  event(
+    'posts a request to join only to the bots that may decide on it',
+    {
+      seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
+      answer: ['ok', 1],
+      changes: ['meta', 'outbox', 'req:E'],
+      after: received([['8', 'chat_join_request']]),
+    },
+    { asked: '8' },
+  ),
   event('posts nothing if the chat has no bots', {
     seeds: [seeds.open(groupHome), seeds.chat(group)],
     answer: ['ok', 0],
     changes: ['meta', 'req:E'],
   }),
+  event(
+    'adds a service message and sends it to the bots, before the update about the member',
+    {
+      seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
+      answer: ['ok', 1],
+      changes: posted,
+      after: received([
+        ['7,8', 'message'],
+        ['7,8', 'chat_member'],
+      ]),
+    },
+    { service: serviceTail },
+  ),
+  event(
+    'adds a service message of a bot that only this bot receives',
+    {
+      seeds: [seeds.open(groupHome), seeds.chat(group, { b: `${bot},8` })],
+      answer: ['ok', 1],
+      changes: posted,
+      after: received([[`${bot}`, 'message']]),
+    },
+    { service: tailOf(bot), record: '' },
+  ),
   event('does not post an event twice', {
     seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7' }), seeds.text(eventAt.request, '1')],
     answer: ['ok', 0],
     changes: [],
   }),
-  event('refuses another run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
+  event('refuses a different run id', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
   event('reports a cold chat as missing', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
   event('refuses while the journal is full', {
     seeds: [seeds.open(groupHome, { hw: 0 }), seeds.chat(group)],

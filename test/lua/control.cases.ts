@@ -43,7 +43,7 @@ const forget = (what: string, more: More): Case => ({
 export const controlCases: Case[] = [
   forget('removes a copy', { seeds: [stored(1)], answer: ['ok', 1], changes: [copyName] }),
   forget('invalidates a fill in flight', { seeds: [copyHeld], answer: ['ok', 1], changes: [copyTicket] }),
-  forget('accepts a missing copy', { answer: ['ok', 0] }),
+  forget('succeeds if there is no copy', { answer: ['ok', 0] }),
   write('stores a fill with its ticket', {
     seeds: [open, copyHeld],
     answer: ['ok', 1],
@@ -78,21 +78,21 @@ export const controlCases: Case[] = [
     { ...refresh, token: '' },
   ),
   write(
-    'keeps a newer copy at a refresh',
+    'keeps a newer copy when a refresh arrives',
     { seeds: [open, stored(9), copyHeld], answer: ['ok', 0], changes: [copyTicket] },
     { ...refresh, version: '9' },
   ),
   write(
-    'stores a refresh of an absent copy with its ticket',
+    'stores a refresh with its ticket if there is no copy',
     { seeds: [open, copyHeld], answer: ['ok', 1], changes: [copyName, copyTicket] },
     refresh,
   ),
   write(
-    'ignores a refresh of an absent copy without a ticket',
+    'ignores a refresh without a ticket if there is no copy',
     { seeds: [open], answer: ['ok', 0], changes: [] },
     { ...refresh, token: '' },
   ),
-  write('refuses another run id', { seeds: [open, copyHeld], answer: ['stale_run'] }, { run: 'other' }),
+  write('refuses a different run id', { seeds: [open, copyHeld], answer: ['stale_run'] }, { run: 'other' }),
   {
     script: 'control/read',
     what: 'reads a copy',
@@ -130,7 +130,7 @@ export const controlCases: Case[] = [
   },
   {
     script: 'control/read',
-    what: 'refuses another run id',
+    what: 'refuses a different run id',
     keys: copy,
     args: { token: 'T', ttl_ms: '1', run: 'other' },
     seeds: [open, stored(1)],

@@ -144,7 +144,7 @@ export const historyCases: Case[] = [
   },
   {
     script: 'history/meet',
-    what: 'forgets the oldest of many replaced servers',
+    what: 'removes the oldest of many replaced servers',
     keys: at,
     args: { server: 'a 2', running: '5 2 11', incarnation: '2' },
     seeds: [

@@ -99,7 +99,7 @@ export const idempotencyCases: Case[] = [
     { seeds: [known(noted)], answer: ['other_parameters'] },
     { fingerprint: 'another' },
   ),
-  claim('refuses one key above the limit', {
+  claim('refuses a key above the limit', {
     seeds: [live(limits.idempotency_keys_max, 3_600_000)],
     answer: ['too_many'],
   }),
@@ -111,7 +111,7 @@ export const idempotencyCases: Case[] = [
     seeds: [live(limits.idempotency_keys_max, -1)],
     answer: ['ok', 'new seed'],
     changes: [claimName, liveName],
-    // One call removes some of the expired keys.
+    // One call removes only some of the expired keys.
     after: async (client) =>
       expect(await client.zcard(at.live)).toBe(limits.idempotency_keys_max - limits.script_entries_max + 1),
   }),
@@ -126,7 +126,7 @@ export const idempotencyCases: Case[] = [
     },
   }),
   settle(
-    'stores no large answer, which a repeat makes again',
+    'does not store a large answer, because a repeat can rebuild it',
     {
       seeds: [known(held), seeds.text(bytes, '7')],
       answer: ['ok', 1],

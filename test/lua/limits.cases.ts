@@ -1,11 +1,11 @@
 /** Test cases for the scripts in limits/, with every status that they can return. */
 import { expect } from 'vitest';
 import type { Case } from './cases.js';
-import { keys, seeds } from './world.js';
+import { keys, type Seed } from './world.js';
 
 const bucket = keys.rate(1, 'bot:7');
 const name = 'rate:bot:7';
-/** Three calls at once, and one more every 100 s. */
+/** Makes a case for a bucket of three calls at once, and one more every 100 s. */
 const take = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{
     script: 'limits/take',
@@ -15,8 +15,10 @@ const take = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {
   },
   ...more,
 });
-/** A bucket that will be full in the given number of seconds. */
-const fullIn = (seconds: number) => [seeds.text(bucket, String((Date.now() + seconds * 1_000) * 1_000))];
+/** A bucket that becomes full in the given number of seconds. */
+const fullIn = (seconds: number): Seed[] => [
+  (client) => client.set(bucket, String((Date.now() + seconds * 1_000) * 1_000)),
+];
 
 export const limitCases: Case[] = [
   take('takes the first token of a full bucket', {
@@ -26,7 +28,7 @@ export const limitCases: Case[] = [
       const left = await client.pttl(bucket);
       expect(left).toBeGreaterThan(50_000);
       expect(left).toBeLessThanOrEqual(100_000);
-      // Not written with an exponent, as Lua does for large numbers.
+      // The number must not be written with an exponent, as Lua does for large numbers.
       expect(await client.get(bucket)).toMatch(/^\d{16}$/);
     },
   }),

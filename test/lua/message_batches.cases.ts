@@ -50,15 +50,23 @@ const moved = (chat: ChatRef) => [
 const messagesOf = (chat: ChatRef, ...ids: number[]) => ids.map((id) => `msg:${chatText(chat)}:${id}`);
 
 const sendDirect = (what: string, more: More, args = {}): Case => ({
-  ...{ script: 'messages/send_batch_direct', what, keys: at(direct) },
-  args: { chat: chatText(direct), reply_to: '', from: pack({ id: user }), token: 'T', tails, ...args },
+  ...{ script: 'messages/send_direct', what, keys: at(direct) },
+  args: {
+    chat: chatText(direct),
+    reply_to: '',
+    from: pack({ id: user }),
+    token: 'T',
+    keep: false,
+    tails,
+    ...args,
+  },
   ...more,
 });
 const sendShared = (what: string, more: More, args = {}): Case => ({
-  ...{ script: 'messages/send_batch_shared', what, keys: at(group) },
+  ...{ script: 'messages/send_shared', what, keys: at(group) },
   args: {
     ...{ chat: '-100777', sender: `${user}`, reply_to: '', from: pack({ id: user }) },
-    ...{ partition: `${partitionOf(group)}`, token: 'T', tails, ...args },
+    ...{ partition: `${partitionOf(group)}`, token: 'T', keep: false, tails, ...args },
   },
   ...more,
 });
@@ -112,7 +120,7 @@ const sends: Case[] = [
     answer: ['ok', '6', '1700000000'],
     changes: [],
   }),
-  sendDirect('refuses another run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+  sendDirect('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
   sendDirect('refuses while the journal is full', {
     seeds: [...ready, ...full(direct)],
     answer: ['journal_full'],
@@ -182,7 +190,15 @@ const sends: Case[] = [
     seeds: [...inChannel, member('administrator', { can_pin_messages: true })],
     answer: ['not_allowed'],
   }),
-  sendShared('refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  sendShared('refuses content that the group does not permit its members', {
+    seeds: [open(group), seeds.chat(group, { d: 'can_send_messages' }), member()],
+    answer: ['not_permitted', 'text'],
+  }),
+  sendShared('refuses a restricted member', {
+    seeds: [open(group), seeds.chat(group), member('restricted', { can_send_photos: true })],
+    answer: ['not_permitted', 'text'],
+  }),
+  sendShared('refuses a different run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   sendShared('refuses while the journal is full', {
     seeds: [...groupReady, ...full(group)],
     answer: ['journal_full'],
@@ -233,7 +249,7 @@ const reads: Case[] = [
     seeds: [...groupReady, six(group)],
     answer: ['ok', 7, expect.anything(), [row, null, null, row]],
   }),
-  read(group, 'refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  read(group, 'refuses a different run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   read(group, 'reports a cold chat as missing', {
     seeds: [open(group), member()],
     answer: ['chat_missing', 'T'],
@@ -372,7 +388,7 @@ const removals: Case[] = [
     },
     { ids: ['5', '6', '7'] },
   ),
-  remove(group, 'refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  remove(group, 'refuses a different run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   remove(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...groupReady, ...messages(group), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],

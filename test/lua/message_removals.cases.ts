@@ -66,8 +66,8 @@ const removals: Case[] = [
       const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
       expect(journal[1]?.[1]).toEqual(['k', 'pin:-100777', 'i', '', 's', keys.chat(group)]);
       const log = await client.xrange(keys.changes(group), '-', '+');
-      const told = log.map(([, [, before, , kind, , about]]) => [before, kind, about]);
-      expect(told).toEqual([
+      const listed = log.map(([, [, before, , kind, , about]]) => [before, kind, about]);
+      expect(listed).toEqual([
         [`${base}`, 'd', '7'],
         [`${base + 1}`, 'p', '0'],
       ]);
@@ -93,7 +93,12 @@ const removals: Case[] = [
     answer: ['ok'],
     changes: [],
   }),
-  remove(group, 'refuses another run id', { seeds: groupMessage(), answer: ['stale_run'] }, { run: 'other' }),
+  remove(
+    group,
+    'refuses a different run id',
+    { seeds: groupMessage(), answer: ['stale_run'] },
+    { run: 'other' },
+  ),
   remove(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...groupMessage({ sender: user }), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
@@ -143,7 +148,7 @@ const erasures: Case[] = [
     async after(client) {
       const found = (await client.getBuffer(keys.message(group, id))) as Buffer;
       expect(unpackMessage(found)).toMatchObject({ kind: 0, version: base + 1 });
-      // A reader that stopped at the version before finds a gap.
+      // A reader that has stopped at the previous version finds a gap.
       expect(await client.hmget(keys.chat(group), 'v', 'c')).toEqual([`${base + 1}`, `${base + 1}`]);
       const journal = await client.xrangeBuffer(keys.journal(partitionOf(group)), '-', '+');
       expect(journal.map(([, entry]) => entry[3])).toEqual([found]);
@@ -192,7 +197,7 @@ const erasures: Case[] = [
     group,
     'leaves a hot message that is too young',
     { seeds: [open(group), seeds.chat(group), seeds.message(group, id)], answer: ['ok', 0], changes: [] },
-    { age_ms: '60000' },
+    { age_ms: '3600000' },
   ),
   erase(group, 'changes nothing for a deleted message', {
     seeds: [open(group), seeds.chat(group), seeds.message(group, id, deleted)],
@@ -205,7 +210,12 @@ const erasures: Case[] = [
     { seeds: [open(group), seeds.chat(group)], answer: ['ok', 0], changes: [] },
     { items: ['8', '', '1700000000'] },
   ),
-  erase(group, 'refuses another run id', { seeds: [open(group)], answer: ['stale_run'] }, { run: 'other' }),
+  erase(
+    group,
+    'refuses a different run id',
+    { seeds: [open(group)], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
   erase(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...full(group, limits.journal_reserve), seeds.chat(group), seeds.message(group, id)],
     answer: ['journal_full'],

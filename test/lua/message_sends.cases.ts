@@ -73,6 +73,14 @@ const channelSends: Case[] = [
     seeds: [...inChannel, member('administrator', { can_pin_messages: true })],
     answer: ['not_allowed'],
   }),
+  sendShared('refuses content that the group does not permit its members', {
+    seeds: [open(group), seeds.chat(group, { d: 'can_send_messages' }), member()],
+    answer: ['not_permitted', 'text'],
+  }),
+  sendShared('refuses a restricted member', {
+    seeds: [open(group), seeds.chat(group), member('restricted', { can_send_photos: true })],
+    answer: ['not_permitted', 'text'],
+  }),
 ];
 
 const sends: Case[] = [
@@ -100,7 +108,7 @@ const sends: Case[] = [
         content: { text: 'new' },
       });
       const [entry] = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
-      // Above 10^14, where Lua’s concatenation would round.
+      // The version is above 10^14, where Lua’s concatenation would round.
       expect(entry?.[0]).toBe(`${base + 1}-0`);
       expect(entry?.[1].slice(0, 2)).toEqual(['k', `msg:${chatText(direct)}:8`]);
       expect(await client.hget(keys.chat(direct), 'v')).toBe(`${base + 1}`);
@@ -174,7 +182,7 @@ const sends: Case[] = [
     { reply_to: '5' },
   ),
   sendDirect(
-    'answers an already applied request again although the replied-to message was deleted and the bot blocked',
+    'answers an already applied request again even if the replied-to message was deleted and the bot blocked',
     {
       seeds: [
         ...ready,
@@ -188,7 +196,7 @@ const sends: Case[] = [
     { reply_to: '5', from: '' },
   ),
   sendDirect(
-    'answers an already applied request again although the replied-to message is cold',
+    'answers an already applied request again even if the replied-to message is cold',
     {
       seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
       answer: ['ok', '6', '1700000000', expect.anything()],
@@ -196,7 +204,7 @@ const sends: Case[] = [
     },
     { reply_to: '5' },
   ),
-  sendDirect('refuses another run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+  sendDirect('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
   sendDirect('refuses while the journal is full', {
     seeds: [...ready, ...full(direct)],
     answer: ['journal_full'],
@@ -255,7 +263,7 @@ const sends: Case[] = [
     changes: [],
   }),
   sendShared(
-    'answers an already applied request again although the sender left',
+    'answers an already applied request again even if the sender left',
     {
       seeds: [
         ...groupReady,
@@ -268,7 +276,7 @@ const sends: Case[] = [
     { reply_to: '5' },
   ),
   ...channelSends,
-  sendShared('refuses another run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  sendShared('refuses a different run id', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   sendShared('refuses while the journal is full', {
     seeds: [...groupReady, ...full(group)],
     answer: ['journal_full'],
@@ -292,7 +300,7 @@ const sends: Case[] = [
         Buffer[],
       ][];
       expect(String(entry?.[0]).split('-')[1]).toBe(String(limits.outbox_bytes_max));
-      // The values after bots, kind and time.
+      // The values of an outbox entry after bots, kind and time.
       const bytes = (entry?.[1] ?? [])
         .filter((_, i) => i % 2 === 1 && i > 6)
         .reduce((n, b) => n + b.length, 0);

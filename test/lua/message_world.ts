@@ -14,6 +14,7 @@ export const at = (chat: ChatRef) => {
     ...{ chat: keys.chat(chat), ticket: keys.ticket(keys.chat(chat)), request: keys.request(partition, 'r') },
     ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat) },
     ...{ message: keys.message(chat, id), message_ticket: keys.ticket(keys.message(chat, id)) },
+    granted: keys.grantedEdits(chat, id),
     ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
     due: keys.webhooksDue(partitionOf(direct)),
     ...{
@@ -51,7 +52,7 @@ export const asDirect = [
 ];
 export const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 export const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
-/** A stream of small entries. The first one says that `before` bytes of 64 MiB were used before it. */
+/** A stream of small entries. The first entry records that `before` bytes of 64 MiB were used before it. */
 export const outboxOfBytes = (before: number, entries: number = limits.outbox_length_small): Seed[] => [
   (client) =>
     client.eval(
@@ -67,7 +68,15 @@ export const outboxFull = seeds.stream(keys.outbox(partitionOf(group)), limits.o
 
 export const sendDirect = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{ script: 'messages/send_direct', what, keys: prefixed(direct) },
-  args: { chat: chatText(direct), tail, reply_to: '', from: pack({ id: user }), token: 'T', ...args },
+  args: {
+    chat: chatText(direct),
+    keep: true,
+    tails: [tail],
+    reply_to: '',
+    from: pack({ id: user }),
+    token: 'T',
+    ...args,
+  },
   ...more,
 });
 export const ready = [open(direct), seeds.chat(direct), seeds.queue()];
@@ -76,7 +85,8 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   ...{ script: 'messages/send_shared', what, keys: prefixed(group) },
   args: {
     chat: '-100777',
-    tail,
+    keep: true,
+    tails: [tail],
     sender: `${user}`,
     reply_to: '',
     from: pack({ id: user }),
@@ -86,7 +96,7 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   },
   ...more,
 });
-/** The sender is one of the bots of the group. */
+/** In these calls the sender is one of the bots of the group. */
 export const groupOfBots = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
 export const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 

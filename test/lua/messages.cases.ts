@@ -71,7 +71,7 @@ export const messageCases: Case[] = [
     script: 'messages/read_some',
     what: 'returns messages in the order of the ids, with a gap for a cold one',
     keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
-    args: { ids: ['7', '6', '5'] },
+    args: { bytes: '0', ids: ['7', '6', '5'] },
     seeds: [
       seeds.open(partitionOf(direct)),
       seeds.text(keys.message(direct, 5), 'five'),
@@ -81,10 +81,10 @@ export const messageCases: Case[] = [
     changes: [],
   },
   {
-    script: 'messages/read_heads',
+    script: 'messages/read_some',
     what: 'returns the first bytes of each record, with a gap for a cold one',
     keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
-    args: { ids: ['7', '6', '5'] },
+    args: { bytes: `${limits.message_head_bytes_max}`, ids: ['7', '6', '5'] },
     seeds: [
       seeds.open(partitionOf(direct)),
       seeds.text(keys.message(direct, 5), 'x'.repeat(limits.message_head_bytes_max + 1)),
@@ -94,16 +94,8 @@ export const messageCases: Case[] = [
     changes: [],
   },
   {
-    script: 'messages/read_heads',
-    what: 'refuses another run id',
-    keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
-    args: { run: 'other', ids: ['5'] },
-    seeds: [seeds.open(partitionOf(direct))],
-    answer: ['stale_run'],
-  },
-  {
     script: 'messages/read_range',
-    what: 'returns rows up to the limit in bytes, the last one beyond it',
+    what: 'returns rows until their size exceeds the limit in bytes',
     keys: rangeKeys,
     args: { before: '0', limit: '3', bytes: '3' },
     seeds: [
@@ -145,7 +137,7 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_range',
-    what: 'refuses another run id',
+    what: 'refuses a different run id',
     keys: rangeKeys,
     args: { run: 'other', before: '0', limit: '2', bytes: '1000' },
     seeds: [seeds.open(partitionOf(direct)), seeds.chat(direct)],
@@ -153,9 +145,9 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_some',
-    what: 'refuses another run id',
+    what: 'refuses a different run id',
     keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
-    args: { run: 'other', ids: ['5'] },
+    args: { run: 'other', bytes: '0', ids: ['5'] },
     seeds: [seeds.open(partitionOf(direct))],
     answer: ['stale_run'],
   },

@@ -28,7 +28,8 @@ function pinOf(chat: ChatRef, who = user) {
   return (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}, messageId = id): Case => ({
     ...{ script, what, keys: at(chat) },
     args: {
-      ...{ pin: pack([chatText(chat), `${messageId}`, `${who}`, 'T']), tail, from: profile, notify: '1' },
+      ...{ pin: pack([chatText(chat), `${messageId}`, `${who}`]), tail, from: profile, notify: '1' },
+      token: 'T',
       ...args,
     },
     ...more,
@@ -53,7 +54,7 @@ const changesOf = (chat: ChatRef) => {
 };
 const pinned = (chat: ChatRef) => [...changesOf(chat), `msg:${chatText(chat)}:8`];
 
-/** The result of a pin that replaces another: one pin, its service message, and both in the journal and in the log, in this order. */
+/** Expects the result of a pin that replaces another pin: one pin and its service message, in this order in the journal and in the log. */
 async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   const name = chatText(chat);
   const swapped = [`${id}`, `${base + 2}`, `${base + 2}`, '8'];
@@ -79,7 +80,7 @@ async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   ]);
 }
 
-/** Refusals and repeats that are the same in both kinds of chat. */
+/** Refusals and repetitions that are the same in both kinds of chat. */
 function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
   const pin = pinOf(chat);
   const chatOnly = ready.slice(0, -1);
@@ -99,7 +100,7 @@ function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
       answer: ['ok'],
       changes: [],
     }),
-    pin('refuses another run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+    pin('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
     pin('refuses while the journal is full', { seeds: [...ready, ...full(chat)], answer: ['journal_full'] }),
     pin('reports a cold chat as missing', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
     pin('reports a cold message as missing', { seeds: chatOnly, answer: ['message_missing', 'T'] }),
@@ -132,8 +133,8 @@ const pins: Case[] = [
     async after(client) {
       await expectPin(client, direct);
       const [entry] = (await client.callBuffer('XRANGE', keys.queue(bot), '-', '+')) as [Buffer, Buffer[]][];
-      const [, kind, , , , , , told, , , , from, , peer, , y] = entry?.[1] ?? [];
-      expect([String(kind), String(told), from, String(peer)]).toEqual(['message', '8', profile, '']);
+      const [, kind, , , , , , id, , , , from, , peer, , y] = entry?.[1] ?? [];
+      expect([String(kind), String(id), from, String(peer)]).toEqual(['message', '8', profile, '']);
       expect(unpackMessage(y as Buffer).content).toEqual({ text: 'old' });
     },
   }),
@@ -199,11 +200,11 @@ const pins: Case[] = [
       expect(entry?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);
     },
   }),
-  pinOf(group)('refuses the right for groups in a channel', {
+  pinOf(group)('refuses a pin in a channel by a member with the right for groups only', {
     seeds: [...groupReady, seeds.chat(group, { t: 'channel' })],
     answer: ['not_allowed'],
   }),
-  pinOf(group)('refuses the right for channels in a group', {
+  pinOf(group)('refuses a pin in a group by a member with the right for channels only', {
     seeds: [...groupReady, member('administrator', { can_edit_messages: true })],
     answer: ['not_allowed'],
   }),
@@ -268,7 +269,7 @@ const unpins: Case[] = [
     answer: ['ok'],
     changes: [],
   }),
-  unpin(group, 'refuses another run id', { seeds: withPin, answer: ['stale_run'] }, { run: 'other' }),
+  unpin(group, 'refuses a different run id', { seeds: withPin, answer: ['stale_run'] }, { run: 'other' }),
   unpin(group, 'refuses when the journal’s reserve is used up', {
     seeds: [...withPin, ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],

@@ -17,36 +17,38 @@ const tell = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {
   args: { token: 'T', limit: '2', gone: [], ...args },
   ...more,
 });
-const heard = async (client: Redis) =>
+const received = async (client: Redis) =>
   (await client.xrangeBuffer(outbox, '-', '+')).map(([, list]) => {
     const fields = Object.fromEntries(
       Array.from({ length: list.length / 2 }, (_, i) => [String(list[2 * i]), list[2 * i + 1] as Buffer]),
     ) as Record<string, Buffer>;
     const { date, kind } = unpackMessage(fields.r as Buffer);
-    expect(Math.abs(date - Date.now() / 1000)).toBeLessThan(5);
+    expect(Math.abs(date - Date.now() / 1000)).toBeLessThan(30);
     expect(kind).toBe(messageKinds.deleted);
     const [b, k, c, m] = ['b', 'k', 'c', 'm'].map((name) => String(fields[name]));
     return [b, k, c, m, unpack(fields.x as Buffer)];
   });
 const missing = (...values: string[]) => values.map((value) => Buffer.from(value));
-const told = ['meta', 'outbox', 'counts_due'];
+const changed = ['meta', 'outbox', 'counts_due'];
 
 export const postCountCases: readonly Case[] = [
   tell('sends one update to all bots of the channel', {
     seeds: [open, chat({ b: '8,9' }), used, dueAt(5)],
     answer: ['ok', 1, 0, []],
-    changes: told,
+    changes: changed,
     after: async (client) => {
       const counts = [[heart, 1, base]];
-      expect(await heard(client)).toEqual([['8,9', 'message_reaction_count', `${channel.id}`, '7', counts]]);
+      expect(await received(client)).toEqual([
+        ['8,9', 'message_reaction_count', `${channel.id}`, '7', counts],
+      ]);
       expect(await client.exists(at.due)).toBe(0);
     },
   }),
   tell('sends empty counts once all reactions are removed', {
     seeds: [open, chat({ b: '8' }), fresh, dueAt(5)],
     answer: ['ok', 1, 0, []],
-    changes: told,
-    after: async (client) => expect((await heard(client))[0]?.at(-1)).toEqual([]),
+    changes: changed,
+    after: async (client) => expect((await received(client))[0]?.at(-1)).toEqual([]),
   }),
   tell('sends nothing before it is due', {
     seeds: [open, chat({ b: '8' }), used, dueAt(Date.now() + 3_600_000)],
@@ -55,7 +57,7 @@ export const postCountCases: readonly Case[] = [
   tell('reports that more posts are due', {
     seeds: [open, chat({ b: '8' }), used, dueAt(5), dueAt(6, `${post + limits.partitions_max}`)],
     answer: ['ok', 1, 1, []],
-    changes: told,
+    changes: changed,
     args: { token: 'T', limit: '1', gone: [] },
   }),
   tell('sends nothing for a deleted post or a channel without bots', {
@@ -92,5 +94,9 @@ export const postCountCases: readonly Case[] = [
     seeds: [open, chat({ b: '8' }), used, dueAt(5), seeds.stream(outbox, limits.outbox_length_max)],
     answer: ['outbox_full'],
   }),
-  tell('refuses another run id', { seeds: [open, used, dueAt(5)], answer: ['stale_run'] }, { run: 'other' }),
+  tell(
+    'refuses a different run id',
+    { seeds: [open, used, dueAt(5)], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
 ];

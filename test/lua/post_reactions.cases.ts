@@ -146,7 +146,7 @@ export const reactionCases: readonly Case[] = [
     { change: 'remove' },
   ),
   react(
-    'removes all reactions of a former generation, and keeps the post until it is written',
+    'removes all reactions of a former generation, and keeps the post until it is written to Postgres',
     {
       seeds: [
         open,
@@ -165,7 +165,7 @@ export const reactionCases: readonly Case[] = [
     },
     { change: 'clear' },
   ),
-  react('starts a new generation and keeps the old one until it is written', {
+  react('starts a new generation and keeps the old one until it is written to Postgres', {
     seeds: [
       open,
       chat(),
@@ -182,7 +182,7 @@ export const reactionCases: readonly Case[] = [
     changes: [...written, `acted:${post}:${base + 1}`],
     after: async (client) => expect(await client.hmget(key, 'g', 'gp')).toEqual([String(base + 1), '5']),
   }),
-  react('keeps a generation that is not written yet', {
+  react('keeps a generation that is not yet in Postgres', {
     seeds: [
       open,
       chat(),
@@ -274,5 +274,9 @@ export const reactionCases: readonly Case[] = [
     answer: ['too_many'],
   }),
   react('refuses while the journal is full', { seeds: [...full, chat(), fresh], answer: ['journal_full'] }),
-  react('refuses another run id', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
+  react(
+    'refuses a different run id',
+    { seeds: [open, chat(), fresh], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
 ];

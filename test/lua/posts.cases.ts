@@ -1,4 +1,7 @@
-/** Test cases for the scripts in posts/ that read and bring back, with every status that they can return. */
+/**
+ * Test cases for the scripts in posts/ that read posts and load them from Postgres, with every status that they can
+ * return.
+ */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
@@ -66,7 +69,11 @@ export const postCases: readonly Case[] = [
     seeds: [open, closed, fresh, member('kicked')],
     answer: ['not_found'],
   }),
-  read('refuses another run id', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
+  read(
+    'refuses a different run id',
+    { seeds: [open, chat(), fresh], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
   fill('stores a post with its ticket', {
     seeds: [open, ticket],
     answer: ['ok', 1],
@@ -78,7 +85,7 @@ export const postCases: readonly Case[] = [
   }),
   fill('stores nothing without a ticket', { seeds: [open], answer: ['ok', 0] }),
   fill('keeps a post that is present', { seeds: [open, ticket, fresh], answer: ['ok', 0] }),
-  fill('refuses another run id', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
+  fill('refuses a different run id', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
   {
     ...{
       script: 'posts/versions',

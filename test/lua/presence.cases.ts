@@ -19,7 +19,7 @@ const read = (what: string, more: Partial<Case>): Case => ({
   },
   ...more,
 });
-/** The windows of a person on nodes, with the ms until each expires. */
+/** The open windows of a person on nodes, with the time in ms until each entry expires. */
 const open =
   (user: number, nodes: Readonly<Record<string, number>>) =>
   (client: Parameters<NonNullable<Case['after']>>[0]) =>

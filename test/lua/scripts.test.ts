@@ -97,17 +97,17 @@ describe.each([...scripts.keys()])('%s', (name) => {
       }
   });
 
-  test('the test cases return every status declared in the header', () => {
+  test('the test cases of a script return every status that its header declares', () => {
     const seen = new Set(own.map(({ answer }) => answer[0]));
     expect([...seen].sort()).toEqual(['ok', ...script.errors.keys()].sort());
   });
 
-  test('has at most eight arguments', () => {
-    expect(script.args.length).toBeLessThanOrEqual(8);
+  test('a Lua script has at most nine arguments', () => {
+    expect(script.args.length).toBeLessThanOrEqual(9);
   });
 });
 
-/** Keys by kind, with the names of their fields; '' for a key without fields. Tickets belong to no record. */
+/** Returns the keys by kind, with the names of their fields; '' for a key without fields. Tickets belong to no record. */
 async function recordsIn(from: Redis): Promise<Map<string, string[]>> {
   const found = new Map<string, string[]>();
   for (const key of await from.keys('*')) {
@@ -120,7 +120,7 @@ async function recordsIn(from: Redis): Promise<Map<string, string[]>> {
 }
 const used = new Set<string>();
 
-test('every Redis record named by a script or a key builder is in the table', () => {
+test('every Redis record that a script or a key builder names is in the table of records', () => {
   const kindOf = (key: string) => key.slice(key.indexOf('}') + 2).split(':')[0] as string;
   const channel = (name: string) => name.startsWith('on_');
   const listed = new Set(redisRecords.map(({ kind }) => kind));
@@ -137,14 +137,14 @@ test('every Redis record named by a script or a key builder is in the table', ()
   expect([...listed].filter((name) => !named.has(name) && name !== 'msg')).toEqual([]);
 });
 
-test('a list may be as long as the number of waiting polls of a node', async () => {
+test('one script argument can hold the maximum number of waiting polls of a node', async () => {
   const polls = Array.from({ length: 20_000 }, (_, i) => [`${i}`, 'p']).flat();
   const at = { state: keys.queueStateRoot(0), queue: keys.queueRoot(0) };
   const [status, wake] = await callScript(client, scripts.get('updates/peek') as Script, at, { polls });
   expect([status, (wake as unknown[]).length]).toEqual(['ok', 20_000]);
 });
 
-test('a script that leaves its slot is refused here, so the test cases show that no script does', async () => {
+test('the Redis of the tests refuses scripts that access another slot, so the test cases would find such a script', async () => {
   const source = "#!lua\nredis.call('GET', KEYS[1]) return redis.call('GET', '{other}:key')";
   await expect(client.eval(source, 1, '{one}:key')).rejects.toThrow(
     /non local key|do not hash to the same slot/,

@@ -104,7 +104,7 @@ const polls: Case[] = [
     { mask: '5' },
   ),
   look(
-    'reads again for the same poll',
+    'reads the queue again for the same poll',
     { seeds: [...three, seeds.queue({ poll: 'mine' })], answer: ['ok', expect.anything()], changes: [] },
     { first: false },
   ),
@@ -122,7 +122,7 @@ const polls: Case[] = [
       expect([entry?.[0], entry?.[1][1]]).toEqual([`${base + 1}-0`, `dead:${bot}:40`]);
     },
   }),
-  look('refuses another run id', { seeds: three, answer: ['stale_run'] }, { run: 'other' }),
+  look('refuses a different run id', { seeds: three, answer: ['stale_run'] }, { run: 'other' }),
   look('reports a missing queue', { seeds: [open()], answer: ['queue_missing'] }),
   look('refuses a poll while a webhook is set', {
     seeds: [...three, seeds.queue({ hook: 'w' })],

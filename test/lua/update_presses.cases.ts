@@ -23,6 +23,7 @@ const pressKeys = (chat: ChatRef) => {
       bot_channel: keys.botChannel(bot),
       due: keys.webhooksDue(home),
       query: keys.callbackQueries(partition),
+      granted: keys.grantedEdits(chat, 7),
       member,
       member_ticket: keys.ticket(member),
     },
@@ -35,7 +36,8 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
   const press = (what: string, more: More, args = {}, id = 7): Case => ({
     ...{ script, what, keys: pressKeys(chat) },
     args: {
-      press: pack([chatText(chat), `${id}`, `${user}`, 'go', digits, 'T']),
+      press: pack([chatText(chat), `${id}`, `${user}`, 'go', digits, true]),
+      token: 'T',
       from: 'f',
       extra: 'x',
       ...args,
@@ -46,11 +48,13 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
   const ready = [open(partition), chatSeed, isDirect ? seeds.queue() : seeds.member(user, 'member')];
   const on = (given = {}) => [...ready, seeds.message(chat, 7, { markup: keyboard('go'), ...given })];
   const query = `${base + 1}${digits}`;
+  const changes = [`callback_query:${query}`, 'meta', 'req:r', ...(isDirect ? [stream, state] : ['outbox'])];
+  const granted = `granted_edits:${chatText(chat)}:7`;
   return [
     press('queues a press of a button', {
       seeds: on(),
       answer: ['ok', query],
-      changes: ['meta', `callback_query:${query}`, 'req:r', ...(isDirect ? [stream, state] : ['outbox'])],
+      changes: [...changes, granted],
       async after(client) {
         expect(await client.get(keys.callbackQueries(partition) + query)).toBe(
           `${chatText(chat)} ${user} ${bot}`,
@@ -58,14 +62,34 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
         expect(await client.pttl(keys.callbackQueries(partition) + query)).toBeGreaterThan(
           limits.callback_query_age_ms_max - 5_000,
         );
+        expect(await client.get(keys.grantedEdits(chat, 7))).toBe('1');
+        expect(await client.pttl(keys.grantedEdits(chat, 7))).toBeGreaterThan(
+          limits.granted_edit_ttl_ms - 5_000,
+        );
       },
     }),
+    press('grants at most two edits', {
+      seeds: [...on(), seeds.text(keys.grantedEdits(chat, 7), '2')],
+      answer: ['ok', query],
+      changes: [...changes, granted],
+      after: async (client) => expect(await client.get(keys.grantedEdits(chat, 7))).toBe('2'),
+    }),
+    press(
+      'grants no edit if the setting is off',
+      {
+        seeds: on(),
+        answer: ['ok', query],
+        changes,
+        after: async (client) => expect(await client.exists(keys.grantedEdits(chat, 7))).toBe(0),
+      },
+      { press: pack([chatText(chat), '7', `${user}`, 'go', digits, false]) },
+    ),
     press('answers an already applied request again', {
       seeds: [...on(), seeds.text(keys.request(partition, 'r'), '123')],
       answer: ['ok', '123'],
       changes: [],
     }),
-    press('refuses another run id', { seeds: on(), answer: ['stale_run'] }, { run: 'other' }),
+    press('refuses a different run id', { seeds: on(), answer: ['stale_run'] }, { run: 'other' }),
     press('refuses while the journal is full', {
       seeds: [...on(), ...full(partition)],
       answer: ['journal_full'],

@@ -29,12 +29,12 @@ const accepts: Case[] = [
       expect(await client.hget(keys.queueMarks(bot), '3')).toBe(`${base + 2}`);
     },
   }),
-  accept('accepts no update again', [...update(base + 1), ...update(base + 2)], {
+  accept('accepts no update that was accepted before', [...update(base + 1), ...update(base + 2)], {
     seeds: [open(), seeds.queue(), seeds.hash(keys.queueMarks(bot), { 3: base + 1, 4: base + 9 })],
     answer: ['ok', 1],
     changes: [stream, state, `queue_marks:${bot}`],
   }),
-  accept('accepts no update twice', update(base + 1), {
+  accept('accepts an update only once', update(base + 1), {
     seeds: [open(), seeds.queue(), seeds.hash(keys.queueMarks(bot), { 3: base + 1 })],
     answer: ['ok', 0],
     changes: [],
@@ -49,7 +49,12 @@ const accepts: Case[] = [
     },
   ),
   accept(
-    'refuses another run id',
+    'accepts a new default kind for a bot without a list of kinds',
+    update(base + 1, 'x', ['256', 'chat_join_request']),
+    { seeds: [open(), seeds.queue()], answer: ['ok', 1], changes: [stream, state, `queue_marks:${bot}`] },
+  ),
+  accept(
+    'refuses a different run id',
     update(base + 1),
     { seeds: [open(), seeds.queue()], answer: ['stale_run'] },
     { run: 'other' },
@@ -64,12 +69,12 @@ const accepts: Case[] = [
     answer: ['ok', 1, 1],
     changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
   }),
-  accept('wakes no worker again within a short time', update(base + 1), {
+  accept('does not wake a worker twice within a short time', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7, rung: Date.now() + 600_000 })],
     answer: ['ok', 1, 0],
     changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
   }),
-  accept('leaves a bot that a worker has to that worker', update(base + 1), {
+  accept('wakes no other worker for a bot that is being served', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7, leased: Date.now() + 600_000 })],
     answer: ['ok', 1, 0],
     changes: [stream, state, `queue_marks:${bot}`],
@@ -117,7 +122,7 @@ export const updateCases: Case[] = [
     answer: ['ok'],
     changes: [],
   }),
-  answer('refuses another run id', { seeds: [open(), asked], answer: ['stale_run'] }, { run: 'other' }),
+  answer('refuses a different run id', { seeds: [open(), asked], answer: ['stale_run'] }, { run: 'other' }),
   answer('refuses a closed query', { seeds: [open()], answer: ['too_old'] }),
   answer('refuses a query of another bot', { seeds: [open(), asked], answer: ['too_old'] }, { bot: '1' }),
   {
@@ -155,7 +160,7 @@ export const updateCases: Case[] = [
   },
   {
     script: 'updates/open_queue',
-    what: 'leaves an open queue as it is',
+    what: 'does not change an open queue',
     keys: queue,
     args: { start: '9', mask: '1', hook: '12', set: '11' },
     seeds: [open(), seeds.queue()],
@@ -217,7 +222,19 @@ export const updateCases: Case[] = [
   {
     ...{
       script: 'updates/trim_outbox',
-      what: 'removes nothing at a late trim',
+      what: 'removes the outbox with its last entry',
+      keys: outboxKeys,
+      args: { last: '3-0', incarnation },
+      changes: ['outbox'],
+    },
+    seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
+    answer: ['ok', 0],
+    after: async (client) => expect(await client.exists(keys.outbox(home))).toBe(0),
+  },
+  {
+    ...{
+      script: 'updates/trim_outbox',
+      what: 'removes nothing if the trim is late',
       keys: outboxKeys,
       args: { last: '2-0', incarnation },
       changes: [],
@@ -228,13 +245,13 @@ export const updateCases: Case[] = [
     },
   },
   {
-    ...{ script: 'updates/read_outbox', what: 'refuses another run id', keys: outboxKeys },
+    ...{ script: 'updates/read_outbox', what: 'refuses a different run id', keys: outboxKeys },
     args: { after: '', limit: '2', run: 'other' },
     seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
     answer: ['stale_run'],
   },
   {
-    ...{ script: 'updates/trim_outbox', what: 'refuses another run id', keys: outboxKeys },
+    ...{ script: 'updates/trim_outbox', what: 'refuses a different run id', keys: outboxKeys },
     args: { last: '2-0', incarnation, run: 'other' },
     seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
     answer: ['stale_run'],

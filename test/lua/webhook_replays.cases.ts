@@ -21,7 +21,7 @@ const replay = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args =
 });
 
 export const webhookReplayCases: readonly Case[] = [
-  replay('queues updates after pending ones, with their former ids, whatever the mask', {
+  replay('queues updates after pending ones, with their former ids, even if the mask leaves them out', {
     seeds: [seeds.open(home), seeds.entry(41), seeds.queue({ hook: 7, mask: 0, bytes: 50 })],
     answer: ['ok', 2, 1],
     changes: [stream, state, 'webhooks_due', kept],
@@ -43,7 +43,7 @@ export const webhookReplayCases: readonly Case[] = [
         '0',
         '43',
       ]);
-      // The request is kept as long as an idempotency key, because the sweep may come late.
+      // The request is stored as long as an idempotency key, because the sweep may come late.
       expect(await client.pttl(request)).toBeGreaterThan(3_600_000);
     },
   }),
@@ -66,7 +66,7 @@ export const webhookReplayCases: readonly Case[] = [
     changes: [],
   }),
   replay(
-    'refuses another run id',
+    'refuses a different run id',
     { seeds: [seeds.open(home), seeds.queue()], answer: ['stale_run'] },
     { run: 'other' },
   ),

@@ -1,4 +1,4 @@
-/** Test cases for the script that takes a step of a delivery, with every status that it can return. */
+/** Test cases for the script that runs one step of a delivery, with every status that it can return. */
 import { expect } from 'vitest';
 import { pack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
@@ -33,11 +33,11 @@ const report = (more = {}) =>
     ...{ acked: [], failed: [], chats: 10, updates: 10, error: '', gone: '', hold: 0, probes: 0, hook: 7 },
     ...more,
   });
-const advance = (what: string, more: More, told = {}, args = {}): Case => ({
+const advance = (what: string, more: More, reported = {}, args = {}): Case => ({
   ...{ script: 'webhooks/advance', what, keys: at },
   args: {
     ...{ bot: `${bot}`, fence, since: '7', after: '41', safe: '41', leave: 'stay' },
-    ...{ report: report(told), ...args },
+    ...{ report: report(reported), ...args },
   },
   ...more,
 });
@@ -58,7 +58,7 @@ const steps: Case[] = [
     { acked: ['39', 100, '', '40', 120, ''] },
   ),
   advance(
-    'counts an update acknowledged before only once',
+    'does not count an update again that was acknowledged before',
     { seeds: [...three, mine()], answer: ['ok', '7'], changes: [state, due] },
     { acked: ['12', 100, ''] },
   ),
@@ -140,7 +140,7 @@ const steps: Case[] = [
   advance(
     'gives up the lease with unread updates and requests an immediate wake-up',
     {
-      seeds: [...three, mine({ dropped: 6 })],
+      seeds: [...three, mine({ dropped_to: 6 })],
       answer: ['ok', '7', any, [], [], '40', 0, -1, null, 1, 1, '6'],
       changes: [state, due],
       after: async (client) => expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).not.toBeNull(),
@@ -195,7 +195,7 @@ const steps: Case[] = [
     { leave: 'now', safe: '39' },
   ),
   advance(
-    'gives up the lease and holds a failed receiver for a while',
+    'gives up the lease and pauses a failed receiver for a while',
     {
       seeds: [...three, mine()],
       answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
@@ -244,7 +244,7 @@ const steps: Case[] = [
     { fence: formerFence },
   ),
   advance(
-    'refuses another run id',
+    'refuses a different run id',
     { seeds: [...three, mine()], answer: ['stale_run'] },
     {},
     { run: 'other' },

@@ -75,6 +75,7 @@ const switches: Case[] = [
       changes: [state, due, parked, retries, stream, 'journal', 'meta'],
       async after(client) {
         expect([await field(client, 'bytes'), await field(client, 'mask')]).toEqual(['0', '5']);
+        expect(await field(client, 'dropped_to')).toBe(await field(client, 'seq'));
       },
     },
     { ...off, drop: '9', mask: '5' },
@@ -90,7 +91,7 @@ const switches: Case[] = [
     off,
   ),
   change(
-    'keeps failures for another signing secret, and updates the worker’s version',
+    'keeps failures when the signing secret changes, and updates the worker’s version',
     {
       seeds: [...three, ...index, mine({ hook_set: 7, err: 'why', err_at: 5, gone: 5, hold: 5, probes: 2 })],
       answer: ['ok', 0],
@@ -115,7 +116,7 @@ const switches: Case[] = [
     { set: '7' },
   ),
   change(
-    'keeps failures for another signing secret of a queue from an older program',
+    'keeps failures when the signing secret of a queue from an older program changes',
     {
       seeds: [...three, mine({ err: 'why' })],
       answer: ['ok', 0],
@@ -165,7 +166,10 @@ const switches: Case[] = [
     { ...off, set: '0', drop: '9' },
   ),
   change('reports a missing queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
-  change('refuses another run id', { seeds: [seeds.open(home, { run: 'before' })], answer: ['stale_run'] }),
+  change('refuses a different run id', {
+    seeds: [seeds.open(home, { run: 'before' })],
+    answer: ['stale_run'],
+  }),
 ];
 
 export const switchCases: readonly Case[] = switches;

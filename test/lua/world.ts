@@ -23,7 +23,7 @@ import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../
 export const scripts = readScripts(fileURLToPath(new URL('../../lua', import.meta.url)));
 export const keys = makeKeys(8);
 
-/** One node with all slots: a script that leaves its slot is refused, as on a cluster of several nodes. */
+/** Starts one node with all slots. It refuses a script that accesses another slot, like a cluster of several nodes. */
 export async function startClusterNode() {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-lua-'));
   const port = await freePort();
@@ -52,7 +52,7 @@ export async function startClusterNode() {
   };
 }
 
-/** High enough for versions above 10^14, which Lua’s `..` would round. */
+/** This incarnation is high enough for versions above 10^14, which Lua’s `..` would round. */
 export const incarnation = 95;
 export const base = incarnation * limits.versions_per_incarnation;
 export const run = 'run-of-this-redis';
@@ -62,7 +62,7 @@ export const user = 5_000_000_007;
 export const direct = directChat(bot, user);
 export const group = sharedChat(-100_777);
 export const partitionOf = (chat: ChatRef): number => keys.partitions.of(chat.id);
-/** The version in the id of a journal entry. */
+/** Returns the version in the id of a journal entry. */
 export const versionIn = (id: string | Buffer): number => Number(String(id).split('-')[0]);
 export const seconds = (): number => Math.floor(Date.now() / 1000);
 
@@ -167,7 +167,7 @@ export const record = (given: MessageSeed = {}): Buffer =>
     ...{ content: { text: 'old' }, markup: null, origin: {}, post: 0, ...given },
   });
 
-/** Every key with its value and whether it expires. */
+/** Returns every key with its value and whether it expires. */
 export async function dump(client: Redis): Promise<Map<string, string>> {
   const all = new Map<string, string>();
   for (const key of (await client.keys('*')).sort()) {
@@ -185,7 +185,7 @@ export async function dump(client: Redis): Promise<Map<string, string>> {
   return all;
 }
 
-/** The keys that differ, without the tag of the partition. */
+/** Returns the keys that differ, without the tag of the partition. */
 export function changed(before: Map<string, string>, after: Map<string, string>): string[] {
   const names = [...new Set([...before.keys(), ...after.keys()])];
   return names
@@ -196,7 +196,7 @@ export function changed(before: Map<string, string>, after: Map<string, string>)
 
 const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Whether a key matches a pattern in the header. A prefix ends where one of the pattern’s parts begins. */
+/** Returns whether a key matches a pattern in the header. A prefix ends where one of the pattern’s parts begins. */
 export function fits(pattern: string, key: string, prefix: boolean): boolean {
   const source = (text: string) =>
     `^${escaped(text).replace('\\{NN\\}', '\\{[^{}]+\\}').replaceAll(/<\w+>/g, '[^{}]+?')}$`;

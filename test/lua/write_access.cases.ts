@@ -29,6 +29,7 @@ const one = {
   ...all,
   message: keys.message(direct, 7),
   message_ticket: keys.ticket(keys.message(direct, 7)),
+  granted: keys.grantedEdits(direct, 7),
 };
 const every = { ...all, message: keys.messages(direct) };
 const tail = packMessageTail({
@@ -36,8 +37,8 @@ const tail = packMessageTail({
 } as const);
 const from = pack({ id: user });
 const digits = String(home).padStart(3, '0');
-const press = ['7', `${user}`, 'go', digits, 'T'];
-const edited = ['7', `${user}`, 'text', 'T'];
+const press = ['7', `${user}`, 'go', digits, false];
+const edited = ['7', `${user}`, 'text'];
 
 const state = `queue_state:${bot}`;
 const inChat = [`chat:${name}`, `changes:${name}`, 'journal', 'meta', 'req:r'];
@@ -47,32 +48,32 @@ const ways = [
   {
     script: 'messages/send_direct',
     keys: every,
-    args: { chat: name, tail, reply_to: '', from, token: 'T' },
+    args: { chat: name, tails: [tail], reply_to: '', from, token: 'T', keep: true },
     ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`] },
   },
   {
-    script: 'messages/send_batch_direct',
+    script: 'messages/send_direct',
     keys: every,
-    args: { chat: name, tails: [tail, tail], reply_to: '', from, token: 'T' },
+    args: { chat: name, tails: [tail, tail], reply_to: '', from, token: 'T', keep: false },
     ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`, `msg:${name}:9`] },
   },
   {
     script: 'messages/edit_direct',
     keys: one,
-    args: { edit: pack([name, ...edited]), content: pack({ text: 'x' }), markup: '', from },
+    args: { edit: pack([name, ...edited]), content: pack({ text: 'x' }), markup: '', from, token: 'T' },
     ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:7`] },
   },
   {
     script: 'messages/pin_direct',
     keys: one,
-    args: { pin: pack([name, '7', `${user}`, 'T']), tail, from, notify: '' },
-    ...{ byBot: { pin: pack([name, '7', `${bot}`, 'T']) }, toBot: true },
+    args: { pin: pack([name, '7', `${user}`]), tail, from, notify: '', token: 'T' },
+    ...{ byBot: { pin: pack([name, '7', `${bot}`]) }, toBot: true },
     changes: [...inChat, `msg:${name}:8`],
   },
   {
     script: 'updates/press_direct',
     keys: one,
-    args: { press: pack([name, ...press]), from, extra: 'x' },
+    args: { press: pack([name, ...press]), from, extra: 'x', token: 'T' },
     ...{ byBot: null, toBot: true },
     changes: ['meta', `callback_query:${base + 1}${digits}`, 'req:r'],
   },
@@ -116,9 +117,9 @@ export const writeAccessCases: Case[] = [
     const refused = (what: string, seeds: Seed[], answer: readonly unknown[]): Case => ({
       ...{ ...way, what, seeds, answer },
     });
-    const passes = (what: string, seeds: Seed[], args = {}, heard = true): Case => ({
+    const passes = (what: string, seeds: Seed[], args = {}, received = true): Case => ({
       ...{ ...way, args: { ...way.args, ...args }, what, seeds, answer: ['ok'] },
-      changes: heard ? [...changes, `queue:${bot}`, state] : changes,
+      changes: received ? [...changes, `queue:${bot}`, state] : changes,
     });
     return [
       passes('lets a selected person write', of({ wp: 'selected' }, { w: '5+' })),
@@ -152,7 +153,7 @@ export const writeAccessCases: Case[] = [
     after: holds({ wv: '6', wp: 'selected' }),
   }),
   set(
-    'keeps a later policy and stores no answer read for an earlier one',
+    'keeps a later policy, and does not store an answer that was read for an earlier policy',
     { seeds: [...opened, seeds.chat(direct)], answer: ['ok'], changes: [] },
     { version: '4', chat: name, may: true },
   ),
@@ -184,7 +185,7 @@ export const writeAccessCases: Case[] = [
   ),
   set('creates no chat', { seeds: opened, answer: ['ok'], changes: [state] }, { chat: name }),
   set(
-    'refuses data read from Postgres before Redis lost its tail',
+    'refuses data that was read from Postgres before Redis lost its latest writes',
     { seeds: opened, answer: ['moved', incarnation] },
     { known: `${incarnation - 1}` },
   ),
@@ -199,6 +200,6 @@ export const writeAccessCases: Case[] = [
     },
   },
   { ...closing('accepts a missing queue'), seeds: [seeds.open(home)], answer: ['ok'], changes: [] },
-  { ...closing('refuses another run id', { run: 'other' }), seeds: opened, answer: ['stale_run'] },
-  set('refuses another run id', { seeds: opened, answer: ['stale_run'] }, { run: 'other' }),
+  { ...closing('refuses a different run id', { run: 'other' }), seeds: opened, answer: ['stale_run'] },
+  set('refuses a different run id', { seeds: opened, answer: ['stale_run'] }, { run: 'other' }),
 ];

@@ -1,4 +1,4 @@
-/** The data of buttons fits its limit, is parsed unchanged, and all other data is refused. */
+/** Tests that the data of buttons fits its limit and is parsed unchanged, and that all other data is refused. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

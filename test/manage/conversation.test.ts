@@ -1,8 +1,9 @@
-/** People talk with the management bot in their languages, over HTTP and the event stream like the application. */
+/**
+ * Tests conversations with the management bot in all languages, over HTTP and the event stream like the application.
+ */
 import { Bot, GrammyError } from 'grammy';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TextKey } from '../../src/manage/texts/en.js';
-import { fill, texts, type Values } from '../../src/manage/texts.js';
+import { fill, type TextKey, texts, type Values } from '../../src/manage/texts.js';
 import { findSecrets } from '../faults/secrets.js';
 import { itemsOf, resultOf, type Service, startService } from '../support/service.js';
 import { labels, newTalker, type Talker, tokenIn } from './talker.js';
@@ -84,7 +85,7 @@ test.each(['ru', 'hy'] as const)(
     expect(tokenIn(answer.reply_to_message)).toBe(first);
     const change = service.app(owner.user, 'PATCH', `${path}/${answer.message_id}`, { text: 'thank you' });
     expect(tokenIn((await resultOf(change)).reply_to_message)).toBe(first);
-    expect((await owner.heard(before)).text).toBe(said('unknown'));
+    expect((await owner.received(before)).text).toBe(said('unknown'));
     const page = await resultOf(service.app(owner.user, 'GET', '/api/bots/petrelbot'));
     expect(page.commands[0]).toEqual({ command: 'newbot', description: said('command_newbot') });
 
@@ -94,7 +95,10 @@ test.each(['ru', 'hy'] as const)(
     await resultOf(
       service.app(owner.user, 'POST', `/api/chats/${Number(first.split(':')[0])}/messages`, { text: 'one' }),
     );
-    await owner.events.heard(({ event, data }) => event === 'message' && data.text === 'echo: one', echoed);
+    await owner.events.received(
+      ({ event, data }) => event === 'message' && data.text === 'echo: one',
+      echoed,
+    );
 
     // Presses "My bots", the bot, "Token", "Issue new token": the open poll of the running bot ends with 401.
     const list = await owner.say('/mybots');
@@ -104,8 +108,8 @@ test.each(['ru', 'hy'] as const)(
     const tokenPage = (await owner.press(menu, said('button_token'))).last;
     const question = (await owner.press(tokenPage, said('button_issue'))).last;
     expect(question.text).toBe(said('issue_ask', { username }));
-    // Earlier polls have been answered, so a poll is open that waits for updates.
-    await expect.poll(() => running.polls.at(-1)?.code, { timeout: 10_000 }).toBeUndefined();
+    // Earlier polls have been answered, so one poll is open and waits for updates.
+    await expect.poll(() => running.polls.at(-1)?.code).toBeUndefined();
     const pressedAt = performance.now();
     const issued = (await owner.press(question, said('button_issue_yes'))).last;
     const second = tokenIn(issued);
@@ -123,7 +127,7 @@ test.each(['ru', 'hy'] as const)(
     await expect(next).rejects.toMatchObject({ method: 'sendMessage', error_code: 401 });
     expect((await service.bot(first, 'getMe')).status).toBe(401);
     expect(await resultOf(service.bot(second, 'getMe'))).toMatchObject({ username });
-    // The earlier message now shows the new token.
+    // The message that showed the former token now shows the new token.
     const [, , ...older] = await owner.history();
     expect(
       tokenIn(older.find(({ text }) => text === said('created', { name: 'Эхо', username, token: second }))),
@@ -152,7 +156,7 @@ test.each(['ru', 'hy'] as const)(
     expect((await owner.say('/mybots')).text).toBe(said('list_empty'));
     expect(await itemsOf(service.app(owner.user, 'GET', '/api/me/bots'))).toEqual([]);
     const notice = said('notice_transferred_to_you', { from: `@${owner.user.username}`, username });
-    await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
+    await heir.events.received(({ event, data }) => event === 'message' && data.text === notice);
     expect(labels(await heir.say('/mybots'))).toEqual([`@${username}`]);
     const ofToken = await heir.say('/token');
     const shown = await heir.press(ofToken, said('button_show_token'));
@@ -171,7 +175,7 @@ test.each(['ru', 'hy'] as const)(
   },
 );
 
-test('texts and write access set in a conversation equal those set over the API', async () => {
+test('setting texts or write access in a conversation has the same effect as setting them over the API', async () => {
   const said = inWords('en');
   const carol = await newTalker(service, 'carol', 'en');
   const token = await create(carol, 'Carol helper', 'carol_helper_bot');
@@ -213,7 +217,7 @@ test('texts and write access set in a conversation equal those set over the API'
   dave.close();
 });
 
-test('unexpected messages are answered, and a started dialogue can be cancelled', async () => {
+test('the management bot answers unexpected messages, and a dialogue can be cancelled', async () => {
   const said = inWords('en');
   const erin = await newTalker(service, 'erin');
   expect((await erin.say('hello')).text).toBe(said('unknown'));
@@ -231,7 +235,7 @@ test('unexpected messages are answered, and a started dialogue can be cancelled'
   erin.close();
 });
 
-test('nobody can own the management bot or take its username, and it leaves groups', async () => {
+test('nobody can own the management bot or take its username, and it leaves groups that it is added to', async () => {
   const frank = await newTalker(service, 'frank');
   expect((await service.app(frank.user, 'GET', `/api/me/bots/${frank.bot}/token`)).status).toBe(404);
   expect((await service.app(frank.user, 'POST', `/api/me/bots/${frank.bot}/regenerate_token`)).status).toBe(
@@ -250,7 +254,9 @@ test('nobody can own the management bot or take its username, and it leaves grou
   frank.close();
 });
 
-test('a conversation continues after the worker was killed and restarted', { timeout: 90_000 }, async () => {
+test('a conversation with the management bot continues after its worker was killed and restarted', {
+  timeout: 90_000,
+}, async () => {
   const gina = await newTalker(service, 'gina', 'en');
   await gina.say('/newbot');
   await service.deliver.kill();
@@ -260,7 +266,7 @@ test('a conversation continues after the worker was killed and restarted', { tim
   gina.close();
 });
 
-test('Redis, Postgres and the logs contain no token', async () => {
+test('no token of a conversation is stored in Redis, in Postgres or in a log', async () => {
   expect(tokens.length).toBeGreaterThan(6);
   const secrets = tokens.flatMap((token) => [token, token.slice(token.indexOf(':') + 1)]);
   const { found, searched } = await findSecrets(service, secrets, []);

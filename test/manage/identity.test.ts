@@ -1,4 +1,4 @@
-/** The management bot is created once, follows its settings, and has no owner. */
+/** Tests that the management bot is created once, follows its settings, and has no owner. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { managementIdentity } from '../../src/manage/identity.js';
 import { makeUser, startCluster, type TestCluster, type TestNode } from '../support/store.js';
@@ -13,7 +13,7 @@ afterAll(() => cluster.close());
 
 const ensure = (username: string, on = node) => on.store.management.ensure(managementIdentity(username));
 
-test('nodes that start at the same time create one bot, and a later start changes nothing', async () => {
+test('nodes that start at the same time create one management bot, and a later start changes nothing', async () => {
   const other = await cluster.node();
   const [first, second] = await Promise.all([ensure('petrelbot'), ensure('petrelbot', other)]);
   expect(second).toBe(first);
@@ -25,7 +25,7 @@ test('nodes that start at the same time create one bot, and a later start change
   expect(await bots()).toEqual([row]);
 });
 
-test('a new username replaces the former one, which becomes free, and a username taken by others is refused', async () => {
+test('a new username of the management bot frees the former one, and a username that is taken is refused', async () => {
   const user = await makeUser(node);
   await node.store.bots.create(user.id, 'other_bot', 'Other');
   const id = await ensure('petrelbot');
@@ -54,7 +54,7 @@ test('the management bot has no token and no owner', async () => {
   expect(await bots.tokensOf(0, [id])).toEqual(new Map());
 });
 
-test('changes of rows without a token are allowed, and each removed token is recorded in former_tokens', async () => {
+test('the row of a bot without a token can be changed, and each removed token is recorded in former_tokens', async () => {
   const user = await makeUser(node);
   const { bot } = await node.store.bots.create(user.id, `bot_of_${user.id}_bot`, 'Has one');
   const id = await ensure('helper_bot');

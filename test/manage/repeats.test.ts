@@ -1,4 +1,7 @@
-/** An update whose handling stopped at any step and is handled again has its effects once and sends each message once. */
+/**
+ * Tests that, if the handling of an update stops at any step and is repeated, each effect happens once and each message
+ * is sent once.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { dataOf } from '../../src/manage/buttons.js';
@@ -17,8 +20,8 @@ const t = texts.en;
 const inAnHour = () => Math.floor(Date.now() / 1_000) + 3_600;
 
 /**
- * Handles an update again and again. The nth handling stops after its nth step with Redis or Postgres, as if the process had died
- * before the result arrived. Ends when a handling completes. Returns how many were stopped.
+ * Handles an update again and again. The nth handling stops after its nth step with Redis or Postgres, as if the
+ * process had died before the result arrived. Ends when a handling completes. Returns the number of stopped handlings.
  */
 async function handleInPieces(update: UpdateEntry): Promise<number> {
   const { hooks } = world.node;
@@ -46,7 +49,7 @@ async function handleInPieces(update: UpdateEntry): Promise<number> {
 
 const last = (written: readonly Written[]): Written => written.at(-1) ?? { id: 0, text: '', data: [] };
 
-test('a repeated update creates a bot once and issues a new token once', { timeout: 30_000 }, async () => {
+test('an update that is handled twice creates a bot once and issues a new token once', async () => {
   const { said, pressed, written, node } = world;
   const ann = await world.person();
   const username = 'pieces_bot';
@@ -61,7 +64,7 @@ test('a repeated update creates a bot once and issues a new token once', { timeo
   const [bot, ...others] = await node.store.bots.listOf(ann.id, 0, 100);
   if (bot === undefined) throw new Error('no bot was made');
   expect(others).toEqual([]);
-  // An old update that was answered is not handled as a new one.
+  // An update that was answered long ago is not handled as a new one.
   await world.manager.handle(asked);
   expect(await texted()).toHaveLength(3);
 
@@ -80,7 +83,7 @@ test('a repeated update creates a bot once and issues a new token once', { timeo
   expect(world.errors).toEqual([]);
 });
 
-test('repeated updates transfer a bot once and delete it once', { timeout: 30_000 }, async () => {
+test('an update that is handled twice transfers a bot once and deletes it once', async () => {
   const { said, pressed, written, node } = world;
   const [ann, bob] = [await world.person(), await world.person()];
   const username = 'moving_bot';
@@ -103,7 +106,7 @@ test('repeated updates transfer a bot once and delete it once', { timeout: 30_00
   expect(world.errors).toEqual([]);
 });
 
-test('the buttons of the notice accept or decline an offered bot', async () => {
+test('the buttons of a transfer notice accept or decline the offered bot', async () => {
   const { node, pressed, written, manager } = world;
   const [ann, bob] = [await world.person(), await world.person()];
   const { bot } = await node.store.bots.create(ann.id, 'offered_bot', 'Offered');
@@ -139,7 +142,7 @@ test('the buttons of the notice accept or decline an offered bot', async () => {
   expect(world.errors).toEqual([]);
 });
 
-test('a leaked token is reported and not shown until another was issued', async () => {
+test('the management bot reports a leaked token, and hides it until a new token is issued', async () => {
   const { node, pressed, said, written, manager } = world;
   const ann = await world.person();
   const username = 'leaky_bot';
@@ -164,7 +167,7 @@ test('a leaked token is reported and not shown until another was issued', async 
   expect(world.errors).toEqual([]);
 });
 
-test('forged buttons cannot change a bot of another person, and expired questions have no effect', async () => {
+test('forged buttons cannot change the bot of another person, and expired questions have no effect', async () => {
   const { said, written, node, manager } = world;
   const [ann, eve] = [await world.person(), await world.person()];
   const { bot } = await node.store.bots.create(ann.id, 'ann_own_bot', 'Own');
@@ -198,14 +201,14 @@ test('forged buttons cannot change a bot of another person, and expired question
   }
   expect(await node.store.bots.owned(ann.id, bot.id)).toEqual(before);
 
-  // The owner presses buttons that have expired.
+  // The owner presses buttons whose question has expired.
   const late = Math.floor(Date.now() / 1_000) - 1;
-  const heard = await said(ann, 'anything');
+  const received = await said(ann, 'anything');
   for (const [i, ask] of (['issue', 'delete'] as const).entries()) {
-    const id = heard.shownId + 10 + i;
+    const id = received.shownId + 10 + i;
     await manager.handle({
-      ...{ ...heard, kind: 'callback_query', updateId: id, shownId: id },
-      press: { message_id: heard.message.id, data: dataOf({ ask, bot: bot.id, until: late }) },
+      ...{ ...received, kind: 'callback_query', updateId: id, shownId: id },
+      press: { message_id: received.message.id, data: dataOf({ ask, bot: bot.id, until: late }) },
     });
   }
   expect(await node.store.bots.owned(ann.id, bot.id)).toEqual(before);
@@ -213,7 +216,9 @@ test('forged buttons cannot change a bot of another person, and expired question
   expect(world.errors).toEqual([]);
 });
 
-test('a person gets an answer at once while Postgres is unavailable', async ({ onTestFinished }) => {
+test('the management bot answers a person at once while Postgres is unavailable', async ({
+  onTestFinished,
+}) => {
   const { node, said, written, manager } = world;
   const zoe = await world.person();
   const update = await said(zoe, '/newbot');
@@ -227,7 +232,7 @@ test('a person gets an answer at once while Postgres is unavailable', async ({ o
   expect((await written(zoe)).map(({ text }) => text)).toEqual([t.later]);
 });
 
-test('an update of a person who has blocked the bot is handled without an error', async () => {
+test('an update of a person who has blocked the management bot is handled without an error', async () => {
   const { node, said, written, manager } = world;
   const yan = await world.person();
   const update = await said(yan, '/newbot');

@@ -27,8 +27,8 @@ export interface Talker {
   say(text: string): Promise<Shown>;
   /** Presses the button with this label; returns everything the bot shows until it answers the press. */
   press(message: Shown, label: string): Promise<Pressed>;
-  /** The bot's next message, counted from event index `after`. */
-  heard(after: number): Promise<Shown>;
+  /** Returns the bot's next message, counted from event index `after`. */
+  received(after: number): Promise<Shown>;
   history(): Promise<Shown[]>;
   close(): void;
 }
@@ -44,7 +44,7 @@ export interface Pressed {
 export const labels = (message: Shown): string[] =>
   (message.reply_markup?.inline_keyboard ?? []).flat().map(({ text }) => text);
 
-/** The first code entity of a message, which must have the format of a token. */
+/** Returns the first code entity of a message, which must have the format of a token. */
 export const tokenIn = (message: Shown | undefined): string => {
   const mark = message?.entities?.find(({ type }) => type === 'code');
   const token = mark && message?.text.slice(mark.offset, mark.offset + mark.length);
@@ -80,13 +80,13 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
     user,
     bot,
     events,
-    async heard(after) {
-      return noted((await events.heard(ofBot, after)).data);
+    async received(after) {
+      return noted((await events.received(ofBot, after)).data);
     },
     async say(text) {
       const after = events.events.length;
       await resultOf(service.app(user, 'POST', path, { text }));
-      return talker.heard(after);
+      return talker.received(after);
     },
     async press(message, label) {
       const after = events.events.length;
@@ -95,7 +95,7 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
       const { callback_query_id } = await resultOf(
         service.app(user, 'POST', `${path}/${message.message_id}/callback`, { data: button?.callback_data }),
       );
-      const answer = await events.heard(
+      const answer = await events.received(
         ({ event, data }) => event === 'callback_answer' && data.callback_query_id === callback_query_id,
         after,
       );
@@ -110,6 +110,6 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
     },
     close: () => events.cut(),
   };
-  await talker.heard(0);
+  await talker.received(0);
   return talker;
 }

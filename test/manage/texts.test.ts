@@ -1,10 +1,10 @@
-/** The texts of the management bot are complete in every language. */
+/** Tests that the texts of the management bot are complete in every language. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { menuOf } from '../../src/manage/commands.js';
 import { managementIdentity } from '../../src/manage/identity.js';
 import { noticeMessage } from '../../src/manage/notices.js';
-import type { TextKey } from '../../src/manage/texts/en.js';
+import type { TextKey } from '../../src/manage/texts.js';
 import { fill, languageOf, texts } from '../../src/manage/texts.js';
 import { contentOf } from '../../src/manage/words.js';
 import { checkCommands } from '../../src/rules/commands.js';
@@ -29,12 +29,12 @@ const scripts = {
 describe.each(languages)('%s', (language) => {
   const own = texts[language];
 
-  test('each language has every text, with the placeholders of the English text', () => {
+  test('the management bot has every text in each language, with the placeholders of the English text', () => {
     expect(Object.keys(own).sort()).toEqual([...keys].sort());
     for (const key of keys) expect([key, placeholders(own[key])]).toEqual([key, placeholders(texts.en[key])]);
   });
 
-  test('no text of another language is English', () => {
+  test('texts in other languages contain no English text', () => {
     for (const key of keys.filter((one) => !alike.includes(one))) {
       expect(own[key], key).toMatch(scripts[language]);
       if (language !== 'en' && key !== 'button_token') expect(own[key], key).not.toBe(texts.en[key]);
@@ -43,7 +43,7 @@ describe.each(languages)('%s', (language) => {
     }
   });
 
-  test('all texts are within the length limits of their places', () => {
+  test('all texts are within the length limits of the fields that contain them', () => {
     const longest = {
       commands: menuOf(own)
         .map(({ description }) => description)
@@ -55,7 +55,7 @@ describe.each(languages)('%s', (language) => {
         codePointLength(contentOf(own, { key, values: longest, tokenOf: 1 }).text ?? ''),
         key,
       ).toBeLessThan(limits.text_length_max);
-      // These texts are shown in an alert.
+      // A press of a button shows these texts in an alert.
       if (
         ['old_button', 'not_yours', 'expired', 'later', 'failed', 'offer_gone', 'token_blocked'].includes(key)
       )
@@ -72,18 +72,18 @@ describe.each(languages)('%s', (language) => {
   });
 });
 
-test('each text differs between languages', () => {
+test('each text of the management bot differs between languages', () => {
   for (const key of keys.filter((one) => !alike.includes(one) && one !== 'button_token'))
     expect(new Set(languages.map((language) => texts[language][key])).size, key).toBeGreaterThan(4);
 });
 
-test("a person is answered in the person's language, or in English", () => {
+test("the management bot answers a person in the person's language, or in English", () => {
   expect(['ru', 'RU', 'hy-AM', 'tt_RU', 'fr', null, undefined, ''].map(languageOf)).toEqual([
     ...['ru', 'ru', 'hy', 'tt', 'en', 'en', 'en', 'en'],
   ]);
 });
 
-test('the bot has its texts in every language, and in English as the default', () => {
+test('the profile of the management bot has texts in every language, and English is the default', () => {
   const { names, descriptions, shortDescriptions, commands } = managementIdentity('petrelbot');
   for (const each of [names, descriptions, shortDescriptions])
     expect(Object.keys(each).sort()).toEqual(['', ...languages].sort());
@@ -131,7 +131,7 @@ test('placeholders inside a value are not replaced', () => {
   expect(content.text?.slice(offset, offset + length)).toBe(texts.en.token_hidden);
 });
 
-test('a token replaces the hidden text, and later entities move with the text', () => {
+test('a token replaces the placeholder text, and later entities move accordingly', () => {
   const content = contentOf(texts.hy, {
     key: 'created',
     values: { name: 'Ա', username: 'a_bot' },

@@ -1,6 +1,6 @@
 /** A store with the management bot. Tests handle its updates themselves, as often and as far as they need. */
 import { managementIdentity } from '../../src/manage/identity.js';
-import { createManager, type Manager } from '../../src/manage/manager.js';
+import { Manager } from '../../src/manage/manager.js';
 import { noticeMessage } from '../../src/manage/notices.js';
 import type { Profile } from '../../src/store/core/codec.js';
 import { directChat } from '../../src/store/core/keys.js';
@@ -18,7 +18,7 @@ export interface World {
   readonly cluster: TestCluster;
   readonly node: TestNode;
   readonly manager: Manager;
-  /** Unexpected errors of the manager. */
+  /** The unexpected errors of the manager. */
   readonly errors: unknown[];
   /** Creates a person with an open chat with the bot. */
   person(): Promise<Person & { readonly username: string }>;
@@ -27,7 +27,7 @@ export interface World {
   pressed(who: Person, messageId: number, data: string): Promise<UpdateEntry>;
   /** Sends all notices that are due. */
   tell(): Promise<void>;
-  /** Messages of the bot to a person, oldest first, with the callback data of their buttons. */
+  /** Returns the messages of the bot to a person, oldest first, with the callback data of their buttons. */
   written(who: Person): Promise<Written[]>;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export async function startManager(): Promise<World> {
   const { store } = node;
   const bot = await store.management.ensure(managementIdentity('petrelbot'));
   const errors: unknown[] = [];
-  const manager = createManager({ store, bot, onError: (error) => errors.push(error) });
+  const manager = new Manager({ store, bot, onError: (error) => errors.push(error) });
   const latest = async () => {
     const rows = await node.connection.client.xrevrangeBuffer(cluster.keys.queue(bot), '+', '-', 'COUNT', 1);
     return readUpdate(rows[0]);

@@ -1,4 +1,4 @@
-/** Traces from a request to its delivery over real processes, as a trace collector receives them. */
+/** Tests traces from a request to its delivery over real processes, as a trace collector receives them. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -55,7 +55,7 @@ afterAll(async () => {
   collector.close();
 });
 
-test('one trace covers the request, its script, the event and the delivery, in two processes', async () => {
+test('one trace covers the request, its script, the event and the delivery, across two processes', async () => {
   let refusals = 1;
   const books = await keepBooks(({ text }) => (text === 'traced' && refusals-- > 0 ? 500 : 200));
   const owner = await service.newUser('owner');
@@ -67,9 +67,9 @@ test('one trace covers the request, its script, the event and the delivery, in t
   const named = (name: string, traceId?: string) =>
     spans.filter((span) => span.name === name && (traceId === undefined || span.traceId === traceId));
   const path = 'request /api/chats/{chat_id}/messages';
-  await expect.poll(() => named(path), { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => named(path)).toHaveLength(1);
   const [root] = named(path) as [Seen];
-  await expect.poll(() => named('delivery', root.traceId), { timeout: 10_000 }).toHaveLength(2);
+  await expect.poll(() => named('delivery', root.traceId)).toHaveLength(2);
   const [script] = named('script messages/send_direct', root.traceId) as [Seen];
   const [event] = named('event message', root.traceId) as [Seen];
   const [first, second] = named('delivery', root.traceId) as [Seen, Seen];
@@ -84,7 +84,7 @@ test('one trace covers the request, its script, the event and the delivery, in t
   }
   // Calls of a bot have the same span names, and no trace contains a token.
   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'back' }));
-  await expect.poll(() => named('request sendMessage'), { timeout: 10_000 }).toHaveLength(1);
+  await expect.poll(() => named('request sendMessage')).toHaveLength(1);
   expect(bodies).not.toContain(bot.token.split(':')[1]);
   expect(bodies).not.toContain(owner.token);
   await books.close();

@@ -1,4 +1,4 @@
-/** Background failures are logged at a limited rate and with the right level. */
+/** Tests that background failures are logged at a limited rate and with the right level. */
 import { expect, test } from 'vitest';
 import { createTroubles } from '../../src/obs/troubles.js';
 
@@ -14,7 +14,7 @@ function listen() {
   return { ...createTroubles(log, () => clock), lines, pass };
 }
 
-test('a delay is logged as a warning with its consequence and cause; other failures are logged as errors', () => {
+test('a background delay is logged as a warning with its consequence and cause, and any other failure as an error', () => {
   const { onDelay, lines } = listen();
   const late = onDelay('doorbell', 'nothing is lost', (error) => (error as Error).message === 'busy');
   late(new Error('busy', { cause: new Error('Redis was away') }));
@@ -25,7 +25,7 @@ test('a delay is logged as a warning with its consequence and cause; other failu
   ]);
 });
 
-test('each source logs at most once in five seconds', () => {
+test('each source of failures logs at most once in five seconds', () => {
   const { onError, lines, pass } = listen();
   const [redis, postgres] = [onError('redis'), onError('postgres')];
   for (let n = 0; n < 3; n++) {

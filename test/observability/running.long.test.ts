@@ -1,4 +1,7 @@
-/** A real Prometheus watches a running installation: each alert fires when it is provoked, and each query of the dashboard has data. */
+/**
+ * Watches a running installation with a real Prometheus: each alert fires when it is provoked, and each query of the
+ * dashboard has data.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +10,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { exitOf, freePort } from '../../src/dev/processes.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
-import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { RedisConnection } from '../../src/redis/connection.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
@@ -34,7 +37,7 @@ let user: TestUser;
 let bot: TestBot;
 const seen = new Set<string>();
 
-/** The shipped rules, with shorter times so that a test can wait for them. */
+/** Returns the shipped rules, with shorter times so that a test can wait for them. */
 function quick(rules: string): string {
   return rules
     .replace(/for: \S+/g, 'for: 1s')
@@ -74,9 +77,9 @@ async function ask(path: string): Promise<any> {
   return body.json();
 }
 const query = async (expr: string): Promise<readonly { readonly value: readonly [number, string] }[]> => {
-  const told = await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`);
-  if (told.status !== 'success') throw new Error(`${expr}: ${told.error}`);
-  return told.data.result;
+  const output = await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`);
+  if (output.status !== 'success') throw new Error(`${expr}: ${output.error}`);
+  return output.data.result;
 };
 async function firing(): Promise<string[]> {
   const { data } = await ask('/api/v1/alerts');
@@ -120,7 +123,7 @@ beforeAll(async () => {
   [deliver, flush] = [role('deliver'), role('flush')];
   await Promise.all([deliver.start(), flush.start()]);
   pool = createPool({ url: service.databaseUrl, max: 4, name: 'test' });
-  redis = connectRedis({ url: service.redis.url, name: 'test' });
+  redis = new RedisConnection({ url: service.redis.url, name: 'test' });
   await redis.ready(10_000);
   await startPrometheus({
     front: service.fronts.map(({ port }) => port),
@@ -149,16 +152,16 @@ test('promtool accepts the shipped rules and configuration', () => {
     ['rules', 'alerts.yml'],
     ['config', 'prometheus.yml'],
   ]) {
-    const told = spawnSync(promtool, ['check', ...args], { cwd: shipped, encoding: 'utf8' });
-    expect([told.status, told.stdout + told.stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
+    const output = spawnSync(promtool, ['check', ...args], { cwd: shipped, encoding: 'utf8' });
+    expect([output.status, output.stdout + output.stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
   }
 });
 
-test("alerts on metrics that no process here exports fire in promtool's rule tests", () => {
+test("promtool's rule tests fire the alerts whose metrics no process in this test exports", () => {
   const shipped = new URL('../../infra/observability/', import.meta.url).pathname;
   const args = ['test', 'rules', 'alerts_test.yml'];
-  const told = spawnSync(findProgram('promtool') as string, args, { cwd: shipped, encoding: 'utf8' });
-  expect([told.status, told.stdout + told.stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
+  const output = spawnSync(findProgram('promtool') as string, args, { cwd: shipped, encoding: 'utf8' });
+  expect([output.status, output.stdout + output.stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
   const fired = readShipped('alerts_test.yml').matchAll(/alertname: (\w+)\n +exp_alerts:\n/g);
   for (const [, name = ''] of fired) seen.add(name);
   expect(seen).toContain('PetrelDiskFilling');
@@ -196,7 +199,7 @@ test(
     const { url, certificate } = books;
     const hooked = await service.newBot(user, 'hooked');
     await service.openChat(user, hooked);
-    // Replaces the waiting entry with one from a day ago.
+    // Replaces the waiting entry with a copy that is a day old.
     const [[id, fields] = []] = (await redis.client.xrangeBuffer(
       keys.queue(hooked.id),
       '-',
@@ -229,7 +232,7 @@ test(
     let held = true;
     const locking = pool.transaction(async (tx) => {
       await tx.query(statement('lock', 'lock table messages, users in access exclusive mode'));
-      // Postgres ends a transaction that stays idle, so this one keeps sending queries.
+      // Postgres ends a transaction that stays idle, so the transaction of this test keeps sending queries.
       for (; held; await sleep(500)) await tx.query(statement('still_here', 'select 1'));
     });
     await provoke(['PetrelFlushLag', 'PetrelJournalFilling', 'PetrelJournalFull'], () =>
@@ -243,7 +246,7 @@ test(
     await locking.catch(() => undefined);
     await flush.stop();
     await provoke(['PetrelNotFlushed']);
-    // Takes the name of tomorrow's partition with another table.
+    // Another table takes the name of tomorrow's partition.
     const tomorrow = `delivery_failures_${new Date(Date.now() + 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
     await pool.query(statement('drop_tomorrow', `drop table ${tomorrow}`));
     await pool.query(statement('take_tomorrow', `create table ${tomorrow} (other int)`));
@@ -264,7 +267,7 @@ test(
 );
 
 test(
-  'a full, non-appending or slow Redis and a blocked front fire their alerts',
+  'a Redis that is full, slow or cannot append, and a blocked front, fire their alerts',
   async () => {
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
     await redis.client.config('SET', 'maxmemory', `${Math.round(used * 1.1)}`);
@@ -294,7 +297,7 @@ test(
 );
 
 test(
-  'a Redis that was killed fires the alerts for its loss',
+  'killing Redis fires the alerts for its loss',
   async () => {
     process.kill(service.redis.pid, 'SIGKILL');
     await provoke(['PetrelRedisAway', 'PetrelAuthLeaseLost', 'PetrelServerErrors'], () => send('lost'));
@@ -303,7 +306,7 @@ test(
 );
 
 test(
-  'every alert was provoked, and every query of the dashboard has data',
+  'the tests provoked every alert, and every query of the dashboard has data',
   async () => {
     expect(
       alertsIn()
@@ -312,7 +315,7 @@ test(
     ).toEqual([]);
     const empty: string[] = [];
     for (const expr of shippedQueries()) {
-      // Looks back over all that the tests before caused.
+      // This test checks the effects of all earlier tests.
       const found = await query(`last_over_time((${expr.replaceAll('[5m]', '[10m]')})[10m:5s])`);
       if (found.length === 0) empty.push(expr);
     }

@@ -11,7 +11,7 @@ export interface Alert {
   readonly runbook: string;
 }
 
-/** The alert rules; the file has one field per line. */
+/** Returns the alert rules. Their file has one field per line. */
 export function alertsIn(): Alert[] {
   return readShipped('alerts.yml')
     .split(/^ *- alert: /m)
@@ -28,7 +28,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-/** Every query of the dashboard. */
+/** Returns every query of the dashboard. */
 export function shippedQueries(): string[] {
   const { panels } = JSON.parse(readShipped('petrel.dashboard.json')) as { panels: readonly Panel[] };
   return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));

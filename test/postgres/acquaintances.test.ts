@@ -1,7 +1,8 @@
-/** The cost in Postgres of checking whether people share a chat. */
+/** Tests the cost in Postgres of checking whether people share a chat. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAcquaintances } from '../../src/postgres/chats/members.js';
+import { sqlOver } from '../../src/postgres/sql.js';
 import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
 
 let database: FreshDatabase;
@@ -14,7 +15,7 @@ beforeAll(async () => {
   client = new pg.Client(database.url);
   await client.connect();
   await client.query('set session_replication_role = replica');
-  // One large group with the bot, and twenty people in five small groups each.
+  // Creates one large group with the bot, and twenty people. Each person is in five small groups.
   await client.query(
     "insert into chats (id, type, title, creator_id) select -i, 'group', 'x', 1 from generate_series(1, 101) i",
   );
@@ -48,16 +49,14 @@ const rowsRead = (plan: Plan): number =>
     ? (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
     : 0) + (plan.Plans ?? []).reduce((sum, each) => sum + rowsRead(each), 0);
 
-test('reads the chats of the people, but not the members of those chats', async () => {
+test('the check for common chats reads the chats of the given people, but not the members of those chats', async () => {
   const people = Array.from({ length: 20 }, (_, p) => 1_000 + p);
   let read = 0;
-  const explained = {
-    async query<T>(text: string, params: readonly unknown[] = []): Promise<T[]> {
-      const { rows } = await client.query(`explain (analyze, format json) ${text}`, [...params]);
-      read = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
-      return [];
-    },
-  };
+  const explained = sqlOver(async (text, params = []) => {
+    const { rows } = await client.query(`explain (analyze, format json) ${text}`, [...params]);
+    read = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
+    return [];
+  });
   await loadAcquaintances(explained, bot, people);
   expect(read).toBeGreaterThanOrEqual(20 * 5);
   expect(read).toBeLessThanOrEqual(2 * 20 * 5);

@@ -1,7 +1,10 @@
-/** Failed deliveries are stored in one partition per day, created ahead and dropped by age. An insert never fails for lack of one. */
+/**
+ * Tests that failed deliveries are stored in one partition per day, created ahead and dropped by age. An insert never
+ * fails because a partition is missing.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { createMaintenance } from '../../src/journal/maintenance.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
-import { createUpkeep } from '../../src/journal/upkeep.js';
 import { limits } from '../../src/limits.js';
 import { days_ahead, daysAhead, keepDays } from '../../src/postgres/day_partitions.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
@@ -25,7 +28,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** A promise to wait for, and the function that resolves it. */
+/** Returns a promise to wait for, and the function that resolves it. */
 function makeSignal() {
   let give = () => {};
   const given = new Promise<void>((resolve) => {
@@ -34,7 +37,7 @@ function makeSignal() {
   return { given, give };
 }
 
-/** Days of all partitions relative to today, in order, without the default partition. */
+/** Returns the day of each partition as an offset from today, in ascending order. The default partition is left out. */
 async function days(): Promise<number[]> {
   const rows = await db.query<{ ago: number }>(
     `select to_date(right(c.relname, 8), 'YYYYMMDD') - (now() at time zone 'UTC')::date as ago from pg_inherits i
@@ -73,7 +76,7 @@ afterEach(async () => {
   await run("delete from installation where name = 'tombstones_purged_at'");
 });
 
-test('when several processes create the coming days at once, each day is created once and none is missing', async () => {
+test('when several processes create the partitions of the coming days at once, each partition is created once', async () => {
   for (let round = 0; round < 10; round++) {
     for (const offset of await days()) await run(`drop table ${dayName(offset)}`);
     const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));
@@ -86,10 +89,10 @@ test('when several processes create the coming days at once, each day is created
   expect(await daysAhead(pool)).toBe(1);
 });
 
-test('failures and successes are listed together in the order of the attempts, including those written by older programs', async () => {
+test('failures and successes are listed together in the order of the attempts, including rows from older programs', async () => {
   await keepDays(pool, age_ms);
   await append(attempt(1, false), attempt(1, true), attempt(2, false));
-  // Written as an older program does.
+  // This row has the form that an older program writes.
   await run(`insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
     values (7, 2, now(), false, 1, '', 2)`);
   await append(attempt(2, true), attempt(3, false), attempt(9, false, Date.now(), 8));
@@ -101,20 +104,20 @@ test('failures and successes are listed together in the order of the attempts, i
   expect(await count('delivery_failures_default')).toBe(0);
 });
 
-test('an insert without a partition for its day goes to the default one, and that day stays there', async () => {
+test('a failure without a partition for its day is stored in the default partition, and no partition for that day is created later', async () => {
   await append(attempt(1, false), attempt(2, false, Date.now() + 2 * day_ms));
   expect(await count('delivery_failures_default')).toBe(2);
   expect(await keepDays(pool, age_ms)).toEqual({ made: 2, dropped: 0, held: 0 });
   expect(await days()).toEqual([1, 3]);
   expect(await daysAhead(pool)).toBe(1);
   expect(await shown()).toEqual(['2 false', '1 false']);
-  // They are purged by age, row by row.
+  // The rows of the default partition are purged by age, row by row.
   await run(`update delivery_failures_default set at = at - interval '8 days' where update_id = 1`);
   expect(await purgeTombstones(pool)).toBe(1);
   expect(await shown()).toEqual(['2 false']);
 });
 
-test('a day is dropped when all of it is past its age, and late rows for it are still accepted', async () => {
+test('a partition is dropped after its retention time, and late rows for its day are still accepted', async () => {
   for (const offset of [-9, -8, -7, -1]) await makeDay(offset);
   await append(...[-9, -8, -7, -1].map((offset) => attempt(-offset, false, Date.now() + offset * day_ms)));
   expect(await keepDays(pool, age_ms)).toEqual({ made: ahead.length, dropped: 2, held: 0 });
@@ -122,7 +125,7 @@ test('a day is dropped when all of it is past its age, and late rows for it are 
   expect(await shown()).toEqual(['1 false', '7 false']);
   await append(attempt(10, false, Date.now() - 9 * day_ms));
   expect(await shown()).toEqual(['10 false', '1 false', '7 false']);
-  // Where messages are kept for fewer days, failures are too.
+  // If messages are stored for fewer days, failures are stored for fewer days too.
   expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
@@ -141,7 +144,7 @@ async function holdTable(): Promise<() => Promise<void>> {
   };
 }
 
-test('a long transaction on the table delays the drop of a day, but blocks no insert', async () => {
+test('a long transaction on the table delays the drop of a partition, but blocks no insert', async () => {
   await keepDays(pool, age_ms);
   await makeDay(-9);
   const letGo = await holdTable();
@@ -154,37 +157,37 @@ test('a long transaction on the table delays the drop of a day, but blocks no in
   expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
-test('partitions that could not be created are reported, and created within seconds once the table is free', async () => {
+test('daily partitions that could not be created are reported, and created within seconds after the table is free', async () => {
   const errors: string[] = [];
-  const upkeep = createUpkeep({
+  const maintenance = createMaintenance({
     pool,
     holds: () => ({ control: true, sharded: true }),
     onError: ({ message }) => void errors.push(message),
   });
   const letGo = await holdTable();
   try {
-    expect(upkeep.stats().daysAhead).toBeNaN();
-    upkeep.start();
+    expect(maintenance.stats().daysAhead).toBeNaN();
+    maintenance.start();
     await expect.poll(() => errors, { timeout: 15_000 }).toHaveLength(1);
     expect(errors[0]).toMatch(/held by a transaction: 4 days wait/);
-    expect(upkeep.stats().daysAhead).toBe(0);
+    expect(maintenance.stats().daysAhead).toBe(0);
   } finally {
     await letGo();
   }
-  await expect.poll(() => upkeep.stats().daysAhead, { timeout: 15_000 }).toBe(days_ahead);
-  upkeep.stop();
+  await expect.poll(() => maintenance.stats().daysAhead, { timeout: 15_000 }).toBe(days_ahead);
+  maintenance.stop();
   expect(await days()).toEqual(ahead);
   expect(errors).toHaveLength(1);
 });
 
-test('a table name that is already taken is reported, and the other days are still created', async () => {
+test("if another table has the name of one day's partition, this is reported and the other partitions are created", async () => {
   await run(`create table ${dayName(3)} (other int)`);
   await expect(keepDays(pool, age_ms)).rejects.toThrow(/already exists/);
   expect(await days()).toEqual([0, 1, 2]);
   await run(`drop table ${dayName(3)}`);
 });
 
-test('for a bot with many failures, only the newest are kept', async () => {
+test('only the newest failures of a bot with many failures are stored', async () => {
   await keepDays(pool, age_ms);
   await makeDay(-1);
   const many = limits.delivery_failures_kept + 30;

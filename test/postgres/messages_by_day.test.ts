@@ -1,4 +1,7 @@
-/** Messages are stored in partitions by the day of their record: writes, deletions and purges, and the migration that moves them. */
+/**
+ * Tests the partitions of messages by the day of their record: writes, deletions and purges, and the migration that
+ * moves them.
+ */
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JournalEntry } from '../../src/journal/batch.js';
@@ -24,7 +27,7 @@ let db: Database;
 let statements = 0;
 const run = (text: string) => pool.query(statement(`test_${++statements}`, text));
 
-/** A record of a message sent on the given day. */
+/** Makes a record of a message sent on the given day. */
 const record = (version: number, day: number, text: string | null = `text ${version}`) =>
   packMessage({
     ...{ version, date: day * 86_400 + 43_200, editedAt: 0, sender: 7, flags: 0, post: 0 },
@@ -41,7 +44,7 @@ const write = (...entries: JournalEntry[]) =>
     prepareBatch([{ partition: 1, entries, last: entries.at(-1)?.version ?? 0, whole: true }]),
     (_, reason) => expect.unreachable(reason),
   );
-/** The partition and version of each message; the version of a tombstone is negative. */
+/** Returns the partition and version of each message; the version of a tombstone is negative. */
 async function rows(): Promise<string[]> {
   const found = await db.query<{ at: string; id: number; version: number; gone: boolean }>(
     `select tableoid::regclass::text as at, message_id as id, version, record is null as gone from messages order by 2`,
@@ -69,7 +72,7 @@ beforeEach(async () => {
   await run('truncate messages, partitions, chat_sequences, installation');
 });
 
-test('partitions for coming days each span a tenth of the age, without gaps, and are created once', async () => {
+test('partitions of messages for coming days each span a tenth of the age, leave no gaps, and are created once', async () => {
   const done = await Promise.all(Array.from({ length: 4 }, () => keepDays(pool, Infinity, messages)));
   expect(done.reduce((sum, { made }) => sum + made, 0)).toBeLessThanOrEqual(2);
   await keepDays(pool, Infinity, messages);
@@ -79,20 +82,20 @@ test('partitions for coming days each span a tenth of the age, without gaps, and
     [3, 6],
   ]);
   expect(await daysAhead(pool, messages)).toBe(3);
-  // A later setting takes effect after the existing partitions.
+  // A later setting applies only after the existing partitions.
   await run(`drop table ${spans[1]?.name}`);
   await keepDays(pool, Infinity, messagesByDay(undefined));
   expect((await readSpans(pool, messages)).spans.at(-1)).toMatchObject({ from: today + 3, to: today + 183 });
 });
 
-test('all versions of a message are in the partition of its day, and are read and deleted there', async () => {
+test('all versions of a message are stored, read and deleted in the partition of its day', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today)));
   await write(entry(1, 3, record(3, today - 2)), entry(2, 4, record(4, today, null)));
   const [old, now] = [name(today - 4, today - 1), name(today, today + 3)];
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
-  // An older version changes nothing.
+  // Writing an older version changes nothing.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today)));
   expect(await rows()).toEqual([`${old} 1 3`, `${now} 2 -4`]);
   expect((await loadMessages(db, 12, 5, [1, 2, 3])).map((row) => row.record?.length ?? 0)).toEqual([
@@ -103,7 +106,7 @@ test('all versions of a message are in the partition of its day, and are read an
   expect((await loadNewestMessages(db, 12, 5, [1, 2], 1_000)).length).toBe(2);
 });
 
-test('a tombstone without a day finds its message on any day, also within its own batch', async () => {
+test('a tombstone without a day deletes its message in any partition, even if both are in one batch', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   const nothing = Buffer.alloc(0);
@@ -115,13 +118,13 @@ test('a tombstone without a day finds its message on any day, also within its ow
     entry(3, 5, nothing),
   );
   const old = name(today - 4, today - 1);
-  // The third message cannot be restored: none of its versions was ever written.
+  // The third message cannot be restored, because none of its versions was ever written.
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
   await write(entry(1, 1, record(1, today - 2)), entry(2, 3, record(3, today - 2)));
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
 });
 
-test('a message whose day has no partition is kept in the default one, and its day stays there', async () => {
+test('a message without a partition for its day is stored in the default partition, and no partition for that day is created later', async () => {
   await write(entry(1, 1, record(1, today - 400)), entry(2, 2, record(2, today)));
   expect(await rows()).toEqual(['default 1 1', 'default 2 2']);
   await keepDays(pool, Infinity, messages);
@@ -131,10 +134,10 @@ test('a message whose day has no partition is kept in the default one, and its d
   expect(await rows()).toEqual(['default 1 1', 'default 2 3', `${name(today + 1, today + 4)} 3 4`]);
 });
 
-test('a purge removes tombstones without touching rows of other partitions', async () => {
+test('a purge removes tombstones and leaves the rows of other partitions', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
-  // The first row of each partition has the same position in it.
+  // The first rows of all partitions have the same position in their partition.
   await write(entry(1, 1, record(1, today - 2)), entry(2, 2, record(2, today, null)));
   await run(`update messages set deleted_at = now() - interval '2 days' where message_id = 2`);
   await run(`vacuum full messages_${name(today, today + 3)}`);
@@ -142,7 +145,7 @@ test('a purge removes tombstones without touching rows of other partitions', asy
   expect(await rows()).toEqual([`${name(today - 4, today - 1)} 1 1`]);
 });
 
-test('the migration keeps all rows of an older installation, each with the day of its record', async () => {
+test('the migration keeps all rows of an older installation and sets the day of each row from its record', async () => {
   const old = await freshDatabase();
   const client = new pg.Client({ connectionString: old.url });
   try {
@@ -155,13 +158,13 @@ test('the migration keeps all rows of an older installation, each with the day o
         bytes,
         bytes === null ? new Date() : null,
       ]);
-    // Versions of every length that a header can have.
+    // The versions have every length that a header can have.
     const versions = [5, 200, 60_000, 3_000_000_000, 2 ** 41];
     for (const [i, version] of versions.entries())
       await put(i + 1, version, record(version, today - i * 100));
     await put(6, 9, null);
     await put(7, 9, Buffer.from('x'));
-    // Written by a clock that was ahead.
+    // This message was written while the clock was ahead.
     await put(8, 9, record(9, today + 2));
 
     await client.query('create publication other for table messages');

@@ -41,8 +41,8 @@ async function tables(): Promise<string[]> {
   return rows.map((row) => row.name);
 }
 
-describe('migrate', () => {
-  it('applies every file once and prints each', async () => {
+describe('migrate applies SQL files', () => {
+  it('migrate applies every file once and prints its name', async () => {
     const lines: string[] = [];
     expect(await appliedVersion(url)).toBe(0);
     expect(await migrate(url, (line) => lines.push(line))).toBe(schemaVersion());
@@ -55,7 +55,7 @@ describe('migrate', () => {
     expect(again).toEqual([`schema ${schemaVersion()} is up to date`]);
   });
 
-  it('reports which program versions can use the new schema', async () => {
+  it('migrate reports which program versions can use the new schema', async () => {
     await migrate(url);
     const now = schemaVersion();
     expect(await databaseProblem(url, now)).toBeNull();
@@ -72,7 +72,7 @@ describe('migrate', () => {
     expect(await databaseProblem(url, 1)).toMatch(/schema \d+/);
   });
 
-  it('waits for a table in short attempts, and does not block other readers meanwhile', async () => {
+  it('migrate waits for a table in short attempts, so that it does not block other readers', async () => {
     await migrate(url);
     writeFileSync(join(folder, `${next}_wider.sql`), 'alter table bots add column extra text;');
     const pool = createPool({ url, max: 2, name: 'test' });
@@ -91,7 +91,8 @@ describe('migrate', () => {
     });
     await holding;
     const migrated = migrate(url, undefined, folder);
-    // The migration gives way: later readers are answered although the first one is still open.
+    // The migration stops waiting for the table, so later readers are answered even though the first reader is still
+    // active.
     const other = createPool({ url, max: 1, name: 'other' });
     for (let i = 0; i < 30; i++) {
       await other.query(statement('again', 'select count(*) from bots'));
@@ -103,7 +104,7 @@ describe('migrate', () => {
     await Promise.all([pool.close(), other.close()]);
   });
 
-  it('applies each file once when several programs start at once', async () => {
+  it('migrate applies each file once, even if several programs start at once', async () => {
     const lines: string[] = [];
     const versions = await Promise.all([1, 2, 3, 4].map(() => migrate(url, (line) => lines.push(line))));
     expect(versions).toEqual(Array.from({ length: 4 }, () => schemaVersion()));
@@ -112,7 +113,7 @@ describe('migrate', () => {
     expect(applied).toHaveLength(shippedCount);
   });
 
-  it('applies new files, and leaves no trace of a file that fails', async () => {
+  it('migrate applies new files, and leaves no trace of a file that fails', async () => {
     await migrate(url);
     writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int); select nonsense;');
     await expect(migrate(url, () => {}, folder)).rejects.toThrow(`${next}_more.sql`);
@@ -123,20 +124,20 @@ describe('migrate', () => {
     expect(await tables()).toContain('more');
   });
 
-  it('refuses an applied file that has changed', async () => {
+  it('migrate refuses an applied file that has changed', async () => {
     await migrate(url);
     writeFileSync(join(folder, '0001_foundation.sql'), 'select 1;');
     await expect(migrate(url, () => {}, folder)).rejects.toThrow(SchemaError);
   });
 
-  it('refuses a database that is newer than the program', async () => {
+  it('migrate refuses a database whose schema is newer than the program', async () => {
     writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int);');
     await migrate(url, () => {}, folder);
     await expect(migrate(url)).rejects.toThrow(/this program knows/);
     expect(await appliedVersion(url)).toBe(shippedCount + 1);
   });
 
-  it('refuses gaps and invalid names among its files', async () => {
+  it('migrate refuses files with gaps in their numbers or with invalid names', async () => {
     writeFileSync(join(folder, '0999_far.sql'), 'select 1;');
     expect(() => schemaVersion(folder)).toThrow(SchemaError);
     rmSync(join(folder, '0999_far.sql'));

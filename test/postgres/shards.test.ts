@@ -1,11 +1,11 @@
-/** No statement uses tables of several shards, or control tables together with sharded ones. */
+/** Tests that no statement uses tables of several shards, or control tables together with sharded tables. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { prepareBatch, writeBatch } from '../../src/journal/write.js';
 import { limits } from '../../src/limits.js';
-import { createPool, isUnavailable, type Pool } from '../../src/postgres/pool.js';
+import { createPool, isUnavailable, type Pool, statement } from '../../src/postgres/pool.js';
 import { partitionSql } from '../../src/postgres/shard_copy.js';
 import {
   awaitEpoch,
@@ -18,7 +18,7 @@ import {
   type Shard,
   shardedTables,
 } from '../../src/postgres/shards.js';
-import { asDatabase } from '../../src/postgres/sql.js';
+import { asDatabase, type Sql } from '../../src/postgres/sql.js';
 import { layPartitions } from '../../src/store/core/partitions.js';
 import { migratedDatabase } from '../support/servers.js';
 
@@ -37,7 +37,7 @@ beforeAll(async () => {
     `select relname as name from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
   );
-  // Each database has its own copy of these tables.
+  // Each database has a separate copy of these tables.
   const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
   controlTables = rows
     .map(({ name }) => name)
@@ -54,7 +54,7 @@ interface Text {
   readonly sql: string;
 }
 
-/** Every SQL statement of the program: the quoted strings that begin like one. */
+/** Returns every SQL statement of the program, which is every quoted string that begins like a statement. */
 function statements(): Text[] {
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !file.startsWith('web/'),
@@ -74,7 +74,7 @@ const names = (sql: string, table: string) =>
   new RegExp(`\\b(from|into|update|join|table|exists \\(select from)\\s+${table}(_default)?\\b`).test(sql);
 const tablesOf = (sql: string, tables: readonly string[]) => tables.filter((table) => names(sql, table));
 
-test('no statement joins control tables with sharded tables', () => {
+test('no SQL statement joins control tables with sharded tables', () => {
   const all = statements();
   expect(all.length).toBeGreaterThan(200);
   const mixed = all.filter(
@@ -84,17 +84,17 @@ test('no statement joins control tables with sharded tables', () => {
   expect(mixed).toEqual([]);
 });
 
-/** Statements over a whole shard. Each is bounded in its own way, and ignores rows that no longer belong to the shard. */
+/** Statements over a whole shard. Each has a separate bound, and ignores rows that no longer belong to the shard. */
 const wholeShard: Readonly<Record<string, RegExp>> = {
   'journal/purge.ts': /limit \$\{chunkRowsMax\}/,
-  'postgres/messages/retention.ts': /from chat_sequences where \(chat_id, user_id\) > /,
-  'postgres/bots/ranking.ts': /limit \$1/,
+  'postgres/messages/retention.ts': /from chat_sequences\s+where \(chat_id, user_id\) > /,
+  'postgres/bots/ranking.ts': /limit \$\{/,
   'postgres/webhooks/dead_updates.ts': /from webhook_replays\s+where created_at < /,
   'postgres/shard_copy.ts': /from messages group by 1/,
   'postgres/messages/history.ts': /rewrite_after|left_at/,
 };
 
-test('each statement on a sharded table names the partition, or an id that determines it', () => {
+test('each SQL statement on a sharded table names the partition, or an id that determines the partition', () => {
   const sharded = statements().filter(({ sql }) => tablesOf(sql, Object.keys(shardedTables)).length > 0);
   expect(sharded.length).toBeGreaterThan(35);
   const loose = sharded.filter(({ file, sql }) => {
@@ -109,7 +109,7 @@ test('each statement on a sharded table names the partition, or an id that deter
   expect(loose).toEqual([]);
 });
 
-test('no unique key spans partitions', async () => {
+test('no unique key covers rows of several partitions', async () => {
   const { rows } = await client.query<{ table: string; columns: string[] }>(
     `select i.indrelid::regclass::text as table,
        array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any(i.indkey)) as columns
@@ -124,7 +124,7 @@ test('no unique key spans partitions', async () => {
   expect(spanning).toEqual([]);
 });
 
-test('each sharded table can be replicated by partition: its primary key includes the partition or an id that determines it', async () => {
+test('the primary key of each sharded table includes the partition or an id that determines it', async () => {
   const { rows } = await client.query<{ table: string; columns: string[] }>(
     `select i.indrelid::regclass::text as table,
        array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any(i.indkey)) as columns
@@ -135,7 +135,7 @@ test('each sharded table can be replicated by partition: its primary key include
   for (const { table, columns } of rows) expect(columns, table).toContain(shardedTables[table]);
 });
 
-test('Postgres computes the partition of an id as nodes do', async () => {
+test('Postgres and the nodes compute the same partition for an id', async () => {
   const edges = [0, 1, -1, 2 ** 32, 2 ** 32 - 1, -(2 ** 32), limits.id_max, -limits.id_max];
   const random = Array.from({ length: 2_000 }, () => Math.floor((Math.random() - 0.5) * limits.id_max * 2));
   for (const count of [1, 3, 8, 64, 1_000]) {
@@ -148,7 +148,7 @@ test('Postgres computes the partition of an id as nodes do', async () => {
   }
 });
 
-test('no foreign key involves a sharded table', async () => {
+test('no foreign key refers to or from a sharded table', async () => {
   const { rows } = await client.query<{ child: string; parent: string }>(
     "select conrelid::regclass::text as child, confrelid::regclass::text as parent from pg_constraint where contype = 'f'",
   );
@@ -156,7 +156,7 @@ test('no foreign key involves a sharded table', async () => {
   expect(rows.filter(({ child, parent }) => child in shardedTables || parent in shardedTables)).toEqual([]);
 });
 
-test('a database refuses rows of a partition that has left it, whatever map the flusher has', async () => {
+test('a database refuses rows of a partition that has moved away, even if the flusher follows an older map', async () => {
   const entry = {
     partition: 2,
     version: 2 ** 40 + 1,
@@ -175,7 +175,68 @@ test('a database refuses rows of a partition that has left it, whatever map the 
   expect((await client.query('select from messages')).rowCount).toBe(1);
 });
 
-test('a node follows the map, refuses shards that it lacks, and does not trust a map that may be old', async () => {
+/** Runs `call` and makes it wait for a lock. Meanwhile partition 5 is moved, and one of its rows is deleted. */
+async function movedDuring<T>(call: () => Promise<T>): Promise<PromiseSettledResult<T>> {
+  await client.query('begin');
+  await client.query('lock table chat_pins in access exclusive mode');
+  const called = Promise.allSettled([call()]);
+  try {
+    await expect
+      .poll(
+        async () =>
+          (await pool.query(statement('', 'select from pg_locks where not granted and relation is not null')))
+            .count,
+      )
+      .toBeGreaterThan(0);
+    await client.query('update partitions set left_at = now(), outdated = true where partition = 5');
+    await client.query('delete from chat_pins where chat_id = 5 and user_id = 3');
+  } finally {
+    await client.query('commit');
+  }
+  return (await called)[0];
+}
+
+describe('statements on rows of a moving partition are checked', () => {
+  const refused = { status: 'rejected', reason: { kind: 'unavailable' } };
+  const pins = 'select user_id from chat_pins where chat_id = $1 order by user_id desc';
+  const users = (sql: Sql) => sql.query<{ user_id: number }>(pins, [5]);
+  beforeEach(async () => {
+    await client.query('insert into partitions (partition) values (4), (5)');
+    await client.query(
+      "insert into chat_pins (chat_id, user_id, version, record) select 5, u, 1, 'x' from generate_series(1, 3) u",
+    );
+  });
+  afterEach(() => client.query('truncate partitions, chat_pins'));
+
+  test('a read fails if its partition moves while the read waits', async () => {
+    const db = asDatabase(pool).whileCurrent([4, 5]);
+    expect(await users(db)).toEqual([3, 2, 1].map((user_id) => ({ user_id })));
+    expect(await movedDuring(() => users(db))).toMatchObject(refused);
+    expect(await users(asDatabase(pool).whileCurrent([4]))).toHaveLength(2);
+  });
+
+  test('a write changes nothing if its partition moves while the write waits', async () => {
+    const db = asDatabase(pool).whileCurrent([4, 5]);
+    await db.query('update chat_pins set version = 2 where chat_id = 5');
+    const change = () => db.query('update chat_pins set version = 3 where chat_id = 5');
+    expect(await movedDuring(change)).toMatchObject(refused);
+    expect((await client.query('select version from chat_pins')).rows).toEqual([
+      { version: '2' },
+      { version: '2' },
+    ]);
+  });
+
+  test('a statement that reads rows also checks their partition', async () => {
+    const once: Pool = {
+      ...pool,
+      batch: () => expect.unreachable(),
+      transaction: () => expect.unreachable(),
+    };
+    expect(await users(asDatabase(once).whileCurrent([4, 5]))).toHaveLength(3);
+  });
+});
+
+test('a node follows the shard map, refuses shards that it has no connection to, and does not trust a map that may be old', async () => {
   const errors: string[] = [];
   const db = asDatabase(pool);
   const all = [0, 1].map((id) => ({ id, url: '', pool, db }));
@@ -220,7 +281,7 @@ test('a node follows the map, refuses shards that it lacks, and does not trust a
   expect(() => old.of(0)).toThrow('Service Unavailable');
 });
 
-test('a map change waits for processes that follow an older map, for as long as they trust it', async () => {
+test('a change of the shard map waits until no process trusts an older map', async () => {
   const db = asDatabase(pool);
   const all = [0, 1].map((id) => ({ id, url: '', pool, db })) as [Shard, Shard];
   await joinMap(all, 'looks');
@@ -236,7 +297,7 @@ test('a map change waits for processes that follow an older map, for as long as 
     await awaitEpoch(pool, epoch);
     expect(shards.epoch()).toBe(epoch);
     expect(performance.now() - began).toBeLessThan(3_000);
-    // This process has joined, and never reads the map.
+    // This process has joined, but never reads the map.
     await joinMap(all, 'silent');
     const later = performance.now();
     await awaitEpoch(pool, epoch);
@@ -248,4 +309,4 @@ test('a map change waits for processes that follow an older map, for as long as 
     await shards.stop();
   }
   expect((await client.query('select from shard_nodes')).rowCount).toBe(0);
-}, 20_000);
+});

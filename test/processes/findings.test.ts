@@ -7,7 +7,7 @@ const database: DatabaseFacts = {
   ...{ connections: 10, connectionsMax: 100, quarantined: 0, failureDaysAhead: 3 },
   ...{ messageDaysAhead: 3, lost: null, rewriting: 0 },
 };
-/** Two databases, the second one with this change. */
+/** Facts about two databases. The second database has this change. */
 const second = (change: Partial<DatabaseFacts>): Partial<Facts> => ({
   databases: [
     database,
@@ -29,7 +29,7 @@ const well: Facts = {
   ...{ databases: [database], moving: null },
 };
 
-test('reports nothing for a healthy installation', () => {
+test('doctor reports nothing for a healthy installation', () => {
   expect(findingsOf(well)).toEqual([]);
 });
 
@@ -130,13 +130,13 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     /petrel shards list/,
   ],
   ['a recent loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
-])('reports %s with an action', (_, change, bad, what, todo) => {
+])('doctor reports %s and what to do about it', (_, change, bad, what, todo) => {
   const [found, ...others] = findingsOf({ ...well, ...change });
   expect(others).toEqual([]);
   expect(found).toEqual({ bad, what: expect.stringMatching(what), todo: expect.stringMatching(todo) });
 });
 
-test('reports no problem for idle journals, and lists problems before advice', () => {
+test('doctor reports no problem for idle journals, and lists problems before advice', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
   // After a restore, the operator’s next step is to start a flusher.
   expect(

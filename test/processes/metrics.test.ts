@@ -1,8 +1,12 @@
-/** Metrics of processes that only deliver or flush, where METRICS_PORT is set. */
+/** Tests the metrics of processes that only deliver or flush, where METRICS_PORT is set. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
+import { limits } from '../../src/limits.js';
 import { keepBooks } from '../delivery/world.js';
+import { openMasters } from '../support/cluster.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
 import { resultOf, type Service, startService } from '../support/service.js';
 
@@ -34,7 +38,7 @@ async function get(role: 'deliver' | 'flush', path: string) {
 const figure = async (role: 'deliver' | 'flush', name: string) =>
   Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await get(role, '/metrics')).text)?.[1]);
 
-test('each process answers on its own port, and only the documented paths', async () => {
+test('each process answers only the documented paths on its metrics port', async () => {
   for (const role of ['deliver', 'flush'] as const) {
     expect(await get(role, '/healthz')).toEqual({ status: 200, text: '{"ok":true,"result":true}' });
     expect(await get(role, '/readyz')).toEqual({ status: 200, text: '{"ok":true,"result":true}' });
@@ -44,7 +48,7 @@ test('each process answers on its own port, and only the documented paths', asyn
   expect((await get('deliver', '/metrics')).text).toMatch(/^petrel_build_info\{version="/m);
 });
 
-test('the delivering process reports deliveries, and the flushing process reports written entries', async () => {
+test('a delivering process reports deliveries, and a flushing process reports written entries', async () => {
   const books = await keepBooks(({ text }) => (text === 'no' ? 500 : 200));
   const owner = await service.newUser('owner');
   const bot = await service.newBot(owner, 'hooked');
@@ -61,12 +65,46 @@ test('the delivering process reports deliveries, and the flushing process report
   await books.close();
 });
 
-test('a start fails with a reason if the port is taken', async () => {
+test('a scrape reads the current state of Redis', async () => {
+  const masters = openMasters(service.redis);
+  const setMax = (bytes: number) =>
+    Promise.all(masters.map((redis) => redis.config('SET', 'maxmemory', bytes)));
+  try {
+    for (const bytes of [900_000_000, 901_000_000]) {
+      await setMax(bytes);
+      await sleep(limits.backlog_age_ms_max + 1);
+      expect(await figure('deliver', 'petrel_redis_memory_max_bytes\\{server="[^"]+"\\}')).toBe(bytes);
+    }
+  } finally {
+    await setMax(0);
+    for (const redis of masters) redis.disconnect();
+  }
+});
+
+// On a Redis Cluster each process also asks each master for its run id once a second.
+test.skipIf(process.env.PETREL_TEST_REDIS === 'cluster')(
+  'processes read the state of Redis only for scrapes',
+  async () => {
+    const [redis] = openMasters(service.redis) as [Redis];
+    const infos = async () => {
+      const stats = await redis.info('commandstats');
+      return Number(/^cmdstat_info:calls=(\d+)/m.exec(stats)?.[1]);
+    };
+    const before = await infos();
+    await sleep(20_000);
+    // This test causes one read, and background checks of the memory cause a few. Three processes that read every 5 s
+    // would cause twelve more.
+    expect(await infos()).toBeLessThanOrEqual(before + 1 + 8);
+    redis.disconnect();
+  },
+);
+
+test('a process refuses to start if its metrics port is taken, and logs the reason', async () => {
   const late = createRole('flush', async () => ({ ...service.env, METRICS_PORT: `${ports.deliver}` }));
   await expect(late.start()).rejects.toThrow(/cannot listen on .* port \d+: the port is in use/);
 });
 
-test('a process that is shutting down is alive but not ready', async () => {
+test('a process that is shutting down reports that it is alive but not ready', async () => {
   let letGo = () => {};
   const held = new Promise<number>((resolve) => {
     letGo = () => resolve(200);

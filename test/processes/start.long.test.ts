@@ -1,72 +1,17 @@
-/** A role waits for the services that it needs, and exits with a clear message if they do not become available. */
+/**
+ * Tests starts of roles and commands with missing or wrong settings, without a schema, and without a folder for files.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
-import { startRedis } from '../../src/dev/redis.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { petrel } from '../support/command.js';
 import { environment } from '../support/environment.js';
 import { createRole } from '../support/role_process.js';
-import {
-  type FreshDatabase,
-  freshDatabase,
-  freshRedis,
-  migratedDatabase,
-  temporaryFolder,
-} from '../support/servers.js';
+import { freshDatabase, freshRedis, migratedDatabase, temporaryFolder } from '../support/servers.js';
 
-let database: FreshDatabase;
-beforeAll(async () => {
-  database = await migratedDatabase();
-});
-afterAll(() => database?.drop());
-
-test('a role becomes ready soon after a late Redis', async () => {
-  const options = { dir: temporaryFolder(), appendfsync: 'no', detached: false } as const;
-  const first = await startRedis(options);
-  const redis = { ...first, pid: 0 };
-  await first.stop();
-  const role = createRole('flush', async () => environment(redis, database.url, 'x'.repeat(20)));
-  const starting = role.start();
-  await expect.poll(() => role.log(), { timeout: 30_000 }).toContain('waiting for Redis');
-  const server = await startRedis({ ...options, port: first.port });
-  try {
-    await starting;
-    expect(await role.stop()).toBe('exit code 0');
-  } finally {
-    await role.kill();
-    await server.stop();
-  }
-});
-
-test('a service that does not become available is named with the last error', async () => {
-  const redis = await freshRedis();
-  const env = { ...environment(redis, database.url, 'x'.repeat(20)), START_MS: '300' };
-  const none = await freePort();
-  const tries = [
-    [
-      { REDIS_URL: `redis://127.0.0.1:${none}` },
-      /Redis was not available within 0\.3 s \(START_MS\): .*ECONNREFUSED/,
-    ],
-    [
-      { DATABASE_URL: `postgres://nobody@127.0.0.1:${none}/x` },
-      /Postgres was not available within 0\.3 s .*ECONNREFUSED/,
-    ],
-  ] as const;
-  try {
-    await Promise.all(
-      tries.map(async ([wrong, reason]) => {
-        const role = createRole('flush', async () => ({ ...env, ...wrong }));
-        await expect(role.start()).rejects.toThrow(reason);
-      }),
-    );
-  } finally {
-    await redis.stop();
-  }
-});
-
-test('a start reports all missing settings at once, whatever LOG_LEVEL is, and names misspelt ones', async () => {
+test('a start reports all missing and misspelt settings at once, for every LOG_LEVEL', async () => {
   const role = createRole('front', async () => ({
     ...{ PATH: process.env.PATH ?? '', LOG_LEVEL: 'silent', FILES_S3_URL: 'http://127.0.0.1:1' },
   }));
@@ -101,7 +46,7 @@ test('a start reports all missing settings at once, whatever LOG_LEVEL is, and n
   }
 }, 60_000);
 
-test('a role waits for the schema, and a command does not', async () => {
+test('a role waits until the schema exists, but a command does not', async () => {
   const redis = await freshRedis();
   const own = await freshDatabase();
   const env = environment(redis, own.url, 'x'.repeat(20));
@@ -120,7 +65,7 @@ test('a role waits for the schema, and a command does not', async () => {
   }
 }, 60_000);
 
-test('a front refuses to start if uploaded files cannot be written, and doctor reports the reason', async () => {
+test('a front refuses to start if it cannot write uploaded files, and doctor reports the reason', async () => {
   const redis = await freshRedis();
   const own = await migratedDatabase();
   const env = { ...environment(redis, own.url, 'x'.repeat(20)), PORT: String(await freePort()) };
@@ -145,7 +90,7 @@ test('a front refuses to start if uploaded files cannot be written, and doctor r
   }
 }, 60_000);
 
-test('a command creates the first person, also while npm start runs', async () => {
+test('a command can create the first person, even while npm start runs', async () => {
   const redis = await freshRedis();
   const own = await migratedDatabase();
   const home = temporaryFolder();

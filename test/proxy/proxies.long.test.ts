@@ -1,4 +1,7 @@
-/** HAProxy and nginx with the configurations of infra/proxy/, where these programs are installed: TLS, client addresses, request smuggling. */
+/**
+ * Tests HAProxy and nginx with the configurations of infra/proxy/, where these programs are installed: TLS, client
+ * addresses, request smuggling.
+ */
 import { type RequestOptions, request as secureRequest } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as secureConnect } from 'node:tls';
@@ -36,7 +39,7 @@ interface Told {
   readonly text: string;
 }
 
-/** One request over its own connection, which ends with it. */
+/** Sends one request over a new connection, which closes after the request. */
 function ask(
   proxy: Balancer,
   path: string,
@@ -62,7 +65,10 @@ function ask(
   });
 }
 
-/** Sends the bytes unchanged. Resolves with everything received until the connection ended or, after the first byte, was idle for a while. */
+/**
+ * Sends the bytes unchanged. Resolves with everything received until the connection ended, or was idle for a while
+ * after the first byte.
+ */
 function exchange(proxy: Balancer, bytes: string): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
@@ -83,13 +89,13 @@ function exchange(proxy: Balancer, bytes: string): Promise<string> {
   });
 }
 
-test('all proxies are installed in a run of npm run test:proxy', () => {
-  // Elsewhere, proxies that are not installed are skipped.
+test('npm run test:proxy requires all proxies to be installed', () => {
+  // In other runs, proxies that are not installed are skipped.
   if (process.env.PETREL_TEST_PROXY === '1') expect(here).toEqual(proxyKinds);
 });
 
 test.runIf(here.includes('haproxy'))(
-  'HAProxy that is replaced answers one more call on a kept connection',
+  'an HAProxy process that is being replaced answers one more call on a keep-alive connection',
   async () => {
     const proxy = await startProxy(
       'haproxy',
@@ -137,17 +143,17 @@ describe.each(here)('proxy %s', (kind) => {
       [Buffer.from(JSON.stringify(body))],
     );
 
-  test('the proxy ends TLS and passes on the answers of fronts unchanged', async () => {
+  test('the proxy ends TLS and returns the answers of fronts unchanged', async () => {
     const me = await ask(proxy, `/bot${bot.token}/getMe`);
     expect([me.status, JSON.parse(me.text).result.id]).toEqual([200, bot.id]);
     expect(me.headers['strict-transport-security']).toContain('max-age');
     const wrong = await ask(proxy, `/bot${bot.token}/nothing`);
     expect([wrong.status, JSON.parse(wrong.text).description]).toEqual([404, 'Not Found: method not found']);
-    // The colon of a token may be escaped: a balancer must not rewrite paths.
+    // A client may escape the colon in a token as %3A. A balancer must pass such a path on unchanged.
     expect((await ask(proxy, `/bot${bot.token.replace(':', '%3A')}/getMe`)).status).toBe(200);
   });
 
-  test('the proxy masks what looks like a token in its log, wherever a request carries it', async () => {
+  test('the proxy masks everything that looks like a token in its log, wherever a request contains it', async () => {
     const { token } = bot;
     const escaped = token.replace(':', '%3A');
     const everyCharacter = [...token].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
@@ -175,7 +181,7 @@ describe.each(here)('proxy %s', (kind) => {
     ];
     const lines = [
       ...targets.map((target) => `GET ${target} HTTP/1.1`),
-      // The proxy itself refuses these.
+      // The proxy itself refuses such requests.
       `GET /bot${token}/getMe HTTP/9.9`,
       `GET /bot${token}/getMe HTTP/1.1 more`,
       `GET /bot${token}/get Me HTTP/1.1`,
@@ -202,7 +208,7 @@ describe.each(here)('proxy %s', (kind) => {
     await expect.poll(() => proxy.log()).toContain(' /api/chats/17/messages ');
   });
 
-  test('HTTP/1.0, a missing host and heads of many lines get the expected status from the proxy', async () => {
+  test('the proxy answers HTTP/1.0, a missing host, and heads of many lines with the expected status', async () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, i) => `X-Header-${i}: ${i}\r\n`).join('');
     const path = `/bot${bot.token}/getMe`;
@@ -231,14 +237,14 @@ describe.each(here)('proxy %s', (kind) => {
         proxy,
         `POST /bot${bot.token}/getMe HTTP/1.1\r\nHost: x\r\n${name}: 1\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
       );
-      // One answer: that of the outer request, or a refusal by the proxy.
+      // There must be one answer, either to the outer request or a refusal by the proxy.
       expect([name, answer.match(/HTTP\/1\.1 (200|400)/g)?.length]).toEqual([name, 1]);
     }
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     expect(history.map(({ text }: { text: string }) => text)).not.toContain('hidden');
   });
 
-  test('the proxy serves pages and calls of operators to the configured addresses only', async () => {
+  test("the proxy serves operators' pages and operators' calls only to the configured addresses", async () => {
     const own = await startProxy(
       kind,
       service.fronts.map(({ port }) => port),
@@ -278,14 +284,14 @@ describe.each(here)('proxy %s', (kind) => {
 
   test('the proxy does not serve /metrics, /healthz and /readyz to the public', async () => {
     for (const path of ['/metrics', '/healthz', '/readyz']) {
-      const told = await ask(proxy, path);
-      expect([path, told.status, JSON.parse(told.text).error_code]).toEqual([path, 404, 404]);
+      const response = await ask(proxy, path);
+      expect([path, response.status, JSON.parse(response.text).error_code]).toEqual([path, 404, 404]);
     }
   });
 
-  test('the request id of the proxy is in the answer and in the log of the front', async () => {
-    const told = await ask(proxy, `/bot${bot.token}/getMe`, { headers: { 'x-request-id': 'my-own' } });
-    const id = told.headers['x-request-id'] as string;
+  test('the request id from the proxy appears in the answer and in the log of the front', async () => {
+    const response = await ask(proxy, `/bot${bot.token}/getMe`, { headers: { 'x-request-id': 'my-own' } });
+    const id = response.headers['x-request-id'] as string;
     expect(id).toMatch(/^[0-9a-f-]{32,36}$/);
     const lines = () => service.fronts.map((front) => front.log()).join('');
     await expect.poll(lines).toContain(`"request":"${id}"`);
@@ -293,7 +299,7 @@ describe.each(here)('proxy %s', (kind) => {
     await expect.poll(() => proxy.log()).toContain(id);
   });
 
-  test('rate limits use the client address that the proxy saw, whatever the client claims', async () => {
+  test('rate limits use the client address that the proxy saw, not one that the client claims', async () => {
     const localAddress = kind === 'haproxy' ? '127.0.0.77' : '127.0.0.78';
     const guess = (i: number) =>
       ask(proxy, `/bot1:made_up_${i}/getMe`, {
@@ -303,21 +309,21 @@ describe.each(here)('proxy %s', (kind) => {
     const statuses: number[] = [];
     for (let i = 0; i < burst + 4; i++) statuses.push((await guess(i)).status);
     expect(statuses).toEqual([...Array(burst).fill(401), ...Array(4).fill(429)]);
-    // Another client address has its own limit.
+    // Another client address has a separate limit.
     expect((await ask(proxy, '/bot1:made_up/getMe', { localAddress: '127.0.0.9' })).status).toBe(401);
     expect((await ask(proxy, `/bot${bot.token}/getMe`, { localAddress })).status).toBe(200);
   });
 
-  test('connections to fronts are shared, and nobody gets the answer of another', async () => {
+  test("clients share the proxy's connections to fronts, and no client gets the answer of another", async () => {
     const lane = async (i: number) => {
       for (let n = 0; n < 6; n++) {
         const text = `${kind} ${i}.${n} ${'x'.repeat(1 + ((i * 397 + n * 911) % 3_000))}`;
         const more = n % 2 === 0 ? {} : { headers: { 'transfer-encoding': 'chunked' } };
-        const told = await send({ chat_id: owner.id, text }, more);
-        expect([told.status, JSON.parse(told.text).result?.text]).toEqual([200, text]);
+        const response = await send({ chat_id: owner.id, text }, more);
+        expect([response.status, JSON.parse(response.text).result?.text]).toEqual([200, text]);
       }
     };
-    // Interrupted bodies and bodies that are refused before they are read, besides complete ones.
+    // Besides complete bodies, clients send interrupted bodies, and bodies that are refused before they are read.
     const broken = async () => {
       for (let n = 0; n < 6; n++) {
         await new Promise<void>((resolve) => {
@@ -333,8 +339,8 @@ describe.each(here)('proxy %s', (kind) => {
       }
     };
     const tooLarge = async () => {
-      const told = await send({ chat_id: owner.id, text: 'y'.repeat(1_300_000) });
-      expect([told.status, JSON.parse(told.text).ok]).toEqual([413, false]);
+      const response = await send({ chat_id: owner.id, text: 'y'.repeat(1_300_000) });
+      expect([response.status, JSON.parse(response.text).ok]).toEqual([413, false]);
     };
     await Promise.all([...Array.from({ length: 8 }, (_, i) => lane(i)), broken(), tooLarge(), broken()]);
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
@@ -343,7 +349,7 @@ describe.each(here)('proxy %s', (kind) => {
     expect(new Set(texts.filter((text: string) => text.startsWith(kind))).size).toBeGreaterThan(0);
   });
 
-  test('a request hidden in the ambiguous body of another is never run', async () => {
+  test('the proxy runs no request that is hidden in the ambiguous body of another request', async () => {
     const inner = `GET /bot${bot.token}/sendMessage?chat_id=${owner.id}&text=smuggled HTTP/1.1\r\nHost: x\r\n\r\n`;
     const path = `POST /bot${bot.token}/getMe HTTP/1.1\r\nHost: x\r\n`;
     const attacks = [
@@ -354,24 +360,25 @@ describe.each(here)('proxy %s', (kind) => {
       `${path}Content-Length: ${inner.length}\r\n\r\n${inner}`,
     ];
     for (const attack of attacks) await exchange(proxy, attack);
-    // A plain request gets one answer and is run.
+    // An ordinary request gets one answer and is run.
     const plain = await exchange(proxy, inner.replace('smuggled', 'asked').repeat(1));
     expect(plain.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     const texts: string[] = history.map(({ text }: { text: string }) => text);
     expect(texts).toContain('asked');
-    // Not even the first attack runs its inner request, although the standard allows a balancer to repair that one.
+    // The front does not even run the inner request of the first attack, although the standard allows a balancer to
+    // repair this request.
     expect(texts.filter((text) => text === 'smuggled').length).toBeLessThanOrEqual(0);
   });
 
-  test('without a front the proxy answers in the form of the service, and its log contains no token', async () => {
+  test('while no front is up, the proxy answers in the format of the service and logs no token', async () => {
     const nowhere = await startProxy(kind, [1, 1, 1]);
     try {
       await sleep(kind === 'haproxy' ? 1_000 : 0);
-      const told = await ask(nowhere, `/bot${bot.token}/getMe`);
-      expect(told.headers['content-type']).toBe('application/json');
-      expect(JSON.parse(told.text)).toMatchObject({ ok: false, error_code: told.status });
-      expect([502, 503]).toContain(told.status);
+      const response = await ask(nowhere, `/bot${bot.token}/getMe`);
+      expect(response.headers['content-type']).toBe('application/json');
+      expect(JSON.parse(response.text)).toMatchObject({ ok: false, error_code: response.status });
+      expect([502, 503]).toContain(response.status);
       for (const one of [nowhere, proxy]) {
         await expect.poll(() => one.log()).toContain('/bot***');
         expect(one.log()).not.toContain(bot.token.slice(-20));

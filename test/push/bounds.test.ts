@@ -1,4 +1,4 @@
-/** Which people get a push notification for a message, and when; tested on Postgres alone. */
+/** Tests which people get a push notification for a message, and when. These tests use only Postgres. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noteDue } from '../../src/postgres/accounts/push.js';
@@ -30,7 +30,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test("a message notifies a bounded number of people, within the queue's bound, and only the newest message counts", async () => {
+test('a message notifies a limited number of people, the queue is limited, and a newer message replaces an older one', async () => {
   const bounds = { delayMs: 3_600_000, gapMs: 0, recipientsMax: 3, dueMax: 1_000 };
   const message = { chat: crowd, user: 0, message: 10, sender: 9 };
   const rows = () => sql('select message_id, due_at from push_due');
@@ -39,14 +39,14 @@ test("a message notifies a bounded number of people, within the queue's bound, a
   await noteDue(on, [message], bounds);
   const before = await rows();
   expect(before.length).toBe(3);
-  // An earlier message changes nothing, and a newer one does not postpone a notification that is due.
+  // An earlier message changes nothing, and a newer message does not postpone a notification that is due.
   await noteDue(on, [{ ...message, message: 9 }], bounds);
   expect(await rows()).toEqual(before);
   await noteDue(on, [{ ...message, message: 11 }], { ...bounds, delayMs: 7_200_000 });
   expect(await rows()).toEqual(before.map((row) => ({ ...row, message_id: '11' })));
 });
 
-test('a person gets no second notification about the same chat at once', async () => {
+test('after a notification about a chat, a person gets no other one until the pause is over', async () => {
   await sql('delete from push_due');
   await sql('insert into push_due (user_id, chat_id, message_id, pushed_at) values (1, $1, 1, now())', crowd);
   const bounds = { delayMs: 0, gapMs: 3_600_000, recipientsMax: 10, dueMax: 10 };

@@ -10,7 +10,7 @@ import {
 import type { IncomingHttpHeaders } from 'node:http';
 
 export interface Push {
-  /** the browser whose address received the push */
+  /** The browser whose address received the push. */
   readonly device: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -18,9 +18,9 @@ export interface Push {
 
 export interface Browser {
   readonly device: string;
-  /** in the format of `PushSubscription.toJSON()` */
+  /** The subscription in the format of `PushSubscription.toJSON()`. */
   readonly subscription: { readonly endpoint: string; readonly expirationTime: null; readonly keys: object };
-  /** The data that the service worker gets. Throws if the push was not encrypted for this browser. */
+  /** Returns the data that the service worker gets. Throws if the push was not encrypted for this browser. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read any of its fields
   read(push: Push): any;
 }

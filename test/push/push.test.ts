@@ -1,4 +1,4 @@
-/** Notifications through the whole service, with a push service on loopback that decrypts what it receives. */
+/** Tests notifications through the whole service, with a push service on loopback that decrypts what it receives. */
 import { createECDH } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ let olga: TestUser;
 let news: TestBot;
 let group: number;
 const pushes: Push[] = [];
-/** Browsers that their push service reports as unknown. */
+/** The browsers that the push service reports as unknown. */
 const unknown = new Set<string>();
 
 interface Person extends TestUser {
@@ -50,8 +50,8 @@ async function person(name: string): Promise<Person> {
 
 const of = ({ browser }: Pick<Person, 'browser'>) => pushes.filter(({ device }) => device === browser.device);
 // biome-ignore lint/suspicious/noExplicitAny: the same type as the result of Browser.read
-const told = (to: Person): any[] => of(to).map((push) => to.browser.read(push));
-const bodies = (to: Person) => told(to).map(({ body }) => body);
+const payloadsOf = (to: Person): any[] => of(to).map((push) => to.browser.read(push));
+const bodies = (to: Person) => payloadsOf(to).map(({ body }) => body);
 
 /** Waits until a flusher has queued a notification about the message for this person. */
 const noted = (to: TestUser, chat: number, message: number) =>
@@ -120,7 +120,7 @@ afterAll(async () => {
   await receiver?.close();
 });
 
-test('a browser subscribes with the key of the installation, and only with valid keys and a public address', async () => {
+test('a browser subscribes with the key of the installation, and is refused with invalid keys or an internal address', async () => {
   const ann = await service.newUser('ann');
   expect(await app(ann, 'GET', '/api/me/push')).toEqual({ public_key: publicKey, subscriptions: 0 });
   const { subscription } = makeBrowser(origin);
@@ -148,7 +148,7 @@ test('a browser subscribes with the key of the installation, and only with valid
   expect(rows.some(({ endpoint }) => endpoint === subscription.endpoint)).toBe(false);
 });
 
-test('a subscription is removed on request, with its token, and when another person signs in with that browser', async () => {
+test('a push subscription is removed on request, when its token is revoked, and when another person signs in with that browser', async () => {
   const ann = await person('ann');
   const { endpoint } = ann.browser.subscription;
   const count = async (who: TestUser) => (await app(who, 'GET', '/api/me/push')).subscriptions;
@@ -166,14 +166,16 @@ test('a subscription is removed on request, with its token, and when another per
   expect([await count(ann), await count(bob)]).toEqual([0, 1]);
 });
 
-test('a person without a window gets one notification, readable only by their browser and signed by the installation', async () => {
+test("a person without an open window gets one notification, which only the person's browser can decrypt", async () => {
   const ann = await person('ann');
   const { message_id, date } = await send(ann.id, 'Tea is <ready>', {
     entities: [{ type: 'spoiler', offset: 0, length: 3 }],
   });
   await until(() => expect(of(ann).length).toBe(1));
   const [push] = of(ann) as [Push];
-  expect(told(ann)).toEqual([{ chat_id: news.id, message_id, date, title: 'news', body: '▒▒▒ is <ready>' }]);
+  expect(payloadsOf(ann)).toEqual([
+    { chat_id: news.id, message_id, date, title: 'news', body: '▒▒▒ is <ready>' },
+  ]);
   const { aud, exp, sub } = claimsOf(push, publicKey);
   expect([aud, sub]).toEqual([origin, 'mailto:operator@example.org']);
   expect(exp).toBeGreaterThan(Date.now() / 1_000);
@@ -185,14 +187,14 @@ test('a person without a window gets one notification, readable only by their br
   expect(() => makeBrowser(origin).read(push)).toThrow();
 });
 
-describe('people who get no notification', () => {
+describe('some people get no notification', () => {
   let eva: Person;
   let dan: Person;
   let cat: Person;
   let window: EventSource;
   let unseen: EventSource;
 
-  test('a person gets no notification if a window is open on any node, or the chat is muted, silent or already read', async () => {
+  test('a person gets no notification if a window is open on any node, or if the chat is muted, silent or already read', async () => {
     [cat, dan, eva] = await Promise.all([person('cat'), person('dan'), person('eva')]);
     const kim = await person('kim');
     for (const member of [dan, eva, kim])
@@ -211,7 +213,8 @@ describe('people who get no notification', () => {
       await noted(kim, news.id, message_id);
       await app(kim, 'POST', `/api/chats/${news.id}/read`, { message_id });
     });
-    // When the queue is empty, a new message would be notified after any of the earlier ones.
+    // Waits until the queue is empty. Otherwise, a notification about an earlier message would come before the next
+    // one.
     await until(async () => expect(await sql('select 1 from push_due where due_at is not null')).toEqual([]));
     await send(group, 'for all');
     const once = ['news: for all'];
@@ -223,7 +226,7 @@ describe('people who get no notification', () => {
       ]),
     );
     expect([bodies(dan), bodies(eva), bodies(kim), bodies(cat)]).toEqual([once, once, once, []]);
-    expect(told(dan)[0]).toMatchObject({ title: 'Team', chat_id: group });
+    expect(payloadsOf(dan)[0]).toMatchObject({ title: 'Team', chat_id: group });
     unseen.cut();
   });
 
@@ -236,7 +239,7 @@ describe('people who get no notification', () => {
     await until(() => expect(bodies(dan)).toEqual(['news: for all', 'loud']));
   });
 
-  test('a person sees in the chat and in the list of chats whether it is muted, and until when', async () => {
+  test('the chat and the chat list show whether the chat is muted, and until when', async () => {
     const until_s = Math.floor(Date.now() / 1_000) + 3_600;
     const muted = async (chat: number) => {
       const { muted, muted_until } = await app(dan, 'GET', `/api/chats/${chat}`);
@@ -274,7 +277,7 @@ describe('people who get no notification', () => {
   });
 });
 
-test('messages sent together give one notification, and an edit gives none', async () => {
+test('several messages sent together cause one notification, and an edit causes none', async () => {
   const ann = await person('ann');
   const first = await send(ann.id, 'one', { disable_notification: true });
   const second = await send(ann.id, 'two', { disable_notification: true });
@@ -298,7 +301,7 @@ test('messages sent together give one notification, and an edit gives none', asy
   expect(due).toEqual([{ due_at: null }]);
 });
 
-test('a long text is cut so that the notification fits into one record', async () => {
+test('a long text is cut to fit the notification into one record', async () => {
   const ann = await person('ann');
   await send(ann.id, '🐦'.repeat(4_000));
   await until(() => expect(of(ann).length).toBe(1));
@@ -308,7 +311,7 @@ test('a long text is cut so that the notification fits into one record', async (
   expect(of(ann)[0]?.body.length).toBeLessThan(4_096);
 });
 
-test('a subscription that the push service reports as unknown is removed', async () => {
+test('a push subscription is removed when the push service reports it as unknown', async () => {
   const ann = await person('ann');
   unknown.add(ann.browser.device);
   await send(ann.id, 'hello');
@@ -316,7 +319,7 @@ test('a subscription that the push service reports as unknown is removed', async
   expect(of(ann).length).toBe(1);
 });
 
-test('a subscription whose host now has an internal address is not called', async () => {
+test('a push subscription is not used once its host has an internal address', async () => {
   const ann = await person('ann');
   const inside = `https://[::1]:${receiver.port}/${ann.browser.device}`;
   await sql('update push_subscriptions set endpoint = $2 where user_id = $1', ann.id, inside);

@@ -1,4 +1,4 @@
-/** The grammar of script headers: an invalid header is refused, and the error names the place. */
+/** Tests the grammar of script headers: an invalid header is refused, and the error names the place. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ const read = (header: string, body?: string) => {
 };
 const args = (count: number) => Array.from({ length: count }, (_, i) => `@arg a${i} int`).join('\n');
 
-describe('the parser of script headers', () => {
+describe('script headers are parsed', () => {
   test.each([
     ['no summary', '@flag no-writes', undefined, 'a/b.lua: no @summary'],
     ['an unknown tag', '@summary x.\n@returns 1', undefined, 'a/b.lua: unknown tag @returns'],
@@ -55,7 +55,7 @@ describe('the parser of script headers', () => {
       'undefined must be',
     ],
     ['an unknown flag', '@summary x.\n@flag fast', undefined, 'a/b.lua: fast must be one of allow-oom'],
-    ['nine arguments', `@summary x.\n${args(9)}`, undefined, 'a/b.lua: more than 8 arguments'],
+    ['ten arguments', `@summary x.\n${args(10)}`, undefined, 'a/b.lua: more than 9 arguments'],
     [
       'a list before another argument',
       '@summary x.\n@args l int\n@arg a int',
@@ -84,39 +84,41 @@ describe('the parser of script headers', () => {
     ],
     ['an unknown limit', '@summary x.', 'return LIMITS.mood', 'a/b.lua:4: limits.ts has no mood'],
     ['an inherited name as a limit', '@summary x.', 'return LIMITS.toString', 'limits.ts has no toString'],
-  ])('refuses %s', (_, header, body, message) => {
+  ])('a script is refused because its header is invalid: %s', (_, header, body, message) => {
     const attempt = () => read(header, body);
     expect(attempt).toThrow(ContractError);
     expect(attempt).toThrow(message);
   });
 
-  test('refuses a file without a header', () => {
+  test('a script file without a header is refused', () => {
     writeFileSync(join(root, 'x.lua'), 'return 1\n');
     expect(() => readScript(root, 'x.lua')).toThrow('x.lua: no header between --[[ and ]]');
   });
 
-  test('refuses KEYS in a shared function, with the line in that function’s own file', () => {
+  test('KEYS in a shared function is refused, with the file and line of that function', () => {
     put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
-    expect(() => read('@summary x.\n@include f', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
+    expect(() => read('@summary x.', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
   });
 
-  test('refuses a shared function that returns an error which the script does not declare', () => {
+  test('a script must declare every error that its shared functions return', () => {
     put('lib/f.lua', '@summary f.', "local function f() return refuse('inside') end");
-    expect(() => read('@summary x.\n@include f', 'return f()')).toThrow('does not declare @err inside');
+    expect(() => read('@summary x.', 'return f()')).toThrow('does not declare @err inside');
   });
 
-  test('refuses an include that does not exist', () => {
-    expect(() => read('@summary x.\n@include nothing')).toThrow(/nothing\.lua/);
+  test('a name may be declared by only one shared file', () => {
+    put('lib/f.lua', '@summary f.', 'local a = 1');
+    put('lib/g.lua', '@summary g.', 'local a = 2');
+    expect(() => read('@summary x.')).toThrow('lib/g.lua:4: a is declared twice in lib/');
   });
 });
 
-test('accepts eight arguments, and lists at the end', () => {
-  const script = read(`@summary x.\n${args(7)}\n@args l int\n@key k {NN}:k SET\n@keys m {NN}:… SET`);
-  expect(script.args.map(({ name, form }) => `${name} ${form}`).slice(-2)).toEqual(['a6 one', 'l list']);
+test('a script header may have nine arguments, and lists at the end', () => {
+  const script = read(`@summary x.\n${args(8)}\n@args l int\n@key k {NN}:k SET\n@keys m {NN}:… SET`);
+  expect(script.args.map(({ name, form }) => `${name} ${form}`).slice(-2)).toEqual(['a7 one', 'l list']);
   expect(script.keys.map(({ name, form }) => `${name} ${form}`)).toEqual(['k one', 'm list']);
 });
 
-test('makes keys, arguments, flags and limits available to the body by name', () => {
+test('keys, arguments, flags and limits are available to the script body by name', () => {
   const { source } = read(
     '@summary x.\n@flag allow-oom\n@key k {NN}:k SET\n@derived d {NN}:d:<id> SET\n@arg f flag\n@args l int',
     'return ok(k_key, d_key(1), f, l, LIMITS.queue_bytes_max)',
@@ -128,39 +130,97 @@ test('makes keys, arguments, flags and limits available to the body by name', ()
   expect(body).toBe(`return ok(k_key, d_key(1), f, l, ${limits.queue_bytes_max})`);
 });
 
-test('maps each line to the file that it came from', () => {
+test('each line of a combined script is mapped to the file that it came from', () => {
   put('lib/f.lua', '@summary f.\n@why it must.', 'local f = 1');
-  const { source, origin } = read('@summary x.\n@include f', 'local a = f\nreturn ok(a)');
+  const { source, origin } = read('@summary x.', 'local a = f\nreturn ok(a)');
   const lines = source.split('\n');
   expect(origin[lines.indexOf('local f = 1')]).toBe('lib/f.lua:5');
-  expect(origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:6');
+  expect(origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:5');
 });
 
-test('omits shared functions that are never called', () => {
+test('shared functions that a script never calls are omitted', () => {
   const shared = [
     ...['local function deep(a)', '  return a -- wide', 'end', 'local function one() return deep(1) end'],
     ...['-- As wide as one.', 'local function wide()', '  return one()', 'end', 'local kept = 2'],
   ];
   put('lib/g.lua', '@summary g.', shared.join('\n'));
-  const { source, origin } = read('@summary x.\n@include g\n@derived d {NN}:d:<id> SET', 'return ok(one())');
+  const { source, origin } = read('@summary x.\n@derived d {NN}:d:<id> SET', 'return ok(one())');
   const lines = source.split('\n');
   expect(source).toContain('local function deep(a)\n  return a -- wide\nend\n');
   expect(source).toContain('local function one()');
-  expect(source).toContain('local kept = 2');
+  expect(source).not.toContain('local kept');
   expect(source).not.toContain('local function wide');
   expect(source).not.toContain('local function d_key');
-  expect(origin[lines.indexOf('local kept = 2')]).toBe('lib/g.lua:12');
-  expect(read('@summary x.\n@include g', 'return ok(wide())').source).toContain('local function wide');
+  expect(origin[lines.indexOf('  return a -- wide')]).toBe('lib/g.lua:5');
+  expect(read('@summary x.', 'return ok(wide())').source).toContain('local function wide');
 });
 
-test('reads every script by name, without the shared functions', () => {
+test('a shared function comes after the functions and constants that it uses', () => {
+  put('lib/a.lua', '@summary a.', 'local function user()\n  return late(CONSTANT)\nend');
+  put('lib/z.lua', '@summary z.', 'local CONSTANT, other = 1, 2\nlocal function late() end');
+  const { source, shared } = read('@summary x.', 'return ok(user())');
+  expect(source.split('\n').slice(2, 4)).toEqual([
+    'local function late() end',
+    'local CONSTANT, other = 1, 2',
+  ]);
+  expect(shared).toEqual(['z', 'a']);
+});
+
+test('a name in a string literal or in a field access includes no shared function', () => {
+  put('lib/f.lua', '@summary f.', 'local function now() end');
+  expect(read('@summary x.', "return ok('now', a.now)").shared).toEqual([]);
+});
+
+describe('scripts inherit declarations of shared files', () => {
+  const declared = [
+    ...['@summary f.', '@key k {NN}:k SET', '@derived k {NN}:k:<id> HASH', '@key unused {NN}:u SET'],
+    ...['@arg a text', '@arg unused text', '@err e t text', '@err inside', '@err unused'],
+  ];
+  const put_f = () => put('lib/f.lua', declared.join('\n'), "local function f() return 'inside' end");
+
+  test('a script inherits only the declarations that it uses', () => {
+    put_f();
+    const script = read(
+      '@summary x.\n@arg b int',
+      "if f() then return refuse('e', a) end return ok(k_key, b)",
+    );
+    expect(script.keys.map(({ name, form }) => `${name} ${form}`)).toEqual(['k one']);
+    expect(script.args.map(({ name }) => name)).toEqual(['a', 'b']);
+    expect([...script.errors]).toEqual([
+      ['e', [{ name: 't', type: 'text' }]],
+      ['inside', []],
+    ]);
+  });
+
+  test('an inherited key is a fixed key or a derived key, depending on how the script uses it', () => {
+    put_f();
+    const forms = (body: string) => read('@summary x.', body).keys.map(({ form }) => form);
+    expect(forms('f() return ok(k_key(1))')).toEqual(['derived']);
+    expect(forms('f() return ok(k_prefix)')).toEqual(['derived']);
+    expect(forms('f() return ok(k_key)')).toEqual(['one']);
+  });
+
+  test('a declaration in the script overrides an inherited declaration', () => {
+    put_f();
+    const script = read('@summary x.\n@key k {NN}:own LIST\n@err e', "f() return refuse('e', k_key)");
+    expect(script.keys.map(({ pattern }) => pattern)).toEqual(['{NN}:own']);
+    expect(script.errors.get('e')).toEqual([]);
+  });
+
+  test('a script that uses no function of a shared file inherits nothing from it', () => {
+    put_f();
+    expect(read('@summary x.', 'return ok(k_key, a)').keys).toEqual([]);
+  });
+});
+
+test('scripts are read by name, and shared files are not read as scripts', () => {
   put('lib/f.lua', '@summary f.', '');
   put('z/last.lua', '@summary z.');
   put('a/first.lua', '@summary a.');
   expect([...readScripts(root).keys()]).toEqual(['a/first', 'z/last']);
 });
 
-test('generates one result type per status and leaves the run id to the runner', () => {
+test('the generator creates one result type per status, without the run id, which the runner handles', () => {
   put(
     'a/b.lua',
     '@summary Does it.\n@key k {NN}:k SET\n@arg run text\n@arg n int\n@args l bytes\n@ok a int?\n@err stale_run\n@err no t text',

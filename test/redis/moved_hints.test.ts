@@ -1,9 +1,9 @@
-/** Hints of a channel whose slot moves to another master while the node unsubscribes from it. */
+/** Tests hints of a channel whose slot moves to another master while the node unsubscribes from it. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SlotMap } from '../../src/redis/cluster.js';
-import { createHints } from '../../src/redis/hints.js';
+import { RedisHints } from '../../src/redis/hints.js';
 import { clusterSlot } from '../../src/redis/slots.js';
 import { eventually } from '../clients/event_source.js';
 import { type ClusterNode, type FreshCluster, freshCluster } from '../support/cluster.js';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => cluster?.stop());
 
-/** A proxy in front of a server that can hold back the server’s output until it is released. */
+/** Starts a proxy in front of a server. The proxy can hold back the output of the server until it is released. */
 async function startHolding(port: number) {
   const held: Array<() => void> = [];
   const sockets: Socket[] = [];
@@ -51,7 +51,10 @@ async function startHolding(port: number) {
   };
 }
 
-/** A channel on a master whose output can be held back, beside a channel that stays there and keeps the connection open. */
+/**
+ * Listens to a channel on a master whose output can be held back. A second channel stays on this master and
+ * keeps the connection open.
+ */
 async function listenAt(tag: string, lasting: string) {
   const [channel, slot] = [`{${tag}}:on_bot:1`, clusterSlot(tag)];
   const from = await cluster.ownerOf(slot);
@@ -71,16 +74,16 @@ async function listenAt(tag: string, lasting: string) {
     },
   };
   const errors: string[] = [];
-  const heard: string[] = [];
-  const hints = createHints(map, 'test', (error) => errors.push(error.message));
-  const unlisten = await hints.listen(channel, (text) => heard.push(text));
-  await hints.listen(`{${lasting}}:on_bot:2`, (text) => heard.push(text));
+  const received: string[] = [];
+  const hints = new RedisHints(map, 'test', (error) => errors.push(error.message));
+  const unlisten = await hints.listen(channel, (hint) => received.push(String(hint)));
+  await hints.listen(`{${lasting}}:on_bot:2`, (hint) => received.push(String(hint)));
   const subscribers = async () =>
     (await old.client.call('PUBSUB', 'SHARDNUMSUB', channel)) as [string, number];
   await eventually(async () => expect((await subscribers())[1]).toBe(1));
   return {
-    ...{ next, errors, heard, proxy, unlisten },
-    /** Moves the slot. The notice of the old master is held back. */
+    ...{ next, errors, received, proxy, unlisten },
+    /** Moves the slot, and holds back the notice of the old master. */
     async move() {
       proxy.hold();
       await cluster.beginMove(slot, from, to);
@@ -94,13 +97,13 @@ async function listenAt(tag: string, lasting: string) {
     hear: (text: string) =>
       eventually(async () => {
         await next.client.spublish(channel, text);
-        expect(heard).toContain(text);
+        expect(received).toContain(text);
       }),
-    /** Hints of the channel that stays arrive over the connection that was held back. */
+    /** Expects that hints of the lasting channel arrive over the connection that was held back. */
     hearLasting: (text: string) =>
       eventually(async () => {
         await old.client.spublish(`{${lasting}}:on_bot:2`, text);
-        expect(heard).toContain(text);
+        expect(received).toContain(text);
       }),
     async close() {
       hints.close();
@@ -109,7 +112,7 @@ async function listenAt(tag: string, lasting: string) {
   };
 }
 
-test('when a slot moves while its channel is subscribed, hints come from the new master', async () => {
+test('when the slot of a subscribed channel moves, hints come from the new master', async () => {
   const at = await listenAt('one', 'four');
   try {
     await at.move();
@@ -125,13 +128,13 @@ test('when a slot moves while its channel is subscribed, hints come from the new
   }
 }, 60_000);
 
-test('when a slot moves during an unsubscribe, the notice and the refusal are counted as one', async () => {
+test('if a slot moves during an unsubscribe, the server’s notice and its error count as one reply', async () => {
   const at = await listenAt('five', 'four');
   try {
     await at.move();
     const count = at.proxy.heldCount();
     at.unlisten();
-    // An unused subscription is kept for five seconds.
+    // An unused subscription stays open for five seconds.
     await eventually(() => expect(at.proxy.heldCount()).toBeGreaterThan(count));
     at.proxy.release();
     await at.hearLasting('in step');

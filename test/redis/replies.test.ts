@@ -5,21 +5,24 @@ import { OwnDecoder, Replies } from '../../src/redis/replies.js';
 
 type Decoder = new (options: ConstructorParameters<typeof OwnDecoder>[0]) => { write(chunk: Buffer): void };
 
-/** The results of a decoder for a stream that arrives in pieces. Errors are marked, since their classes differ. */
+/**
+ * Returns the results of a decoder for a stream that arrives in pieces. Errors are marked, because their classes
+ * differ.
+ */
 function decoded(Kind: Decoder, chunks: readonly Buffer[]): unknown[] {
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const plain = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(plain);
     return value instanceof Error ? { error: value.message, known: value instanceof ReplyError } : value;
   };
   const decoder = new Kind({
-    onReply: (reply) => heard.push(plain(reply)),
-    onErrorReply: (error) => heard.push(['refused', plain(error)]),
-    onPush: (push) => heard.push(['pushed', plain(push)]),
+    onReply: (reply) => received.push(plain(reply)),
+    onErrorReply: (error) => received.push(['refused', plain(error)]),
+    onPush: (push) => received.push(['pushed', plain(push)]),
     getTypeMapping: () => ({ 43: Buffer, 36: Buffer, 37: Array }),
   });
   for (const chunk of chunks) decoder.write(chunk);
-  return heard;
+  return received;
 }
 
 const line = fc.string({ unit: 'grapheme', maxLength: 20 }).map((text) => text.replaceAll(/[\r\n]/g, ' '));
@@ -29,7 +32,7 @@ const bulk = fc
 const simple = fc.oneof(
   bulk,
   line.map((text) => Buffer.from(`+${text}\r\n`)),
-  // The decoder of ioredis is off by one near 2^53.
+  // The decoder of ioredis returns a value that is off by one near 2^53.
   fc
     .maxSafeInteger()
     .map((n) => Math.trunc(n / 2))
@@ -53,8 +56,8 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 const places = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 });
 
-describe('replies of Redis', () => {
-  test('are decoded as ioredis decodes them, wherever the stream is cut', () => {
+describe('the decoder reads replies of Redis', () => {
+  test('the decoder and ioredis decode replies alike, wherever the stream is cut', () => {
     fc.assert(
       fc.property(fc.array(reply, { minLength: 1, maxLength: 6 }), places, (replies, at) => {
         const chunks = cut(Buffer.concat(replies), at);
@@ -64,25 +67,25 @@ describe('replies of Redis', () => {
     );
   });
 
-  test('may be cut after the first byte of an error', () => {
+  test('a reply that is cut after the first byte of an error is decoded', () => {
     const chunks = [Buffer.from('-'), Buffer.from('ERR no\r\n:1\r\n')];
     expect(decoded(Replies, chunks)).toEqual(decoded(OwnDecoder, chunks));
   });
 
-  test('are left to the decoder of ioredis on a connection that starts in RESP3', () => {
+  test('ioredis decodes the replies of a connection that starts in RESP3', () => {
     fc.assert(
       fc.property(fc.array(refusal, { maxLength: 2 }), bulk, places, (refusals, value, at) => {
         const opening = Buffer.from('%1\r\n+proto\r\n:3\r\n');
         const push = Buffer.concat([Buffer.from('>2\r\n+message\r\n'), value]);
         const chunks = [...refusals, ...cut(Buffer.concat([opening, push, value]), at)];
-        const heard = decoded(Replies, chunks);
-        expect(heard).toEqual(decoded(OwnDecoder, chunks));
-        expect(heard).toHaveLength(refusals.length + 3);
+        const received = decoded(Replies, chunks);
+        expect(received).toEqual(decoded(OwnDecoder, chunks));
+        expect(received).toHaveLength(refusals.length + 3);
       }),
     );
   });
 
-  test('that are malformed cause an error', () => {
+  test('a malformed reply causes an error', () => {
     expect(() => decoded(Replies, [Buffer.from('+OK\r\n'), Buffer.from('?\r\n')])).toThrow('Protocol error');
   });
 });

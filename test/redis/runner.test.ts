@@ -1,16 +1,19 @@
-/** Faults during a script call, forced on a real Redis behind a proxy that cuts and pauses the connection. */
+/** Forces faults during a script call, on a real Redis behind a proxy that cuts and pauses the connection. */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { RedisConnection } from '../../src/redis/connection.js';
 import { createMemoryWatch } from '../../src/redis/memory.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { directChat, makeKeys } from '../../src/store/core/keys.js';
 import { type FreshRedis, freshRedis } from '../support/servers.js';
 
-/** A proxy between client and Redis. `cut` ends the connection once a command that contains the text was forwarded. */
+/**
+ * Starts a proxy between client and Redis. `cut` ends the connection once a command that contains the text was
+ * forwarded.
+ */
 async function startProxy(port: number) {
   const sockets = new Set<Socket>();
   let cutOn: string | null = null;
@@ -73,13 +76,13 @@ beforeEach(async () => {
   proxy = await startProxy(redis.port);
   const url = new URL(redis.url);
   url.port = String(proxy.port);
-  connection = connectRedis({ url: url.href, name: 'test' });
-  straight = connectRedis({ url: redis.url, name: 'straight' });
+  connection = new RedisConnection({ url: url.href, name: 'test' });
+  straight = new RedisConnection({ url: redis.url, name: 'straight' });
   await Promise.all([connection.ready(5_000), straight.ready(5_000)]);
   recovered = [];
   recover = (run) =>
     straight.client.hset(keys.meta(partition), { run, ver: limits.versions_per_incarnation, hw: 10 });
-  runner = createRunner({
+  runner = new Runner({
     connection,
     async recover(at, run) {
       recovered.push(`${at} ${run}`);
@@ -127,24 +130,24 @@ const sendBy = (through: ScriptRunner, request: string) =>
         due: keys.webhooksDue(partition),
       },
     },
-    { chat: '100001.5', tail, reply_to: '', from: '', token: 't' },
+    { chat: '100001.5', tails: [tail], reply_to: '', from: '', token: 't', keep: true },
   );
 const due = keys.webhooksDue(partition);
-/** A call that changes data, frees memory and has no request id. */
+/** Makes a call that changes data, frees memory and has no request id. */
 const sweep = () =>
   runner.call('webhooks/sweep', partition, { due, state: keys.queueStateRoot(partition) }, { limit: 10 });
 const journalLength = () => straight.client.xlen(keys.journal(partition));
 const tooMany = { kind: 'too_many_requests', retryAfter: 1 };
 const unavailable = { kind: 'unavailable', retryAfter: 1 };
 
-test('a partition that was never opened is recovered once, and the call succeeds', async () => {
-  expect(await send('r1')).toMatchObject({ status: 'ok', message_id: 1 });
+test('a call on a partition that was never opened recovers the partition once and succeeds', async () => {
+  expect(await send('r1')).toMatchObject({ status: 'ok', first: 1 });
   expect(recovered).toEqual([`${partition} ${connection.runId()}`]);
-  expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
+  expect(await send('r2')).toMatchObject({ status: 'ok', first: 2 });
   expect(recovered).toHaveLength(1);
 });
 
-test('calls on a partition that stays closed fail with unavailable', async () => {
+test('a call on a partition that stays closed fails with unavailable', async () => {
   recover = async () => undefined;
   await expect(send('r1')).rejects.toMatchObject(unavailable);
   expect(recovered).toHaveLength(3);
@@ -156,10 +159,10 @@ test('recovery errors are returned to the caller', async () => {
   await expect(send('r1')).rejects.toThrow('Postgres is away');
 });
 
-test('a script that Redis forgot is sent again in full', async () => {
+test('a script that Redis no longer has is sent again in full', async () => {
   await send('r1');
   await straight.client.script('FLUSH');
-  expect(await send('r2')).toMatchObject({ message_id: 2 });
+  expect(await send('r2')).toMatchObject({ first: 2 });
   const stats = await straight.client.info('commandstats');
   const evals = Number(/cmdstat_eval:calls=(\d+)/.exec(stats)?.[1]);
   await send('r3');
@@ -167,7 +170,7 @@ test('a script that Redis forgot is sent again in full', async () => {
   expect(Number(/cmdstat_eval:calls=(\d+)/.exec(after)?.[1])).toBe(evals);
 });
 
-test('a full journal answers 429', async () => {
+test('a call on a full journal gets 429', async () => {
   for (let i = 0; i < 10; i++) await send(`r${i}`);
   await expect(send('one more')).rejects.toMatchObject(tooMany);
   expect(await journalLength()).toBe(10);
@@ -176,7 +179,7 @@ test('a full journal answers 429', async () => {
 test('a call with a request id is repeated after a cut connection and applied once', async () => {
   await send('r1');
   proxy.cut('req:r2');
-  expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
+  expect(await send('r2')).toMatchObject({ status: 'ok', first: 2 });
   expect(await journalLength()).toBe(2);
   expect(await straight.client.hget(keys.chat(chat), 's')).toBe('2');
 });
@@ -189,23 +192,23 @@ test('a call without a request id reports an unknown outcome after a cut connect
   expect(await straight.client.zcard(due)).toBe(0);
 });
 
-test('while Redis is unavailable, repeatable calls wait for it within a bound, and others fail at once', async () => {
+test('while Redis is unavailable, repeatable calls wait for a limited time, and other calls fail at once', async () => {
   await send('r1');
   proxy.refuse(true);
   await once(connection.client, 'close');
   const began = performance.now();
   await expect(sweep()).rejects.toMatchObject(unavailable);
-  expect(performance.now() - began).toBeLessThan(100);
+  expect(performance.now() - began).toBeLessThan(1_000);
   await expect(send('r2')).rejects.toMatchObject(unavailable);
   const waited = performance.now() - began;
   expect(waited).toBeGreaterThan(1_400);
-  expect(waited).toBeLessThan(2_500);
+  expect(waited).toBeLessThan(10_000);
   const pending = send('r3');
   proxy.refuse(false);
-  expect(await pending).toMatchObject({ status: 'ok', message_id: 2 });
+  expect(await pending).toMatchObject({ status: 'ok', first: 2 });
 });
 
-test('calls to a silent Redis are answered before its connection is closed, and calls succeed when it answers again', async () => {
+test('calls to a silent Redis are answered before its connection is closed, and calls succeed once it answers again', async () => {
   await send('r1');
   process.kill(redis.pid, 'SIGSTOP');
   const { client } = connection;
@@ -218,7 +221,7 @@ test('calls to a silent Redis are answered before its connection is closed, and 
       Array.from({ length: 3 }, () => ({ status: 'rejected', reason: unavailable })),
     );
     expect(gaveUp).toBe(false);
-    // Redis counts as unavailable: no command is sent to it, and calls that cannot be repeated fail at once.
+    // Redis counts as unavailable. No command is sent to it, and calls that cannot be repeated fail at once.
     expect(connection.runId()).toBeNull();
     const owed = client.commandQueue.length;
     await expect(sweep()).rejects.toMatchObject(unavailable);
@@ -227,15 +230,16 @@ test('calls to a silent Redis are answered before its connection is closed, and 
     process.kill(redis.pid, 'SIGCONT');
   }
   await connection.ready(5_000);
-  // Commands sent before the silence ran after it: a repeated request is recognised.
-  expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
-  expect(await send('r4')).toMatchObject({ status: 'ok', message_id: 4 });
+  // Redis ran the commands that it had received before it became silent, so it recognises the repeated request.
+  expect(await send('r2')).toMatchObject({ status: 'ok', first: 2 });
+  expect(await send('r4')).toMatchObject({ status: 'ok', first: 4 });
   expect(gaveUp).toBe(false);
 });
 
 test('a slow Redis that still answers does not count as unavailable', async () => {
   await send('r1');
-  // Takes some tenths of a second. From Redis 7.2 on a script cannot wait for a time: TIME stands still while it runs.
+  // The script takes some tenths of a second. From Redis 7.2 on, it cannot wait by the clock, because TIME stands still
+  // during a script.
   const slow = 'local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + i end return 1';
   const busyMs = async (steps: number) => {
     const since = performance.now();
@@ -244,32 +248,32 @@ test('a slow Redis that still answers does not count as unavailable', async () =
   };
   let slowed = true;
   const slowing = (async () => {
-    // Enough steps to take that long on this machine, however busy it is.
+    // The number of steps is chosen so that the script takes that long on this machine, even while it is busy.
     for (let i = 0, steps = 4_000_000; i < 8; i++) steps = Math.round((steps * 300) / (await busyMs(steps)));
     slowed = false;
   })();
   let sent = 1;
-  while (slowed) expect(await send(`r${++sent}`)).toMatchObject({ status: 'ok', message_id: sent });
+  while (slowed) expect(await send(`r${++sent}`)).toMatchObject({ status: 'ok', first: sent });
   await slowing;
   expect(sent).toBeGreaterThan(2);
 });
 
-test('calls to a Redis that accepts connections but never answers fail with unavailable', async () => {
+test('a call to a Redis that accepts connections but never answers fails with unavailable', async () => {
   const mute = createServer(() => undefined);
   mute.listen(0, '127.0.0.1');
   await once(mute, 'listening');
   const { port } = mute.address() as { port: number };
-  const at = connectRedis({ url: `redis://127.0.0.1:${port}`, name: 'mute' });
-  const calls = createRunner({ connection: at, recover: async () => undefined, reconnectMsMax: 300 });
+  const at = new RedisConnection({ url: `redis://127.0.0.1:${port}`, name: 'mute' });
+  const calls = new Runner({ connection: at, recover: async () => undefined, reconnectMsMax: 300 });
   const key = { request: keys.request(partition, 'r') };
   await expect(calls.call('idempotency/recall', partition, key, {})).rejects.toMatchObject(unavailable);
   await at.close();
   mute.close();
 });
 
-test('a server that is nearly full refuses growing calls before Redis does, until memory is free again', async () => {
+test('calls that grow a nearly full server are refused before Redis itself refuses them, until memory is free again', async () => {
   const memory = createMemoryWatch({ connection: straight });
-  const watched = createRunner({ connection: straight, recover: async () => undefined, memory });
+  const watched = new Runner({ connection: straight, recover: async () => undefined, memory });
   await send('r1');
   const used = Number(/^used_memory:(\d+)/m.exec(await straight.client.info('memory'))?.[1]);
   const setTo = async (percent: number) => {
@@ -283,8 +287,8 @@ test('a server that is nearly full refuses growing calls before Redis does, unti
   await expect(sendBy(watched, 'r2')).rejects.toMatchObject(tooMany);
   expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
   await setTo(limits.redis_roomy_percent - 5);
-  expect(await sendBy(watched, 'r2')).toMatchObject({ status: 'ok', message_id: 2 });
-  // Without `maxmemory`, a setting gives the limit.
+  expect(await sendBy(watched, 'r2')).toMatchObject({ status: 'ok', first: 2 });
+  // Without `maxmemory`, a setting defines the limit.
   await straight.client.config('SET', 'maxmemory', '0');
   await memory.check();
   expect(watched.isFull(partition)).toBe(false);
@@ -305,13 +309,13 @@ test('a full Redis answers 429 and applies nothing, and scripts that free memory
   expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
 });
 
-test('a Redis that refuses writes for lack of replicas counts as unavailable, not as a fault', async () => {
+test('a Redis that refuses writes for lack of replicas counts as unavailable', async () => {
   await send('r1');
   await straight.client.config('SET', 'min-replicas-to-write', '1');
   await expect(send('r2')).rejects.toMatchObject(unavailable);
 });
 
-test('a fault names the script and the line of its file', async () => {
+test('a fault in a script names the script and the line of its file', async () => {
   await send('r1');
   await straight.client.set(keys.journal(partition), 'not a stream');
   const fault = await send('r2').catch((error: Error) => error);
@@ -322,9 +326,9 @@ test('a fault names the script and the line of its file', async () => {
   expect((fault as Error).message).not.toContain('xxx');
 });
 
-test('an unknown script is a programming error, and calls are counted', async () => {
+test('the runner throws for an unknown script name, and counts and times the calls of known scripts', async () => {
   await expect(runner.call('no/such' as never, 0, {} as never, {} as never)).rejects.toThrow('no script');
-  // The first call sends the script too, and is not measured.
+  // The first call also sends the script, and is not measured.
   for (const request of ['r1', 'r2']) await send(request);
   const { counts, sumMs } = runner.times.of('messages/send_direct');
   expect(counts.reduce((a, b) => a + b)).toBe(1);

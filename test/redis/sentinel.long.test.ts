@@ -1,8 +1,10 @@
-/** The whole service on a Redis with Sentinels: its master is killed, and a former master returns as a replica. */
+/**
+ * Tests the whole service on a Redis with Sentinels: its master is killed, and a former master returns as a replica.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
-import { connectRedis } from '../../src/redis/connection.js';
+import { RedisConnection } from '../../src/redis/connection.js';
 import { openClient } from '../../src/redis/target.js';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
@@ -58,7 +60,7 @@ async function eventually(what: string, holds: () => Promise<boolean> | boolean)
     if (performance.now() > end) throw new Error(`not in time: ${what}`);
 }
 
-test('a client of the Sentinels uses the master, and settings that would lose changes are reported before a start', async () => {
+test('a client of the Sentinels uses the master, and a start reports settings that could lose changes', async () => {
   const { warnings } = await checkRedis(target());
   expect(warnings).toEqual([expect.stringContaining('min-replicas-to-write')]);
   const client = openClient(target(), { protocol: 2 });
@@ -68,7 +70,7 @@ test('a client of the Sentinels uses the master, and settings that would lose ch
   await expect(checkRedis(unknown, 1_000)).rejects.toThrow(/the master nobody of 3 Sentinels cannot be used/);
 });
 
-test('when a master is killed under traffic, changes that reached the replica are kept, and no id is given out twice', async () => {
+test('when a master is killed under traffic, changes that reached the replica remain, and no id is given out twice', async () => {
   await resultOf(say(bot, 'before'));
   await resultOf(say(pushed, 'pushed before'));
   await eventually('a delivery', () => delivered.includes('pushed before'));
@@ -92,7 +94,7 @@ test('when a master is killed under traffic, changes that reached the replica ar
   const former = Math.max(...idsOf.flat());
   await watched.nodes[0].kill();
   await watched.replaced(0);
-  await eventually('both fronts on the new master', () =>
+  await eventually('both fronts use the new master', () =>
     idsOf.every((ids) => ids.some((id) => id > former + 10_000)),
   );
   busy = false;
@@ -105,7 +107,7 @@ test('when a master is killed under traffic, changes that reached the replica ar
   expect(history.map(({ text }: { text: string }) => text)).toContain('before');
 }, 60_000);
 
-test('after the failover, long polls are woken and webhooks delivered', async () => {
+test('after the failover, long polls are woken and webhooks are delivered', async () => {
   const updates = await resultOf(service.bot(bot, 'getUpdates', { timeout: 0, offset: -1 }, 1));
   const waiting = service.bot(bot, 'getUpdates', { offset: updates.at(-1).update_id + 1, timeout: 20 }, 1);
   await sleep(300);
@@ -119,11 +121,13 @@ test('after the failover, long polls are woken and webhooks delivered', async ()
   await eventually('a delivery', () => delivered.includes('pushed after'));
 });
 
-test('connections that are looking for the master reconnect when another one is announced meanwhile', async () => {
+test('a connection that searches for the master reconnects if another master is announced meanwhile', async () => {
   const servers = await freshSentinels();
   const [stopped = 0] = servers.sentinelPids;
-  const connections = Array.from({ length: 40 }, (_, n) =>
-    connectRedis({ url: { url: servers.masterUrl, sentinels: servers.sentinels }, name: `c${n}` }),
+  const connections = Array.from(
+    { length: 40 },
+    (_, n) =>
+      new RedisConnection({ url: { url: servers.masterUrl, sentinels: servers.sentinels }, name: `c${n}` }),
   );
   try {
     await Promise.all(connections.map((connection) => connection.ready(20_000)));
@@ -135,7 +139,7 @@ test('connections that are looking for the master reconnect when another one is 
       await sleep(75);
       await servers.nodes[0].client.call('CLIENT', 'KILL', 'ID', id);
     }
-    await eventually('every connection again', () => connections.every((each) => each.reachable()));
+    await eventually('every connection works again', () => connections.every((each) => each.reachable()));
   } finally {
     process.kill(stopped, 'SIGCONT');
     await Promise.all(connections.map((connection) => connection.close()));
@@ -147,22 +151,22 @@ test('connections that are looking for the master reconnect when another one is 
 const long = process.env.PETREL_TEST_REDIS !== undefined;
 
 if (long)
-  test('the former master returns as a replica, no node writes to it, and it can be promoted again', async () => {
+  test('the former master returns as a replica, no node writes to it, and it can become the master again', async () => {
     await watched.nodes[0].start();
     await eventually('a replica', async () =>
       /^role:slave[\s\S]*master_link_status:up/m.test(await watched.nodes[0].client.info('replication')),
     );
     const last = (await resultOf(say(bot, 'on the second'))).message_id;
     await watched.caughtUp();
-    await eventually('an election in order', () =>
+    await eventually('the Sentinels accept a failover', () =>
       openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel')).then(
         () => true,
         () => false,
       ),
     );
     await watched.replaced(1);
-    // The former master accepts writes until Sentinels have made it a replica. Those writes are lost with it.
-    await eventually('the first again', async () => {
+    // The former master accepts writes until Sentinels have made it a replica. These late writes are lost.
+    await eventually('the first node is the master again', async () => {
       const { status, body } = await say(bot, 'on the first again');
       return status === 200 && body.result.message_id > last + 10_000;
     });

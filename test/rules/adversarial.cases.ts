@@ -1,10 +1,11 @@
-/** Every parser and pattern that reads untrusted bytes, each with its most expensive input. */
+/** Lists every parser and pattern that reads untrusted bytes, each with its most expensive input. */
 
 import { shownAnswer } from '../../src/delivery/outbound/redact.js';
 import { readTarget } from '../../src/delivery/outbound/target.js';
 import { readCertificate } from '../../src/delivery/outbound/trust.js';
 import { readRetryAfter } from '../../src/delivery/schedule.js';
 import { setWriteAccess } from '../../src/endpoints/bots/write_access.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
 import { createFileIds } from '../../src/files/file_id.js';
 import { fileAtPath } from '../../src/files/file_path.js';
 import { asksToClose, isUpload } from '../../src/http/head.js';
@@ -24,7 +25,6 @@ import { isBlank } from '../../src/rules/text.js';
 import { findTokens, maskTokens, parseToken } from '../../src/rules/token.js';
 import { validUsername } from '../../src/rules/usernames.js';
 import { createClientAddress } from '../../src/server/client_address.js';
-import { endpoints } from '../../src/server/endpoints.gen.js';
 import { parametersText } from '../../src/server/idempotency.js';
 import { parseWith } from '../../src/server/method.js';
 import { parseParams, parseQuery } from '../../src/server/params.js';
@@ -38,11 +38,11 @@ import { allowedUpdates, chatId, entities, messageIds, replyMarkup } from '../..
 export interface Attack {
   readonly parser: string;
   readonly input: string;
-  /** Size of the largest input that the service passes to the parser. */
+  /** The size of the largest input that the service passes to the parser. */
   readonly bytesMax: number;
-  /** Maximum CPU time per byte on a busy machine, which is several times the time on an idle one. */
+  /** The maximum CPU time per byte on a busy machine, which is several times the time on an idle machine. */
   readonly nsPerByteMax: number;
-  /** Returns a run of the parser on an input of `bytes` bytes. The parser may return a result or refuse. */
+  /** Returns a function that runs the parser on an input of `bytes` bytes. The parser may return a result or refuse. */
   readonly on: (bytes: number) => () => unknown;
 }
 
@@ -61,7 +61,7 @@ function filled(bytes: number, unit: string, before = '', after = ''): string {
   return before + unit.repeat(count) + after;
 }
 
-/** Repeats `open`, then repeats `close` as often. */
+/** Repeats `open` and then repeats `close` as many times. */
 const nested = (bytes: number, open: string, close: string, between = '') => {
   const count = Math.floor((bytes - between.length) / (open.length + close.length));
   return open.repeat(count) + between + close.repeat(count);
@@ -85,7 +85,7 @@ type Row = readonly [
   on: (bytes: number) => () => unknown,
 ];
 
-/** Rows of a text parser: one for each input, which is filled with a repeated unit. */
+/** Makes the rows of a text parser: one for each input, which is filled with a repeated unit. */
 const texts = (
   parser: string,
   bytesMax: number,
@@ -104,7 +104,7 @@ const texts = (
     },
   ]);
 
-/** Rows of a body parser. */
+/** Makes the rows of a body parser. */
 const bodies = (
   parser: string,
   bytesMax: number,
@@ -297,7 +297,7 @@ const markdownV2 = (text: string) => formatText(text, 'MarkdownV2');
 const blanksLater = (count: number, unit: string) => (bytes: number) =>
   filled(bytes, ' ', unit.repeat(Math.floor((count * bytes) / markupMax)), 'x');
 
-/** Two-part texts, in which each item of the second part makes the parser read the first part. */
+/** Makes rows for texts of two parts, in which each item of the second part makes the parser read the first part. */
 const built = (
   parser: string,
   run: (text: string) => unknown,
@@ -484,6 +484,8 @@ const values: Row[] = [
     (t) => checkKeyboard([[{ text: 'a', url: t }]]),
     ['a', 'http://', ' '],
     [' ', 'http://', 'x'],
+    ['a.', '', ' '],
+    ['-', 'a.', ' '],
   ),
   ...texts('reaction', bodyMax, 50, reactionEmoji, ['\ufe0f'], ['👩\u200d']),
   ...texts('file_id', bodyMax, 50, (t) => ids.fileOf(t), ['A'], ['=']),
@@ -508,7 +510,7 @@ const values: Row[] = [
   ),
 ];
 
-/** Input from receivers and partners. */
+/** These texts come from receivers and partners. */
 const others: Row[] = [
   ...texts(
     'Retry-After',

@@ -1,15 +1,18 @@
-/** Every parser takes linear time on its most expensive input, and stays below its maximum time per byte. */
+/** Tests that every parser takes linear time on its most expensive input, and stays below its maximum time per byte. */
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { type Attack, attacks } from './adversarial.cases.js';
 
 const roundsMax = 12;
-/** Shorter runs always pass: the time does not matter, and timers are too imprecise. */
+/** Runs below this time in ns always pass, because they do not matter and timers are too imprecise for them. */
 const nothing_ns = 1_000_000;
-/** Maximum growth for four times the input. A linear parser needs four times as long plus garbage collection, a quadratic one 16 times. */
+/**
+ * The maximum growth of the time for four times the input. A linear parser needs four times as long plus garbage
+ * collection, a quadratic parser 16 times as long.
+ */
 const growthMax = 9;
 
-/** CPU time of one run in ns, which hardly depends on other load of the machine. */
+/** Measures the CPU time of one run in ns, which hardly depends on other load of the machine. */
 async function costOf(run: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   try {
@@ -21,7 +24,10 @@ async function costOf(run: () => unknown): Promise<number> {
   return (user + system) * 1_000;
 }
 
-/** The fastest run at the largest input and at a quarter of it. Repeats until the limits hold, at most `roundsMax` times. */
+/**
+ * Measures the fastest run at the largest input and at a quarter of it. Repeats until the limits hold, at most
+ * `roundsMax` times.
+ */
 async function measured({ bytesMax, nsPerByteMax, on }: Attack) {
   const [whole, quarter] = [on(bytesMax), on(Math.floor(bytesMax / 4))];
   let best = { whole: Number.POSITIVE_INFINITY, quarter: Number.POSITIVE_INFINITY };
@@ -36,7 +42,7 @@ async function measured({ bytesMax, nsPerByteMax, on }: Attack) {
   return best;
 }
 
-test.each(attacks)('$parser: $input takes linear time', { timeout: 120_000 }, async (attack) => {
+test.each(attacks)('the parser $parser takes linear time on $input', { timeout: 120_000 }, async (attack) => {
   const { whole, quarter } = await measured(attack);
   expect(whole / attack.bytesMax).toBeLessThanOrEqual(
     Math.max(attack.nsPerByteMax, nothing_ns / attack.bytesMax),

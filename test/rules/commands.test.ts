@@ -1,4 +1,4 @@
-/** Validation of command lists and scopes, and the choice of the commands a person sees. */
+/** Tests the validation of command lists and scopes, and the choice of the commands a person sees. */
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type CommandScope, checkCommands, commandsFor, scopeKey } from '../../src/rules/commands.js';
@@ -12,16 +12,18 @@ describe('checkCommands', () => {
     ['a_1', 'a_1'],
     ['x'.repeat(32), 'x'.repeat(32)],
     [`/${'x'.repeat(32)}`, 'x'.repeat(32)],
-  ])('stores %s as %s', (given, stored) => expect(checkCommands(one(given))).toEqual(one(stored)));
+  ])('checkCommands stores %s as %s', (given, stored) =>
+    expect(checkCommands(one(given))).toEqual(one(stored)),
+  );
 
   it.each(['', '/', '//a', 'Start', 'дом', 'a b', 'a-b', 'a\n', 'x'.repeat(33)])(
-    'refuses the name %j',
+    'checkCommands refuses the name %j',
     (name) => {
       expect(() => checkCommands(one(name))).toThrow('Bad Request: BOT_COMMAND_INVALID');
     },
   );
 
-  it('a description is trimmed, and its length is counted in code points', () => {
+  it('a command description is trimmed, and its length is counted in code points', () => {
     const longest = '👍'.repeat(256);
     expect(checkCommands(one('a', ` ${longest} `))).toEqual(one('a', longest));
     for (const bad of ['', '  \n', `${longest}a`]) {
@@ -29,11 +31,11 @@ describe('checkCommands', () => {
     }
   });
 
-  it('drops all fields of a command except its name and description', () => {
+  it('all fields of a command except its name and description are dropped', () => {
     expect(checkCommands([{ command: 'a', description: 'd', more: 1 } as never])).toEqual(one('a'));
   });
 
-  it('accepts at most commands_max commands', () => {
+  it('a list of commands has at most commands_max commands', () => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => one(`c${i}`)[0]!);
     expect(checkCommands([])).toEqual([]);
     expect(checkCommands(many(limits.commands_max))).toHaveLength(limits.commands_max);
@@ -59,14 +61,14 @@ describe('scopeKey', () => {
     [{ type: 'chat' }, 'Bad Request: parameter "scope.chat_id" must be an integer'],
     [{ type: 'chat', chat_id: '5' }, 'Bad Request: parameter "scope.chat_id" must be an integer'],
     [{ type: 'chat_member', chat_id: 5 }, 'Bad Request: parameter "scope.user_id" must be an integer'],
-  ])('%j is refused', (scope, text) => expect(() => scopeKey(scope as never)).toThrow(text));
+  ])('the scope %j is refused', (scope, text) => expect(() => scopeKey(scope as never)).toThrow(text));
 });
 
-it("a person sees the commands of the narrowest scope, first those in the person's language", () => {
+it("a person sees the commands of the narrowest scope, preferably in the person's language", () => {
   const all: Record<string, ReturnType<typeof one>> = {};
   const shown = () => commandsFor(all, 7, 'ru')[0]?.command;
   expect(commandsFor(all, 7, 'ru')).toEqual([]);
-  // Ordered from the widest to the narrowest scope: each entry takes precedence over those before it.
+  // The scopes go from the widest to the narrowest. Each entry takes precedence over those before it.
   const order = [
     'default|',
     'default|ru',

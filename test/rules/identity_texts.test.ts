@@ -1,9 +1,9 @@
-/** Texts of bots: allowed languages, normalisation, and the choice of the text to show. */
+/** Tests the texts of bots: allowed languages, normalisation, and the choice of the text to show. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { cleanText, isTextKey, languages, textIn } from '../../src/rules/identity_texts.js';
 
-test('interface §2: texts exist in exactly seven languages and as a default', () => {
+test('interface §2: a bot has texts in exactly seven languages and a default text', () => {
   expect([...languages].sort()).toEqual(['en', 'hy', 'kk', 'ru', 'tg', 'tt', 'uz']);
   for (const key of ['', ...languages]) expect(isTextKey(key)).toBe(true);
   for (const key of ['RU', 'en-US', 'de', ' ru', 'toString', '__proto__']) expect(isTextKey(key)).toBe(false);
@@ -16,15 +16,15 @@ test.each([
   [' \r\n\t', ''],
   ['\u200b\u3164', ''],
   ['👩‍👩‍👧', '👩‍👩‍👧'],
-])('%j is stored as %j', (given, kept) => expect(cleanText(given)).toBe(kept));
+])('the bot text %j is stored as %j', (given, kept) => expect(cleanText(given)).toBe(kept));
 
-test('cleaning a clean text changes nothing', () => {
+test('cleaning a bot text twice is the same as cleaning it once', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => cleanText(cleanText(text)) === cleanText(text)),
   );
 });
 
-test('a reader sees the text of the language, else the default, else the fallback', () => {
+test("a reader sees the bot text of the reader's language, else the default, else the fallback", () => {
   const texts = { '': 'default', ru: 'р' };
   expect(textIn(texts, 'ru', 'x')).toBe('р');
   for (const language of ['kk', 'de', 'toString', '', null, undefined])

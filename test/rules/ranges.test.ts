@@ -1,4 +1,4 @@
-/** Parsing of the Range header of a download. */
+/** Tests the parsing of the Range header of a download. */
 import { expect, test } from 'vitest';
 import { parseRange } from '../../src/rules/ranges.js';
 
@@ -23,6 +23,6 @@ test.each([
   ['items=0-1', null],
   ['bytes=0x1-2', null],
   [`bytes=0-${'9'.repeat(400)}`, null],
-])('parses "%s" for a file of ten bytes', (header, range) => {
+])('the range "%s" of a file of ten bytes is parsed', (header, range) => {
   expect(parseRange(header, 10)).toEqual(range);
 });

@@ -6,7 +6,7 @@ import { checkKeyboard } from '../../src/rules/keyboard.js';
 
 const row = (size: number) => [[{ text: 'x'.repeat(size), callback_data: 'd' }]];
 
-test('a keyboard holds at most keyboard_bytes_max bytes of texts and links', () => {
+test('a keyboard has at most keyboard_bytes_max bytes of texts and links', () => {
   expect(checkKeyboard(row(limits.keyboard_bytes_max))).not.toBeNull();
   expect(() => checkKeyboard(row(limits.keyboard_bytes_max + 1))).toThrow('reply markup is too long');
   const link = { text: 'x', url: `https://example.org/${'é'.repeat(limits.keyboard_bytes_max / 2)}` };
@@ -16,14 +16,14 @@ test('a keyboard holds at most keyboard_bytes_max bytes of texts and links', () 
 test.each([
   ['HTML', (name: string) => `<pre><code class="language-${name}">x</code></pre>`],
   ['MarkdownV2', (name: string) => `\`\`\`${name}\nx\`\`\``],
-])('a code language longer than code_language_length_max is dropped in %s', (mode, source) => {
+])('a code language over code_language_length_max is dropped in %s', (mode, source) => {
   const named = (length: number) => formatText(source('a'.repeat(length)), mode).entities;
   const { code_language_length_max: max } = limits;
   expect(named(max)).toEqual([{ type: 'pre', offset: 0, length: 1, language: 'a'.repeat(max) }]);
   expect(named(max + 1)).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });
 
-test('a code language that is too long is also dropped from explicit entities', () => {
+test('a code language that is too long is dropped from explicit entities too', () => {
   const entity = { type: 'pre', offset: 0, length: 1, language: 'a'.repeat(1_000) };
   expect(formatText('x', undefined, [entity]).entities).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });

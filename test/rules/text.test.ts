@@ -1,4 +1,4 @@
-/** Unicode validity and length of texts. */
+/** Tests the Unicode validity and the length of texts. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -20,9 +20,9 @@ describe('codePointLength', () => {
     ['\ud83d', 1],
     ['\udc4d\ud83d', 2],
     ['\ud83d👍', 2],
-  ])('%j has %i code points', (text, length) => expect(codePointLength(text)).toBe(length));
+  ])('the text %j has %i code points', (text, length) => expect(codePointLength(text)).toBe(length));
 
-  it('codePointLength equals the number of iterated characters, and isLongerThan agrees with it', () => {
+  it('codePointLength equals the number of iterated characters, and isLongerThan agrees', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 12 }), (text, max) => {
         expect(codePointLength(text)).toBe([...text].length);
@@ -33,8 +33,10 @@ describe('codePointLength', () => {
 });
 
 describe('isWellFormed', () => {
-  it.each(['', 'a', '👍', '\u0001', '\ufffd'])('accepts %j', (text) => expect(isWellFormed(text)).toBe(true));
-  it.each(['\0', 'a\0b', '\ud83d', 'a\udc4d', '\udc4d\ud83d'])('refuses %j', (text) => {
+  it.each(['', 'a', '👍', '\u0001', '\ufffd'])('isWellFormed accepts %j', (text) =>
+    expect(isWellFormed(text)).toBe(true),
+  );
+  it.each(['\0', 'a\0b', '\ud83d', 'a\udc4d', '\udc4d\ud83d'])('isWellFormed refuses %j', (text) => {
     expect(isWellFormed(text)).toBe(false);
   });
 });
@@ -51,15 +53,17 @@ describe('isBlank', () => {
     '\u3164',
     '\u2800',
     '\u00ad',
-  ])('%j is blank', (text) => expect(isBlank(text)).toBe(true));
-  it.each(['a', ' . ', '👍', '\u200b1', '-'])('%j is not blank', (text) => expect(isBlank(text)).toBe(false));
+  ])('the text %j is blank', (text) => expect(isBlank(text)).toBe(true));
+  it.each(['a', ' . ', '👍', '\u200b1', '-'])('the text %j is not blank', (text) =>
+    expect(isBlank(text)).toBe(false),
+  );
 });
 
 describe('messageText', () => {
-  it.each(['', ' \n ', '\u200b'])('refuses %j as empty', (text) => {
+  it.each(['', ' \n ', '\u200b'])('messageText refuses %j as empty', (text) => {
     expect(() => messageText(text)).toThrow('Bad Request: message text is empty');
   });
-  it('the length is limited in code points', () => {
+  it('the length of a message text is limited in code points', () => {
     const longest = '👍'.repeat(limits.text_length_max);
     expect(messageText(longest)).toBe(longest);
     expect(() => messageText(`${longest}a`)).toThrow('Bad Request: message is too long');
@@ -70,11 +74,11 @@ describe('messageText', () => {
 });
 
 describe('captionText', () => {
-  it('a caption may be empty', () => {
+  it('captionText accepts an empty caption', () => {
     expect(captionText('')).toBe('');
     expect(captionText(' \u200b')).toBe('');
   });
-  it('the length is limited in code points', () => {
+  it('the length of a caption is limited in code points', () => {
     const longest = '👍'.repeat(limits.caption_length_max);
     expect(captionText(longest)).toBe(longest);
     expect(() => captionText(`${longest}a`)).toThrow('Bad Request: message caption is too long');

@@ -1,4 +1,4 @@
-/** The format of tokens. */
+/** Tests the format of tokens. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -17,18 +17,18 @@ const random = fc.uint8Array({ minLength: 28, maxLength: 28 });
 const zeros = new Uint8Array(28);
 
 describe('makeToken', () => {
-  it('returns a token in the documented format', () => {
+  it('makeToken returns a token in the documented format', () => {
     const covered = `42:A${'A'.repeat(28)}`;
     const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
     const token = makeToken('bot', 42, zeros);
     expect(token.slice(0, -6)).toBe(covered);
     const value = [...token.slice(-6)].reduce((sum, digit) => sum * 62 + digits.indexOf(digit), 0);
-    // The CRC-32 that zlib computes for this text.
+    // zlib computes this CRC-32 for the text.
     expect(value).toBe(2_131_714_455);
     expect(makeToken('user', 42, zeros).slice(0, -6)).toBe(`42:U${'A'.repeat(28)}`);
   });
 
-  it('uses every character with the same probability', () => {
+  it('makeToken uses every character with the same probability', () => {
     const seen = new Map<string, number>();
     for (let byte = 0; byte < 256; byte++) {
       const char = makeToken('bot', 1, new Uint8Array(28).fill(byte))[4]!;
@@ -38,16 +38,16 @@ describe('makeToken', () => {
     expect(new Set(seen.values())).toEqual(new Set([4]));
   });
 
-  it.each([0, -1, 1.5, Number.NaN, limits.id_max])('refuses the identifier %s', (bad) => {
+  it.each([0, -1, 1.5, Number.NaN, limits.id_max])('makeToken refuses the identifier %s', (bad) => {
     expect(() => makeToken('bot', bad, zeros)).toThrow(RangeError);
   });
 
-  it('refuses too few random bytes', () => {
+  it('makeToken refuses too few random bytes', () => {
     expect(() => makeToken('bot', 1, new Uint8Array(27))).toThrow(RangeError);
   });
 });
 
-test('a token of an administrator is not accepted as a token of a bot or person, nor the other way round', () => {
+test('a token of an administrator is refused as a token of a bot or person, and the other way round', () => {
   const token = makeAdminToken(7, new Uint8Array(28));
   expect(token.slice(0, 3)).toBe('7:O');
   expect([isAdminToken(token), parseToken(token)]).toEqual([true, null]);
@@ -58,7 +58,7 @@ test('a token of an administrator is not accepted as a token of a bot or person,
 });
 
 describe('parseToken', () => {
-  it('returns kind and id of a token that makeToken made', () => {
+  it('parseToken returns the kind and id of a token that makeToken made', () => {
     fc.assert(
       fc.property(kind, id, random, (k, n, bytes) => {
         const token = makeToken(k, n, bytes);
@@ -69,7 +69,7 @@ describe('parseToken', () => {
     );
   });
 
-  it('refuses a token with one character changed, removed or added', () => {
+  it('parseToken refuses a token with one character changed, removed or added', () => {
     const chars = fc.constantFrom(...'0123456789ABCUZabz_-: é');
     fc.assert(
       fc.property(kind, id, random, fc.nat(), chars, (k, n, bytes, place, char) => {
@@ -84,7 +84,7 @@ describe('parseToken', () => {
     );
   });
 
-  it('refuses random texts', () => {
+  it('parseToken refuses random texts', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(parseToken(text)).toBeNull();
@@ -107,7 +107,7 @@ describe('parseToken', () => {
   }
   const secret = 'a'.repeat(28);
 
-  it('accepts tokens made by an independent implementation', () => {
+  it('parseToken accepts tokens that an independent implementation made', () => {
     expect(parseToken(sealed(`9999999999999:A${secret}`))).toEqual({ kind: 'bot', id: 9_999_999_999_999 });
     expect(parseToken(sealed(`1:U${secret}`))).toEqual({ kind: 'user', id: 1 });
   });
@@ -123,7 +123,7 @@ describe('parseToken', () => {
     ['a secret that is too long', `1:A${secret}a`],
     ['another character', `1:A${secret.slice(1)}+`],
     ['a space', ` 1:A${secret}`],
-  ])('refuses %s, although the checksum is right', (_, covered) => {
+  ])('parseToken refuses %s, even if the checksum is right', (_, covered) => {
     expect(parseToken(sealed(covered))).toBeNull();
   });
 });

@@ -1,13 +1,30 @@
 import { expect, test } from 'vitest';
-import { defaultUpdateMask, maskNames, updateMask } from '../../src/rules/update_kinds.js';
+import {
+  defaultKinds,
+  defaultUpdateMask,
+  maskNames,
+  updateKinds,
+  updateMask,
+} from '../../src/rules/update_kinds.js';
 
-test('a list of names becomes the set of known kinds, and unknown names are ignored', () => {
+test('a list of update kinds becomes a set, without unknown names', () => {
   expect(maskNames(updateMask(['chat_member', 'message', 'poll']))).toEqual(['message', 'chat_member']);
 });
 
 test.each([[[]], [['mesage']], [['poll', 'inline_query']]])(
-  'a list without known names (%j) means the default kinds',
+  'a list of update kinds without known names (%j) means the default kinds',
   (names) => {
     expect(updateMask(names)).toBe(defaultUpdateMask);
   },
 );
+
+test('a bot without a list of update kinds gets all kinds but chat_member and message_reaction_count', () => {
+  const others = updateKinds.filter((kind) => !maskNames(defaultKinds).includes(kind));
+  expect(others).toEqual(['chat_member', 'message_reaction_count']);
+});
+
+test('a bot that lists the first six update kinds is not treated as a bot without a list', () => {
+  const six = updateKinds.slice(0, 6);
+  expect(updateMask(six)).not.toBe(defaultUpdateMask);
+  expect(maskNames(updateMask(six))).toEqual(six);
+});

@@ -1,9 +1,9 @@
-/** The format of usernames. */
+/** Tests the format of usernames. */
 import { describe, expect, it } from 'vitest';
 import { usernameKey, validBotUsername, validUsername } from '../../src/rules/usernames.js';
 
 describe('validUsername', () => {
-  it.each(['abc', 'a_b', 'A1b2', 'x'.repeat(32)])('accepts %s', (text) =>
+  it.each(['abc', 'a_b', 'A1b2', 'x'.repeat(32)])('validUsername accepts %s', (text) =>
     expect(validUsername(text)).toBe(true),
   );
 
@@ -20,19 +20,22 @@ describe('validUsername', () => {
     ['an at sign', '@abc'],
     ['a line break', 'abc\n'],
     ['nothing', ''],
-  ])('refuses a username: %s', (_, text) => expect(validUsername(text)).toBe(false));
+  ])('validUsername refuses a username: %s', (_, text) => expect(validUsername(text)).toBe(false));
 });
 
 describe('validBotUsername', () => {
-  it.each(['demo_bot', 'DemoBot', 'bot', 'TETRISBOT'])('accepts %s', (text) => {
+  it.each(['demo_bot', 'DemoBot', 'bot', 'TETRISBOT'])('validBotUsername accepts %s', (text) => {
     expect(validBotUsername(text)).toBe(true);
   });
-  it.each(['demo', 'bot_x', 'b_o_t', '1bot', 'demo__bot', `${'x'.repeat(30)}bot`])('refuses %s', (text) => {
-    expect(validBotUsername(text)).toBe(false);
-  });
+  it.each(['demo', 'bot_x', 'b_o_t', '1bot', 'demo__bot', `${'x'.repeat(30)}bot`])(
+    'validBotUsername refuses %s',
+    (text) => {
+      expect(validBotUsername(text)).toBe(false);
+    },
+  );
 });
 
-it('usernameKey is the same for all spellings of a username', () => {
+it('usernameKey returns the same key for all spellings of a username', () => {
   expect(usernameKey('Demo_Bot')).toBe('demo_bot');
   expect(usernameKey('demo_bot')).toBe('demo_bot');
 });

@@ -8,7 +8,7 @@ it.each([
   ['14.22', false],
   ['9.6.24', false],
   ['', false],
-])('decides whether PostgreSQL "%s" is new enough', (version, usable) => {
+])('PostgreSQL "%s" is accepted only if it is version 15 or newer', (version, usable) => {
   expect(postgresVersionProblem(version)).toBe(
     usable ? null : `PostgreSQL ${version} is too old, 15 or newer is needed`,
   );
@@ -36,6 +36,6 @@ it.each([
     '7.1.0',
     'Valkey 7.1.0 is too old, Valkey 7.2 or newer is needed',
   ],
-])('reads the server name and version from INFO %j', (lines, name, version, problem) => {
+])('the server name and version are read from INFO %j', (lines, name, version, problem) => {
   expect(redisVersion(info(lines as Record<string, string>))).toEqual({ name, version, problem });
 });

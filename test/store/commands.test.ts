@@ -1,4 +1,4 @@
-/** Several nodes set the commands of one bot at once: Postgres and every node end with the same commands. */
+/** Several nodes set the commands of one bot at once. In the end, Postgres and every node have the same commands. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { evict, makeBot, makeUser, startCluster, type TestCluster, type TestNode } from '../support/store.js';
@@ -27,7 +27,7 @@ async function expectAlike(bot: number): Promise<void> {
   for (const node of nodes) expect(await node.store.bots.commands(bot)).toEqual(row);
 }
 
-test('concurrent setters and removers on two nodes leave both with the same commands, while the copy is evicted', async () => {
+test('two nodes that change the commands of a bot concurrently end with the same commands, even if the copy is evicted meanwhile', async () => {
   const [one] = nodes as [TestNode];
   const bot = await makeBot(one, await makeUser(one));
   for (let round = 0; round < 10; round++) {
@@ -48,7 +48,7 @@ test('concurrent setters and removers on two nodes leave both with the same comm
 });
 
 test.each([true, false])(
-  'a setter delayed between its commit and its copy does not undo a later one, earlier copy present: %s',
+  'a setter that is delayed between its commit and its copy does not undo a later change (earlier copy present: %s)',
   async (copied) => {
     const [one, two] = nodes as [TestNode, TestNode];
     const bot = await makeBot(one, await makeUser(one));
@@ -80,7 +80,7 @@ test.each([true, false])(
   },
 );
 
-test('a bot has commands for at most 100 pairs of scope and language, however many nodes set them', async () => {
+test('a bot has commands for at most 100 combinations of scope and language, even if several nodes set them', async () => {
   const [one] = nodes as [TestNode];
   const bot = await makeBot(one, await makeUser(one));
   const free = 3;
@@ -97,14 +97,14 @@ test('a bot has commands for at most 100 pairs of scope and language, however ma
   expect(refused.length).toBe(12 - free);
   for (const { reason } of refused) expect(reason.message).toBe('Bad Request: too many command scopes');
   expect(Object.keys((await stored(bot.id)) ?? {}).length).toBe(limits.command_scopes_max);
-  // A scope that has commands may get others, and a scope without commands no longer counts.
+  // A scope with commands can get other commands, and a scope whose commands were removed no longer counts.
   await one.store.bots.setCommands(bot.id, 'chat:-0|', list('other'));
   await one.store.bots.setCommands(bot.id, 'chat:-0|', []);
   await one.store.bots.setCommands(bot.id, 'default|', list('d'));
   await expectAlike(bot.id);
 });
 
-test('the commands of a bot take at most 128 KiB, and a refused list changes nothing', async () => {
+test('the commands of a bot have at most 128 KiB, and a refused list changes nothing', async () => {
   const [one] = nodes as [TestNode];
   const bot = await makeBot(one, await makeUser(one));
   const longest = (word: string) =>
@@ -112,7 +112,7 @@ test('the commands of a bot take at most 128 KiB, and a refused list changes not
       command: `c${i}`.padEnd(limits.command_name_length_max, 'x'),
       description: word.repeat(limits.command_description_length_max),
     }));
-  // The longest list that is allowed for one scope fits.
+  // The longest list that one scope may have fits.
   await one.store.bots.setCommands(bot.id, 'default|', longest('🐦'));
   const before = await stored(bot.id);
   await expect(one.store.bots.setCommands(bot.id, 'default|en', longest('x'))).rejects.toThrow(

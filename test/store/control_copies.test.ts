@@ -1,10 +1,10 @@
 /** Deletes the copies of many control records at once. */
 import { expect, test } from 'vitest';
 import type { StoreContext } from '../../src/store/core/context.js';
-import { createControlCopies } from '../../src/store/core/control.js';
+import { ControlCopies } from '../../src/store/core/control.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 
-test('the time to delete the copies of many records grows linearly with their number', async () => {
+test('deleting the copies of many records takes time proportional to their number', async () => {
   const taken: string[] = [];
   const scripts = {
     call: async (_: string, __: number, { entries }: { entries: string[] }) => {
@@ -12,7 +12,7 @@ test('the time to delete the copies of many records grows linearly with their nu
       return { status: 'ok' };
     },
   };
-  const copies = createControlCopies({ scripts, keys: makeKeys(1) } as unknown as StoreContext);
+  const copies = new ControlCopies({ scripts, keys: makeKeys(1) } as unknown as StoreContext);
   const timeOf = async (count: number) => {
     const ids = Array.from({ length: count }, (_, i) => i + 1);
     taken.length = 0;
@@ -24,6 +24,6 @@ test('the time to delete the copies of many records grows linearly with their nu
   };
   await timeOf(2_000);
   const few = await timeOf(2_000);
-  // Sixteen times as many records. Copying the list for each record would take 256 times as long.
+  // There are sixteen times as many records. Copying the list for each record would take 256 times as long.
   expect((await timeOf(32_000)) / few).toBeLessThan(80);
 });

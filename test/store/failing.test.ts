@@ -1,4 +1,4 @@
-/** An owner is notified once of a webhook that has failed for an hour (behaviour §10). */
+/** Tests that an owner is notified once of a webhook that has failed for an hour (behaviour §10). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { NewAttempt } from '../../src/store/webhooks/attempts.js';
 import {
@@ -36,7 +36,7 @@ async function hook(): Promise<void> {
   await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
 }
 
-/** Records an attempt made that many minutes ago. */
+/** Records an attempt that was made the given number of minutes ago. */
 async function tried(minutes: number, error: string | null, on = node): Promise<void> {
   const attempt: NewAttempt = {
     ...{ bot: bot.id, updateId: 7, at: Date.now() - minutes * minute, delivered: error === null },
@@ -54,7 +54,7 @@ const notices = async () =>
     ])
   ).map(({ notice }) => notice);
 
-test('the owner is notified once a webhook has failed for an hour, with the last error, and not before', async () => {
+test('the owner of a webhook that has failed for an hour is notified once, with the last error', async () => {
   await tried(59, 'Connection timed out');
   await tried(0, 'Connection timed out');
   expect(await notices()).toEqual([]);
@@ -75,7 +75,7 @@ test('the owner is notified once a webhook has failed for an hour, with the last
   expect(Math.abs(Date.now() / 1_000 - since - 3_600)).toBeLessThan(30);
 });
 
-test('a successful delivery restarts the hour, and the owner is notified again of a later lasting failure', async () => {
+test('after a successful delivery, the owner is notified again once the webhook has failed for another hour', async () => {
   await tried(70, 'a');
   await tried(65, null);
   await tried(50, 'b');
@@ -86,7 +86,7 @@ test('a successful delivery restarts the hour, and the owner is notified again o
   expect(await notices()).toMatchObject([{ error: 'a' }, { error: 'c' }]);
 });
 
-test('a webhook that was set again counts as not failing, even if old failures of the former one are recorded late', async () => {
+test('a webhook that was set again counts as healthy, even if failures of the former webhook are recorded late', async () => {
   await tried(59, 'a');
   await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
   await tried(90, 'a');
@@ -101,7 +101,7 @@ test('a webhook that was set again counts as not failing, even if old failures o
   expect(await notices()).toMatchObject([{ error: 'b' }]);
 });
 
-test('owners of bots that poll or whose webhook was deleted get no notice of failures', async () => {
+test('an owner gets no notice of a failing webhook if the bot polls or the webhook was deleted', async () => {
   await node.store.webhooks.remove(bot.id, false);
   await tried(90, 'a');
   await tried(0, 'a');

@@ -1,4 +1,4 @@
-/** Updates for bots in other partitions enter each queue once and in order, whichever process forwards and whichever dies. */
+/** Tests that updates for bots in other partitions enter each queue once and in order, even if forwarders die. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { ChatRef } from '../../src/store/core/keys.js';
@@ -38,16 +38,16 @@ beforeEach(async () => {
   while (partitionOf(group.id) !== 0);
   source = partitionOf(group.id);
   bots = [];
-  // Two bots in two partitions, neither of which is the group’s.
+  // There are two bots in two partitions. Neither partition is the group’s.
   while (bots.length < 2) {
     const bot = await makeBot(writer, user);
     if ([source, ...bots.map((other) => partitionOf(other.id))].includes(partitionOf(bot.id))) continue;
     await writer.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {});
-    // The bot has received the update about being added.
+    // The bot has received the update about its own addition.
     await writer.store.webhooks.remove(bot.id, true);
     bots.push(bot);
   }
-  // The sending node never forwards, as if it died after each message.
+  // The sending node never forwards updates, as if it died after each message.
   writer.hooks.call = (name, run) =>
     name === 'updates/read_outbox' ? Promise.reject(new Error('died')) : run();
 });
@@ -75,7 +75,7 @@ const waitsOn = (node: TestNode, script: string) => {
   return held;
 };
 
-test('if a forwarder dies before any bot got its updates, the next one delivers them once and in order', async () => {
+test('if a forwarder dies before any bot has its updates, the next forwarder delivers them once and in order', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' ? Promise.reject(new Error('died')) : run();
@@ -85,13 +85,13 @@ test('if a forwarder dies before any bot got its updates, the next one delivers 
   await expectQueues('1', '2', '3');
 });
 
-test('if a forwarder dies after one of two bots got its updates, both get each update once and in order', async () => {
+test('if a forwarder dies after one of two bots has its updates, both bots get each update once and in order', async () => {
   await send('1', '2', '3');
   let handed = 0;
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' && ++handed > 1 ? Promise.reject(new Error('died')) : run();
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('died');
-  await eventually('one has them', async () => {
+  await eventually('one bot has its updates', async () => {
     const lengths = await Promise.all(bots.map(async (bot) => (await poll(b, bot)).length));
     return lengths.sort().join() === '0,3';
   });
@@ -111,7 +111,7 @@ test('if a forwarder dies before it trims the outbox, no update is queued twice'
   await expectQueues('1', '2', '3');
 });
 
-test('if a forwarder pauses between read and hand-over while another empties the outbox, no update is lost or queued twice', async () => {
+test('if a forwarder pauses before it hands over updates and another one empties the outbox, no update is lost or queued twice', async () => {
   await send('1', '2');
   const held = waitsOn(a, 'updates/accept_forwarded');
   const slow = a.store.forwarder.forwardAll(source);
@@ -122,12 +122,12 @@ test('if a forwarder pauses between read and hand-over while another empties the
   await send('4', '5');
   held.open();
   await slow;
-  // The late trim must not remove 4 and 5 unless this forwarder has read them.
+  // The late trim must not remove updates 4 and 5 unless this forwarder has read them.
   await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4', '5');
 });
 
-test('a late trim removes no newer entries', async () => {
+test('a late trim of the outbox removes no newer entries', async () => {
   await send('1');
   const held = waitsOn(a, 'updates/trim_outbox');
   const slow = a.store.forwarder.forwardAll(source);
@@ -141,7 +141,7 @@ test('a late trim removes no newer entries', async () => {
   await expectQueues('1', '2');
 });
 
-test('the sweep forwards updates left behind by a process that died', async () => {
+test('the sweep forwards the updates of a process that died', async () => {
   await send('1', '2');
   expect(await outboxLength()).toBe(2);
   a.store.sweep.start();
@@ -150,7 +150,7 @@ test('the sweep forwards updates left behind by a process that died', async () =
   await expectQueues('1', '2');
 });
 
-test('several batches are forwarded in order', async () => {
+test('several batches of updates are forwarded in order', async () => {
   const values = Array.from({ length: 230 }, (_, i) => `${i}`);
   await send(...values);
   await Promise.all([a.store.forwarder.forwardAll(source), b.store.forwarder.forwardAll(source)]);
@@ -162,7 +162,7 @@ test('several batches are forwarded in order', async () => {
   }
 });
 
-test('a bot whose server is unavailable delays no other bot, and gets all its updates in order once the server is back', async () => {
+test('a bot whose server is unavailable delays no other bot, and gets all its updates in order once the server is up again', async () => {
   const [away, there] = bots as [Person, Person];
   const awayAt = cluster.keys.partitions.of(away.id);
   const values = Array.from({ length: limits.outbox_batch_entries_max + 5 }, (_, i) => `${i}`);
@@ -175,18 +175,18 @@ test('a bot whose server is unavailable delays no other bot, and gets all its up
   await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('away');
   await send(...values.slice(3));
   expect(await outboxLength()).toBe(values.length);
-  // The server is back. Newer updates must not overtake those still owed.
+  // The server is up again. Newer updates must not overtake those that are still to be forwarded.
   gone = false;
-  a.store.forwarder.forward(source);
-  const heard: string[] = [];
+  a.store.forwarder.follow(group.id, { forward: true });
+  const received: string[] = [];
   let heardUpTo = 0;
-  await eventually('the other bot hears all', async () => {
+  await eventually('the other bot gets all updates', async () => {
     const updates = await poll(b, there, heardUpTo);
     heardUpTo = (updates.at(-1)?.updateId ?? heardUpTo - 1) + 1;
-    heard.push(...(shown(updates) as string[]));
-    return heard.length >= values.length;
+    received.push(...(shown(updates) as string[]));
+    return received.length >= values.length;
   });
-  expect(heard).toEqual(values);
+  expect(received).toEqual(values);
   await a.store.forwarder.forwardAll(source);
   const late: string[] = [];
   let offset = 0;

@@ -1,4 +1,7 @@
-/** A journal at its high-water mark refuses calls that add data. Deletions and deliveries have a reserve. */
+/**
+ * Tests a journal at its high-water mark: it refuses calls that add data, but has a reserve for deletions and
+ * deliveries.
+ */
 
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -13,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-test('messages can be deleted and unpinned and updates polled while the journal is full', async () => {
+test('while the journal is full, messages can be deleted and unpinned, and bots can poll', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { messages, pins } = node.store;
   const [first, second] = await Promise.all([
@@ -43,12 +46,12 @@ const entriesOf = (client: Redis) => client.xrange(cluster.keys.journal(0), '-',
 const sizeOf = (fields: readonly string[]) =>
   fields.reduce((sum, field, i) => sum + (i % 2 === 1 ? Buffer.byteLength(field, 'latin1') : 0), 0);
 
-/** Bytes of the entries in the journal, counted one by one. */
+/** Returns the number of bytes of all journal entries, counted one by one. */
 async function bytesHeld(client: Redis): Promise<number> {
   const raw = (await client.callBuffer('XRANGE', cluster.keys.journal(0), '-', '+')) as [Buffer, Buffer[]][];
   return raw.reduce((sum, [, fields]) => sum + sizeOf(fields.map((field) => field.toString('latin1'))), 0);
 }
-const bytesTold = async () => (await journalState(node))[0]?.bytes;
+const bytesReported = async () => (await journalState(node))[0]?.bytes;
 
 const settle = (after: string) =>
   node.runner.call(
@@ -58,7 +61,7 @@ const settle = (after: string) =>
     { after, hot_ms: 3_600_000, records: 0, brief: 0, versions: [] },
   );
 
-test('a journal at its limit in bytes refuses new messages, and deletions up to twice that limit', async () => {
+test('a journal at its byte limit refuses new messages, but accepts deletions up to twice the limit', async () => {
   const { bot, chat } = await makeDirect(node);
   const { messages } = node.store;
   const { client } = node.connection;
@@ -72,13 +75,13 @@ test('a journal at its limit in bytes refuses new messages, and deletions up to 
   await client.hset(cluster.keys.meta(0), 'hwb', Math.floor((await bytesHeld(client)) / 2));
   const over = messages.removeMany(chat, bot.sender, [first.id]);
   await expect(over).rejects.toMatchObject({ kind: 'too_many_requests' });
-  // Flushed entries make room.
+  // After entries are flushed, there is room again.
   await settle(`${(await entriesOf(client)).at(-1)?.[0]}`);
   await messages.send(chat, bot.sender, text('yes'));
   await client.hset(cluster.keys.meta(0), 'hwb', 64 * 1024 ** 2);
 });
 
-test('the byte count of the journal stays exact, however often and in whatever order prefixes are settled', async () => {
+test('the byte count of the journal stays exact for any order and number of trims', async () => {
   const { user, bot, chat } = await makeDirect(node);
   const { messages, pins } = node.store;
   const { client } = node.connection;
@@ -91,23 +94,23 @@ test('the byte count of the journal stays exact, however often and in whatever o
     const edit = { what: 'text', content: { text: `edited ${round}` }, markup: null } as const;
     await messages.edit(chat, bot.sender, sent[1]?.id as number, edit).catch(() => undefined);
     await messages.remove(chat, user.sender, sent[2]?.id as number);
-    expect(await bytesTold()).toBe(await bytesHeld(client));
+    expect(await bytesReported()).toBe(await bytesHeld(client));
     const ids = (await entriesOf(client)).map(([id]) => id);
     const pick = () => ids[Math.floor(Math.random() * ids.length)] as string;
-    // Two flushers on one partition, one of them late.
+    // Two flushers work on one partition, and one of them is late.
     for (const after of [pick(), pick(), ids[0] as string]) {
       await settle(after);
-      expect(await bytesTold()).toBe(await bytesHeld(client));
+      expect(await bytesReported()).toBe(await bytesHeld(client));
     }
   }
-  // A wrong count becomes exact again once the entries that it counted are settled.
+  // A wrong count becomes exact again once the entries that it covers are settled.
   await client.hincrby(meta, 'jw', 1_000_000);
   await client.hset(meta, 'jt', 3);
   await messages.send(chat, bot.sender, text('after'));
   await settle((await entriesOf(client)).at(-1)?.[0] as string);
-  expect(await bytesTold()).toBe(await bytesHeld(client));
+  expect(await bytesReported()).toBe(await bytesHeld(client));
   await client.hdel(meta, 'jw', 'jt');
   await messages.send(chat, bot.sender, text('anew'));
   await settle((await entriesOf(client)).at(-1)?.[0] as string);
-  expect(await bytesTold()).toBe(await bytesHeld(client));
+  expect(await bytesReported()).toBe(await bytesHeld(client));
 });

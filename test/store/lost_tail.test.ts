@@ -1,4 +1,4 @@
-/** A Redis that was killed and started with an older append-only file: no id or version is given out twice. */
+/** Starts a killed Redis with an older append-only file: no id or version is given out twice. */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -69,7 +69,7 @@ const partition = () => cluster.keys.partitions.of(made.bot.id);
 const version = async () => Number(await node.connection.client.hget(cluster.keys.meta(partition()), 'ver'));
 const skip = limits.incarnation_sequence_skip + 1;
 
-test('after Redis lost its tail, message ids, update ids and versions continue above all given out before', async () => {
+test('after Redis lost its latest writes, new message ids, update ids and versions are above all earlier ones', async () => {
   const ids = [(await send('kept')).id];
   const [kept] = await poll(node, made.bot);
   remember();
@@ -92,7 +92,7 @@ test('after Redis lost its tail, message ids, update ids and versions continue a
   expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
 });
 
-test('ids that had reached Postgres are not given out again', async () => {
+test('after Redis lost its latest writes, ids that had reached Postgres are not given out again', async () => {
   await send('kept');
   remember();
   await send('flushed and lost');
@@ -107,7 +107,7 @@ test('ids that had reached Postgres are not given out again', async () => {
   expect(rows.map((row) => row.message_id)).toEqual([1, 2, 2 + skip]);
 });
 
-test('messages, edits, deletions, pins and reactions that had reached Postgres are restored', async () => {
+test('after Redis lost its latest writes, messages, edits, deletions, pins and reactions are restored from Postgres', async () => {
   const { chat, user } = made;
   const channel = await node.store.chats.create('channel', 'News', user.id);
   const post = (await node.store.messages.send(channel, user.sender, text('post'))).record.post;
@@ -125,7 +125,7 @@ test('messages, edits, deletions, pins and reactions that had reached Postgres a
   await cluster.flush();
   await loseTail();
 
-  // A read comes first: no change has raised the incarnation.
+  // The first access is a read, so no change has raised the incarnation yet.
   const shownNow = async () =>
     (await node.store.history.list(chat, 0, 10))?.map(({ record }) => record.content.text ?? 'service');
   expect(await shownNow()).toEqual(['service', 'lost', 'service', 'second, edited', 'first']);
@@ -142,7 +142,7 @@ test('messages, edits, deletions, pins and reactions that had reached Postgres a
   await expectSameRows(node);
 });
 
-test('changes only in the journal survive a restart that lost nothing', async () => {
+test('changes that are only in the journal survive a restart without loss', async () => {
   await send('kept');
   await cluster.flush();
   await send('in the journal alone');
@@ -158,7 +158,7 @@ test('changes only in the journal survive a restart that lost nothing', async ()
   expect((await node.store.chats.find(made.chat))?.pinned).toBe(1);
 });
 
-test('a lost id is not given out after an edit under the new incarnation and an eviction to Postgres', async () => {
+test('a lost id is not given out again, even after an edit under the new incarnation and an eviction to Postgres', async () => {
   const { id } = await send('kept');
   await cluster.flush();
   remember();
@@ -173,7 +173,7 @@ test('a lost id is not given out after an edit under the new incarnation and an 
   expect((await send('and again')).id).toBe(2 + skip);
 });
 
-test('a chat created after a loss skips no ids', async () => {
+test('in a chat created after a loss of data, no ids are skipped', async () => {
   await send('x');
   remember();
   await loseTail();
@@ -184,17 +184,17 @@ test('a chat created after a loss skips no ids', async () => {
   expect(id).toBe(1);
 });
 
-test('a replaced token stays invalid although Redis restored its record', async () => {
+test('a replaced token stays invalid even if Redis restores its record', async () => {
   expect(await node.store.auth.bot(made.bot.token)).toMatchObject({ id: made.bot.id });
   remember();
   const { token } = await node.store.bots.regenerateToken(made.user.id, made.bot.id);
   await loseTail();
-  // The first access to the partition is the look-up itself: no change has raised the incarnation.
+  // The first access to the partition is this look-up, so no change has raised the incarnation yet.
   expect(await node.store.auth.bot(made.bot.token)).toBeNull();
   expect(await node.store.auth.bot(token)).toMatchObject({ id: made.bot.id });
 });
 
-test('a token removed by a person stays invalid', async () => {
+test('a token that a person removed stays invalid even if Redis restores its record', async () => {
   const user = await makeUser(node);
   expect(await node.store.auth.user(user.token)).toMatchObject({ id: user.id });
   remember();
@@ -203,7 +203,7 @@ test('a token removed by a person stays invalid', async () => {
   expect(await node.store.auth.user(user.token)).toBeNull();
 });
 
-test('a member who left stays out, and a removed bot receives nothing more', async () => {
+test('after a loss of data, a member who left does not return, and a removed bot receives nothing more', async () => {
   const group = await node.store.chats.create('group', 'Talk', made.user.id);
   const bot = await makeBot(node, made.user);
   const person = await makeUser(node);
@@ -215,7 +215,7 @@ test('a member who left stays out, and a removed bot receives nothing more', asy
   const say = (who: typeof person, value: string) =>
     node.store.messages.send(sharedChat(group.id), who.sender, text(value));
   await say(person, 'I am here');
-  await eventually('heard', async () => (await poll(node, bot)).length === 1);
+  await eventually('heard', async () => shown(await poll(node, bot)).includes('I am here'));
   remember();
   await put(bot.id, true, 'left');
   await put(person.id, false, 'left');

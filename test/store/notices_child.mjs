@@ -1,8 +1,9 @@
-// Sends due notices and dies after the message, before recording it. Args: program folder, URLs of Redis and Postgres, bot, shard URLs.
+// Sends due notices, and dies after sending a message and before recording it. Arguments: program folder, URLs of Redis
+// and Postgres, bot, shard URLs.
 const [folder, redisUrl, postgresUrl, bot, ...shardUrls] = process.argv.slice(2);
 const load = (path) => import(`${folder}/dist/${path}.js`);
-const { connectRedis } = await load('redis/connection');
-const { createRunner } = await load('redis/scripts/scripts');
+const { RedisConnection } = await load('redis/connection');
+const { Runner } = await load('redis/scripts/scripts');
 const { createPool } = await load('postgres/pool');
 const { asDatabase } = await load('postgres/sql');
 const { oneShard } = await load('postgres/shards');
@@ -10,21 +11,21 @@ const { makeKeys } = await load('store/core/keys');
 const { createSecrets } = await load('store/core/secrets');
 const { createStore } = await load('store/store');
 
-const connection = connectRedis({ url: redisUrl, name: 'child' });
+const connection = new RedisConnection({ url: redisUrl, name: 'child' });
 await connection.ready(5_000);
-const runner = createRunner({ connection, recover: () => Promise.reject(new Error('not expected')) });
+const runner = new Runner({ connection, recover: () => Promise.reject(new Error('not expected')) });
 const pool = createPool({ url: postgresUrl, max: 4, name: 'child' });
 const db = asDatabase(pool);
 const shards = (shardUrls.length > 0 ? shardUrls : [postgresUrl]).map((url, id) => ({
   id,
   db: asDatabase(createPool({ url, max: 2, name: 'child' })),
 }));
+const of = (partition) => shards[partition % shards.length];
 const store = createStore({
   db,
-  shards: { ...oneShard(pool, db, 4), of: (partition) => shards[partition % shards.length] },
+  shards: { ...oneShard(pool, db, 4), of, at: (partition) => of(partition).db },
   scripts: {
-    counts: runner.counts,
-    isFull: runner.isFull,
+    isFull: (partition) => runner.isFull(partition),
     async call(name, ...rest) {
       const result = await runner.call(name, ...rest);
       if (name === 'messages/send_direct' && result.status === 'ok') process.kill(process.pid, 'SIGKILL');
@@ -42,3 +43,5 @@ await store.notices.sendDue(
   async () => JSON.parse(bot),
   () => ({ content: { text: 'told' }, markup: null }),
 );
+// Without this exit, open connections would keep the process alive even if it sent nothing.
+process.exit(1);

@@ -1,4 +1,4 @@
-/** Pins, edits and replies of messages that are no longer in Redis (interface §3, §4.3.5). */
+/** Tests pins, edits and replies of messages that are no longer in Redis (interface §3, §4.3.5). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Change } from '../../src/store/chats/streams.js';
 import type { Media } from '../../src/store/core/codec.js';
@@ -43,7 +43,7 @@ const pinnedIn = async (chat: ChatRef) => b.store.history.pinned(await stateOf(c
 const media: Media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' };
 const photo = (caption: string): NewMessage => ({ ...text(caption), content: { text: caption, media } });
 
-test('interface §3: a cold message can replace a cold pin, the pin is read back, and a cold pin can be unpinned', async () => {
+test('interface §3: a message that is only in Postgres can be pinned in place of another, read back, and unpinned', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const first = await a.store.messages.send(chat, bot.sender, text('first'));
   const second = await a.store.messages.send(chat, bot.sender, text('second'));
@@ -54,12 +54,12 @@ test('interface §3: a cold message can replace a cold pin, the pin is read back
   await b.store.pins.pin(chat, user.sender, second.id, false);
   await cool(chat);
   expect(await pinnedIn(chat)).toMatchObject({ id: second.id, record: { content: { text: 'second' } } });
-  // The service messages show the pinned message, although it is as cold as they are.
+  // The service messages show the pinned message, even though all of these messages are cold.
   await cool(chat);
   const listed = (await b.store.history.list(chat, 0, 2)) ?? [];
   expect(listed.map(({ reply }) => reply?.record.content.text)).toEqual(['second', 'first']);
-  const [, told] = await poll(a, bot);
-  expect(told?.message.reply).toMatchObject({ id: second.id, record: { content: { text: 'second' } } });
+  const [, update] = await poll(a, bot);
+  expect(update?.message.reply).toMatchObject({ id: second.id, record: { content: { text: 'second' } } });
   await cool(chat);
   await b.store.pins.unpin(chat, bot.sender, null);
   await cool(chat);
@@ -69,7 +69,7 @@ test('interface §3: a cold message can replace a cold pin, the pin is read back
   });
 });
 
-test('interface §3: a message deleted while cold is no longer pinned and cannot be pinned', async () => {
+test('interface §3: a pinned message that is deleted while cold is unpinned, and cannot be pinned again', async () => {
   const { chat, bot } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, text('gone'));
   await a.store.pins.pin(chat, bot.sender, id, true);
@@ -83,7 +83,7 @@ test('interface §3: a message deleted while cold is no longer pinned and cannot
   });
 });
 
-test('interface §4.3.5: an edited caption keeps a cold photo, and the media of a cold photo can be replaced', async () => {
+test('interface §4.3.5: editing the caption of a cold message keeps its photo, and its media can be replaced', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, photo('old'));
   await cool(chat);
@@ -134,13 +134,13 @@ test('interface §5.11, §5.12: in a channel, can_edit_messages lets a bot pin a
       'edited_channel_post',
     ]),
   );
-  // The bot receives its own pin but not its own edit. It was promoted twice.
+  // The bot gets an update about its own pin, but not about its own edit. It was promoted twice.
   expect(await kinds(editor)).toEqual(['my_chat_member', 'channel_post', 'my_chat_member', 'channel_post']);
   const [service] = (await b.store.history.list(channel, 0, 1)) ?? [];
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });
 
-test('behaviour §11: history and stream show the message that a reply answers, hot and cold', async () => {
+test('behaviour §11: history and stream show the message that a reply answers, whether it is hot or cold', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const question = await a.store.messages.send(chat, bot.sender, text('question'));
   await a.store.messages.send(chat, bot.sender, text('between'));
@@ -152,7 +152,7 @@ test('behaviour §11: history and stream show the message that a reply answers, 
   });
   const answer = { ...text('answer'), replyTo: question.id };
   const { id } = await a.store.messages.send(chat, user.sender, answer);
-  // Evicted again before the stream can be sure to have read it hot.
+  // The stream must read the message from Postgres, because the message is not in Redis.
   await evict(a, cluster.keys.message(chat, question.id));
   await eventually(() => expect(changes.map(({ message }) => message?.reply?.id)).toEqual([question.id]));
   await a.store.pins.pin(chat, bot.sender, question.id, true);
@@ -165,7 +165,7 @@ test('behaviour §11: history and stream show the message that a reply answers, 
     ]),
   );
   stop();
-  // One page contains both messages, the other one only the reply.
+  // One page contains both messages; the other page contains only the reply.
   const page = (await a.store.history.list(chat, id + 1, 3)) ?? [];
   expect(page.map(({ reply }) => reply?.record.content.text)).toEqual(['question', undefined, undefined]);
   const [hot] = (await a.store.history.list(chat, id + 1, 1)) ?? [];

@@ -1,4 +1,4 @@
-/** Properties of the store’s encodings: message records, partitions, secrets, cursors and names of chats. */
+/** Tests properties of the store’s encodings: message records, partitions, secrets, cursors and names of chats. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
@@ -40,7 +40,7 @@ const media = fc.record({
   unique: words,
   size: fc.integer({ min: 0, max: 2 ** 31 }),
 });
-// Packing makes -0 a 0.
+// Turns -0 into 0, as packing does.
 const object = fc.record({ type: words, latitude: fc.double({ noNaN: true }).map((n) => n + 0) });
 const content = (kind: number) => {
   if (kind === messageKinds.object) return fc.record({ object });
@@ -63,14 +63,14 @@ const messagesOf = (kind: MessageKind): fc.Arbitrary<MessageRecord> =>
     post: fc.oneof(fc.constant(0), id),
   });
 
-describe('message records', () => {
+describe('message records are encoded', () => {
   let redis: Redis;
   beforeAll(() => {
     redis = new Redis(inject('redisUrl'), { protocol: 2, disableClientInfo: true });
   });
   afterAll(() => redis.disconnect());
 
-  test('are unpacked as they were packed, and their version can be read alone', () => {
+  test('a packed message record is unpacked unchanged, and its version can be read without unpacking the rest', () => {
     fc.assert(
       fc.property(messages, (message) => {
         const bytes = packMessage(message);
@@ -80,8 +80,9 @@ describe('message records', () => {
     );
   });
 
-  test('are read alike when Lua wrote the header', async () => {
-    // As lib/message.lua does: a new record around the caller’s tail, and a record whose header was unpacked and packed again.
+  test('message records whose header Lua wrote are unpacked like others', async () => {
+    // Builds the header as lib/message.lua does, both for a new record and for a record whose header was unpacked and
+    // packed again.
     const source = `
       local tail, version, date = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
       local made = '\\153' .. cmsgpack.pack(1, version, date) .. tail
@@ -108,7 +109,7 @@ describe('message records', () => {
     );
   });
 
-  test('contain exact numbers of every size that Lua packs', async () => {
+  test('Lua packs numbers of every size into message records without loss of precision', async () => {
     await fc.assert(
       fc.asyncProperty(versions, async (version) => {
         const bytes = await redis.callBuffer('EVAL', 'return cmsgpack.pack(tonumber(ARGV[1]))', 0, version);
@@ -120,10 +121,10 @@ describe('message records', () => {
   });
 });
 
-describe('partitions', () => {
+describe('ids are assigned to partitions', () => {
   const counts = fc.integer({ min: 1, max: limits.partitions_max });
 
-  test('every tag is in its own share of the slots, and all tags differ', () => {
+  test('partitions have different hash tags, each in the slot range of its partition', () => {
     fc.assert(
       fc.property(counts, (count) => {
         const { tag } = layPartitions(count);
@@ -138,12 +139,12 @@ describe('partitions', () => {
     );
   });
 
-  test('slots match the cluster specification', () => {
+  test('computed slots match the Redis Cluster specification', () => {
     expect(clusterSlot('123456789')).toBe(0x31c3);
     expect(clusterSlot('foo')).toBe(12_182);
   });
 
-  test('every id has one partition, the same on every node', () => {
+  test('every node computes the same partition for an id', () => {
     fc.assert(
       fc.property(counts, fc.array(id, { minLength: 20, maxLength: 20 }), (count, ids) => {
         const [here, there] = [layPartitions(count), layPartitions(count)];
@@ -164,7 +165,7 @@ describe('partitions', () => {
     ['even', 2],
     ['apart by a power of two', 1024],
     ['apart by 2 ** 33', 2 ** 33],
-  ])('ids %s spread evenly', (_, step) => {
+  ])('ids %s are spread evenly over the partitions', (_, step) => {
     const { of } = layPartitions(64);
     const found = new Array<number>(64).fill(0);
     const ids = Math.min(6_400, Math.floor(limits.id_max / step) - 1);
@@ -176,11 +177,11 @@ describe('partitions', () => {
   });
 });
 
-describe('secrets', () => {
+describe('secrets are encrypted', () => {
   const ring = (...names: string[]) => names.map((name) => ({ id: name, key: randomBytes(32) }));
   const pepper = 'p'.repeat(32);
 
-  test('a sealed secret opens only for its owner, and never appears in plain text', () => {
+  test('an encrypted secret can be decrypted only for its owner, and never appears in plain text', () => {
     const secrets = createSecrets([pepper], ring('a'));
     fc.assert(
       fc.property(words, id, id, (text, owner, other) => {
@@ -193,7 +194,7 @@ describe('secrets', () => {
     );
   });
 
-  test('any changed byte is detected', () => {
+  test('an encrypted secret is refused if any byte was changed', () => {
     const secrets = createSecrets([pepper], ring('a'));
     const box = secrets.seal('a token', 'bot:1');
     for (let at = 0; at < box.length; at++) {
@@ -203,7 +204,7 @@ describe('secrets', () => {
     }
   });
 
-  test('keys rotate: the first one seals, all open, and a removed or different one does not', () => {
+  test('the first key of a ring encrypts, every key of the ring decrypts, and any other key does not', () => {
     const [older, newer] = ring('old', 'new') as [{ id: string; key: Buffer }, { id: string; key: Buffer }];
     const box = createSecrets([pepper], [older]).seal('x', 'bot:1');
     const both = createSecrets([pepper], [newer, older]);
@@ -213,7 +214,7 @@ describe('secrets', () => {
     expect(createSecrets([pepper], [newer]).open(both.seal('y', 'bot:1'), 'bot:1')).toBe('y');
   });
 
-  test('look-ups depend on the pepper, and key ring checks differ between rings and reveal no key', () => {
+  test('look-up values depend on the pepper, and check values differ between key rings without revealing a key', () => {
     const one = createSecrets([pepper], ring('a'));
     const two = createSecrets(['q'.repeat(32)], ring('a'));
     expect(one.lookup('t').equals(two.lookup('t'))).toBe(false);
@@ -224,8 +225,8 @@ describe('secrets', () => {
   });
 });
 
-describe('cursors and chat names', () => {
-  test('a cursor is read as it was written', () => {
+describe('cursors and chat names are encoded', () => {
+  test('an encoded cursor decodes to the original cursor', () => {
     const cursors = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 63 }), versions), {
       selector: ([p]) => p,
     });
@@ -238,7 +239,7 @@ describe('cursors and chat names', () => {
     );
   });
 
-  test('any text given as a cursor is handled without a fault', () => {
+  test('any text given as a cursor is accepted or refused without a fault', () => {
     fc.assert(
       fc.property(fc.oneof(words, fc.stringMatching(/^[0-9a-z.,]{0,40}$/)), (text) => {
         for (const [partition, version] of parseCursor(text, 64)) {
@@ -248,7 +249,7 @@ describe('cursors and chat names', () => {
     );
   });
 
-  test('a chat is found from its name', () => {
+  test('the text form of a chat decodes to that chat', () => {
     fc.assert(
       fc.property(id, id, (one, other) => {
         expect(parseChat(chatText(directChat(one, other)))).toEqual(directChat(one, other));

@@ -1,4 +1,7 @@
-/** Bots get reaction counts at most once per second and post, and always the last state, however many nodes send them. */
+/**
+ * Tests that bots get reaction counts at most once per second and post, and always the last state, from any number of
+ * sending nodes.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -28,12 +31,12 @@ let post: number;
 let message: number;
 
 const kind = 'message_reaction_count';
-const heard = async (bot: Person, mask: number) =>
+const received = async (bot: Person, mask: number) =>
   (
     await a.store.polls.poll(bot.id, { offset: 0, limit: 100, timeout: 0, mask, onGone: () => undefined })
   ).filter((update) => update.kind === kind);
 const countsHeard = async () =>
-  (await heard(asking, kindBit(kind))).map(({ counts }) =>
+  (await received(asking, kindBit(kind))).map(({ counts }) =>
     (counts ?? []).map(({ emoji, count }) => `${emoji}${count}`).join(' '),
   );
 
@@ -54,7 +57,7 @@ const set = (n: number, emoji = '👍', on = post) =>
 const clear = (n: number) => a.store.posts.react(post, person(n), { what: 'clear' });
 
 const tell = async (node: TestNode) => {
-  await node.store.posts.tellCounts(partitionOfPost(post));
+  await node.store.postCounts.tellCounts(partitionOfPost(post));
   await node.store.forwarder.forwardAll(partitionOfPost(post));
 };
 const dueIn = async () => {
@@ -75,12 +78,12 @@ beforeEach(async () => {
   [asking, silent] = await Promise.all([makeBot(a, owner), makeBot(a, owner)]);
   for (const bot of [asking, silent])
     await a.store.chats.putMember(chat, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
-  await Promise.all([heard(asking, kindBit(kind)), heard(silent, updateMask([]))]);
+  await Promise.all([received(asking, kindBit(kind)), received(silent, updateMask([]))]);
   const sent = await a.store.messages.send(chat, owner.sender, text('post'));
   [post, message] = [sent.record.post, sent.id];
 });
 
-test('bots that asked for them get the counts ordered by use, named as Telegram does, and other bots get none', async () => {
+test('bots that request reaction counts get them ordered by use, in the format of Telegram, and other bots get none', async () => {
   for (const [n, emoji] of [
     [1, '🔥'],
     [1, '👍'],
@@ -90,9 +93,9 @@ test('bots that asked for them get the counts ordered by use, named as Telegram 
   await tell(a);
   expect(await countsHeard()).toEqual([]);
   await untilDue();
-  // Nodes that send at the same time send one update.
+  // If several nodes send at the same time, the bot gets one update.
   await Promise.all([tell(a), tell(b), tell(a), tell(b)]);
-  const [update, ...more] = await heard(asking, kindBit(kind));
+  const [update, ...more] = await received(asking, kindBit(kind));
   expect(more).toEqual([]);
   expect(viewUpdate(update as NonNullable<typeof update>, asking.sender.profile)).toEqual({
     update_id: expect.any(Number),
@@ -106,16 +109,16 @@ test('bots that asked for them get the counts ordered by use, named as Telegram 
       ],
     },
   });
-  expect(await heard(silent, updateMask([]))).toEqual([]);
+  expect(await received(silent, updateMask([]))).toEqual([]);
 });
 
-test('while reactions keep changing, bots get at most one count update per post per second, and finally the last count', async () => {
+test('while reactions keep changing, a bot gets at most one count update per post per second, and in the end the last count', async () => {
   const begun = performance.now();
   let n = 0;
   while (performance.now() - begun < 3_300) {
     await set(++n);
     await tell(n % 2 === 0 ? a : b);
-    // Nothing empties the journal here, and its size is bounded.
+    // Nothing empties the journal here, and the journal has a limited size.
     await sleep(10);
   }
   const during = await countsHeard();
@@ -135,7 +138,7 @@ test('while reactions keep changing, bots get at most one count update per post 
   expect(await countsHeard()).toEqual(all);
 });
 
-test('a node that dies before, during or after sending counts loses no update and causes no duplicates', async () => {
+test('if a node dies before, during or after it sends counts, no update is lost or duplicated', async () => {
   const dying = await cluster.node();
   for (const [n, moment] of (['before', 'amid', 'behind'] as const).entries()) {
     await set(n + 1);
@@ -154,7 +157,7 @@ test('a node that dies before, during or after sending counts loses no update an
   }
 });
 
-test('the sweep of any node sends the counts, also when the post and the channel are cold', async () => {
+test('the sweep of any node sends the reaction counts, even if the post and the channel are cold', async () => {
   await set(1);
   await cluster.flush();
   const acted = await a.connection.client.keys(`${cluster.keys.acted(post)}*`.replaceAll(/[{}]/g, '?'));
@@ -167,7 +170,7 @@ test('the sweep of any node sends the counts, also when the post and the channel
   expect(await dueIn()).toBeNull();
 });
 
-test('no counts are sent for a deleted post, hot or cold', async () => {
+test('no reaction counts are sent for a deleted post, hot or cold', async () => {
   await set(1);
   await a.store.messages.remove(chat, owner.sender, message);
   await cluster.flush();
@@ -178,7 +181,7 @@ test('no counts are sent for a deleted post, hot or cold', async () => {
   expect(await countsHeard()).toEqual([]);
 });
 
-test('a reaction in a channel without bots schedules no counts', async () => {
+test('a reaction in a channel without bots schedules no count updates', async () => {
   const lonely = await a.store.chats.create('channel', 'C', owner.id);
   const other = (await a.store.messages.send(lonely, owner.sender, text('post'))).record.post;
   await set(1, '👍', other);

@@ -1,4 +1,4 @@
-/** Reactions under load and in bulk: exact counts, the cost of one reaction, and lists that became short. */
+/** Tests reactions under load and in bulk: exact counts, the cost of one reaction, and lists that became short. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { watchReactions } from '../../src/actions/post_stream.js';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.close());
 
-/** Every signed-in user sees a public channel: these users need no record of their own. */
+/** These users need no record, because every signed-in user sees a public channel. */
 const people = (count: number, from = 1): User[] =>
   Array.from({ length: count }, (_, i) => ({
     id: 9_000_000_000 + from + i,
@@ -63,10 +63,10 @@ async function inBatches<T>(
     await Promise.all(items.slice(i, i + 250).map((x, j) => work(x, i + j)));
 }
 
-test('500 users toggling one emoji at once end with one count everywhere', async () => {
+test('after 500 users toggled one emoji at once, the counts are the same everywhere', async () => {
   const post = await makePost();
   const users = people(500);
-  // A user ends with the emoji or without it, by whether the number is odd. Two nodes serve each user.
+  // Users with an even number end with the emoji, the others without it. Two nodes serve each user.
   await Promise.all(
     users.map(async (user, i) => {
       for (let n = 0; n <= 4 + (i % 2); n++) {
@@ -84,7 +84,7 @@ test('500 users toggling one emoji at once end with one count everywhere', async
   expect(cold.reactions[0]?.count).toBe(expected.length);
   expect(cold.reactions[0]?.users.slice(0, 100).length).toBe(limits.reactors_listed_max);
   expect(await a.connection.client.hget(cluster.keys.post(post), 'u')).toBe(String(expected.length));
-  // The state of a returning user is known from the user’s own row alone.
+  // The state of a returning user is only in that user’s row.
   const [first, second] = users as [User, User];
   expect((await a.store.posts.react(post, first, set('👍'))).reactions[0]?.count).toBe(expected.length);
   expect((await a.store.posts.react(post, first, remove('👍'))).reactions[0]?.count).toBe(
@@ -93,7 +93,7 @@ test('500 users toggling one emoji at once end with one count everywhere', async
   expect((await a.store.posts.react(post, second, set('👍'))).reactions[0]?.count).toBe(expected.length);
 });
 
-test('a list shortened by removals is filled with earlier reactors', async () => {
+test('a list of reactors that removals made short is filled with earlier reactors', async () => {
   const post = await makePost();
   const users = people(300, 10_000);
   for (const user of users) await a.store.posts.react(post, user, set('🔥'));
@@ -108,7 +108,7 @@ test('a list shortened by removals is filled with earlier reactors', async () =>
   expect(entry?.users.slice(0, 100)).toEqual(expected.slice(0, 100));
 });
 
-test('a reaction on a post with many reactions writes little more than on a post with few', async () => {
+test('a reaction on a post with many reactions writes little more than one on a post with few', async () => {
   const [few, many] = await Promise.all([makePost(), makePost()]);
   const written = async () => {
     const info = await a.connection.client.info('persistence');
@@ -125,7 +125,7 @@ test('a reaction on a post with many reactions writes little more than on a post
   expect((await perReaction(many, 22_000)) - first).toBeLessThan(300);
 });
 
-test('the list names as many users as configured, the caller first, and the count stays exact', async () => {
+test('the list of a reaction names as many users as configured, the caller first, and the count stays exact', async () => {
   const post = await makePost();
   const brief = await cluster.node(3);
   const users = people(5, 30_000);
@@ -142,7 +142,7 @@ test('the list names as many users as configured, the caller first, and the coun
   });
 });
 
-test('a viewer of a post sees a change whose hint was lost, and each change once', async () => {
+test('a viewer of a post sees each change once, even a change whose hint was lost', async () => {
   const post = await makePost();
   const [first, second] = people(2, 40_000) as [User, User];
   const seen: string[] = [];

@@ -1,4 +1,4 @@
-/** Late read-backs from Postgres must not undo newer changes in Redis. */
+/** Tests that late read-backs from Postgres do not undo newer changes in Redis. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { gate } from '../journal/support.js';
 import {
@@ -48,7 +48,7 @@ function answersOf(node: TestNode, script: string): unknown[] {
   return answers;
 }
 
-/** A chat with one message that has a button, stored in Postgres only. */
+/** Creates a chat with one message that has a button, stored in Postgres only. */
 async function coldMessage() {
   const made = await makeDirect(b);
   const { id } = await b.store.messages.send(made.chat, made.bot.sender, text('first', 'go'));
@@ -59,7 +59,7 @@ async function coldMessage() {
 
 const edited = { what: 'text', content: { text: 'second' }, markup: null } as const;
 
-test('a message read before it was edited, flushed and evicted is not restored to Redis', async () => {
+test('if a message is edited, flushed and evicted while an old version is being read back, the old version is not restored', async () => {
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
@@ -69,7 +69,7 @@ test('a message read before it was edited, flushed and evicted is not restored t
   await cluster.flush();
   await evict(b, key);
   held.open();
-  // The edit removed the button that the press saw in the old record.
+  // The edit removed the button that the press found in the old record.
   expect(await pressed).toMatchObject({ kind: 'button_not_found' });
   expect(fills).toEqual([
     { status: 'ok', filled: false },
@@ -79,7 +79,7 @@ test('a message read before it was edited, flushed and evicted is not restored t
   expect(newest?.record.content).toEqual({ text: 'second' });
 });
 
-test('a message read before it was deleted, flushed and evicted stays deleted', async () => {
+test('if a message is deleted, flushed and evicted while it is being read back, it stays deleted', async () => {
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
@@ -95,7 +95,7 @@ test('a message read before it was deleted, flushed and evicted stays deleted', 
   expect(await a.store.history.list(chat, 0, 10)).toEqual([]);
 });
 
-test('no id is given out twice when a chat was read before another message was sent, flushed and evicted', async () => {
+test('if a message is sent, flushed and evicted while its chat is being read back, no id is given out twice', async () => {
   const { chat, bot, id } = await coldMessage();
   const fills = answersOf(a, 'chats/fill');
   const held = holdAnswer(a, 'from chat_sequences');
@@ -113,7 +113,7 @@ test('no id is given out twice when a chat was read before another message was s
   ]);
 });
 
-test('a control record read before it was changed and evicted is not restored to Redis', async () => {
+test('if a control record is changed and evicted while it is being read back, the old record is not restored', async () => {
   const { bot, user } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   await evict(b, key);
@@ -131,7 +131,7 @@ test('a control record read before it was changed and evicted is not restored to
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('a refresh overtaken by a later one and its eviction does not restore the old value', async () => {
+test('a delayed refresh does not restore the old value after a later refresh and an eviction', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();
@@ -148,7 +148,7 @@ test('a refresh overtaken by a later one and its eviction does not restore the o
   for (const node of [a, b]) expect(await node.store.auth.botById(bot.id)).toMatchObject({ name: 'later' });
 });
 
-test('nodes that miss the same record share a ticket: one fills it, and all calls succeed', async () => {
+test('nodes that read the same missing record share a ticket: one stores the record, and all calls succeed', async () => {
   const { chat, bot, id } = await coldMessage();
   const tickets: unknown[] = [];
   const held = [a, b].map((node) => holdAnswer(node, 'from chat_sequences'));
@@ -171,7 +171,7 @@ test('nodes that miss the same record share a ticket: one fills it, and all call
   expect(fills.sort()).toEqual([false, true]);
 });
 
-test('messages that a deletion misses are read with one statement, including those absent from Postgres', async () => {
+test('one statement reads all messages that a deletion does not find in Redis, even if some are not in Postgres', async () => {
   const { chat, bot } = await makeDirect(b);
   const ids: number[] = [];
   for (const words of ['one', 'two', 'three'])

@@ -1,6 +1,6 @@
 /**
- * Calls repeated under their idempotency key: the node of the first run died before it recorded the answer, and the subject of
- * the call has changed since. The repeat changes nothing and answers as the first run would have.
+ * Tests calls repeated under their idempotency key: the node of the first run died before it recorded the answer, and
+ * the subject of the call has changed since. The repeat changes nothing and answers as the first run would have.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { newKey } from '../../src/files/blob_store.js';
 import { createFileIds } from '../../src/files/file_id.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
-import type { DispatchOptions } from '../../src/server/dispatch.js';
+import type { DispatchOptions } from '../../src/server/call_context.js';
 import type { MediaType } from '../../src/store/core/codec.js';
 import type { User } from '../../src/store/core/control.js';
 import type { ChatRef } from '../../src/store/core/keys.js';
@@ -71,7 +71,7 @@ const send = async (value = 'x') => (await one.store.messages.send(chat, bot.sen
 const newest = async () => (await one.store.chats.find(chat))?.newest as number;
 const pinned = async () => (await one.store.chats.find(chat))?.pinned;
 
-/** A group of the person in which the bot is a member. */
+/** Creates a group of the person in which the bot is a member. */
 async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promise<ChatRef> {
   const made = await one.store.chats.create(type, 'Group', user.id);
   const status = type === 'channel' ? 'administrator' : 'member';
@@ -79,7 +79,7 @@ async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promi
   return made;
 }
 
-test('behaviour §5: a repeated pin of an already pinned message does not replace a later pin', async () => {
+test('behaviour §5: a repeated pin of a message that was already pinned does not replace a later pin', async () => {
   const [a, b] = [await send(), await send()];
   await one.store.pins.pin(chat, bot.sender, a, true);
   const result = await again('pinChatMessage', { chat_id: user.id, message_id: a }, () =>
@@ -88,7 +88,7 @@ test('behaviour §5: a repeated pin of an already pinned message does not replac
   expect([result, await pinned()]).toEqual([true, b]);
 });
 
-test('behaviour §5: a repeated unpinAll that had found no pins keeps a later pin', async () => {
+test('behaviour §5: a repeated unpinAll that found no pins the first time keeps a later pin', async () => {
   const message = await send();
   await one.store.pins.unpinAll(chat, bot.sender);
   const result = await again('unpinAllChatMessages', { chat_id: user.id }, () =>
@@ -97,7 +97,7 @@ test('behaviour §5: a repeated unpinAll that had found no pins keeps a later pi
   expect([result, await pinned()]).toEqual([true, message]);
 });
 
-test('behaviour §1: a repeated send succeeds although the replied-to message was deleted and the bot blocked', async () => {
+test('behaviour §1: a repeated send succeeds even if the replied-to message was deleted and the bot blocked meanwhile', async () => {
   const target = await send();
   const params = { chat_id: user.id, text: 'an answer', reply_to_message_id: target };
   const before = await newest();
@@ -111,7 +111,7 @@ test('behaviour §1: a repeated send succeeds although the replied-to message wa
   expect(await newest()).toBe(before + 1);
 });
 
-test('behaviour §1: a repeated send to a group succeeds although the bot was removed from it', async () => {
+test('behaviour §1: a repeated send to a group succeeds even if the bot was removed from the group meanwhile', async () => {
   const group = await newGroup();
   const result = await again('sendMessage', { chat_id: group.id, text: 'hello' }, () =>
     one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'kicked', {}, user.id),
@@ -120,7 +120,7 @@ test('behaviour §1: a repeated send to a group succeeds although the bot was re
 });
 
 test.each(['direct', 'group'])(
-  'behaviour §7: a repeated edit in a %s succeeds although the message was deleted',
+  'behaviour §7: a repeated edit in a %s succeeds even if the message was deleted meanwhile',
   async (kind) => {
     const at = kind === 'direct' ? chat : await newGroup();
     const id = (await one.store.messages.send(at, bot.sender, text('first'))).id;
@@ -134,7 +134,7 @@ test.each(['direct', 'group'])(
   },
 );
 
-test('behaviour §7: a repeated edit answers with the first edit although the message was edited again', async () => {
+test('behaviour §7: a repeated edit gets the answer of the first run even if the message was edited again', async () => {
   const id = await send('first');
   const edit = { chat_id: user.id, message_id: id, text: 'second' };
   const result = await again('editMessageText', edit, async () => {
@@ -151,7 +151,7 @@ const otherGroup = async () => {
 };
 
 test.each(['forwardMessage', 'copyMessage', 'forwardMessages', 'copyMessages'])(
-  'behaviour §6: a repeated %s succeeds although its source was deleted and the bot removed from the source chat',
+  'behaviour §6: a repeated %s succeeds even if its source was deleted and the bot removed from the source chat',
   async (method) => {
     const { group, id } = await otherGroup();
     const ids = method.endsWith('s') ? { message_ids: [id] } : { message_id: id };
@@ -167,7 +167,7 @@ test.each(['forwardMessage', 'copyMessage', 'forwardMessages', 'copyMessages'])(
   },
 );
 
-test('behaviour §6: a repeated forward succeeds although its source and the forwarded message were deleted', async () => {
+test('behaviour §6: a repeated forward succeeds even if its source and the forwarded message were deleted', async () => {
   const { group, id } = await otherGroup();
   const before = await newest();
   const params = { chat_id: user.id, from_chat_id: group.id, message_id: id };
@@ -178,7 +178,7 @@ test('behaviour §6: a repeated forward succeeds although its source and the for
   expect(result).toMatchObject({ message_id: before + 1, text: 'original' });
 });
 
-test('behaviour §8: a repeated edit of a post succeeds although the post was deleted', async () => {
+test('behaviour §8: a repeated edit of a post succeeds even if the post was deleted', async () => {
   const channel = await newGroup('channel', { can_post_messages: true });
   const sent = await one.store.messages.send(channel, bot.sender, text('post'));
   const params = { post_id: sent.record.post, text: 'edited' };
@@ -188,7 +188,7 @@ test('behaviour §8: a repeated edit of a post succeeds although the post was de
   expect(result).toMatchObject({ id: sent.record.post, text: 'edited', reactions: [] });
 });
 
-test('behaviour §4: a repeated upload is stored once, and a repeated album is answered as it was sent', async () => {
+test('behaviour §4: a repeated upload is stored once, and a repeated album gets the first answer', async () => {
   const kept: string[] = [];
   const files = {
     ...createFileIds('pepper of this test'),
@@ -231,12 +231,12 @@ test('behaviour §4: a repeated leaveChat does not remove a bot that was added a
   const stay = () => one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, user.id);
   expect(await again('leaveChat', { chat_id: group.id }, stay)).toBe(true);
   expect(await member(group, bot)).toBe('member');
-  // A repeat without a change in between is not refused either.
+  // A repetition without a change in between is not refused either.
   expect(await again('leaveChat', { chat_id: group.id }, async () => undefined)).toBe(true);
   expect(await member(group, bot)).toBe('left');
 });
 
-test('behaviour §11: repeated calls that add, remove or leave answer as before and keep later changes of members', async () => {
+test('behaviour §11: repeated calls that add, remove or leave get the first answer and keep later changes of members', async () => {
   const group = await newGroup();
   const ann = await makeUser(one);
   const path = `/api/chats/${group.id}`;
@@ -285,7 +285,7 @@ test('behaviour §2, §4: repeated setters do not undo a later name or later com
   expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
 });
 
-test('behaviour §8: a repeated reaction answers without reactions when it was removed since or its post is gone', async () => {
+test('behaviour §8: a repeated reaction gets an answer without reactions if the reaction or the post was removed meanwhile', async () => {
   const channel = await newGroup('channel', { can_post_messages: true });
   const sent = await one.store.messages.send(channel, bot.sender, text('post'));
   const { post } = sent.record;
@@ -303,7 +303,7 @@ test('behaviour §8: a repeated reaction answers without reactions when it was r
   expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
-test('a repeated start sends one message, and records of requests are purged once their keys expire', async () => {
+test('a repeated start sends one message, and records of requests are purged when their keys expire', async () => {
   const eve = await makeUser(one);
   const { username } = (await one.store.bots.find(bot.id)) as { username: string };
   const start = `POST /api/bots/${username}/start`;
@@ -313,14 +313,14 @@ test('a repeated start sends one message, and records of requests are purged onc
 
   await one.db.query("update control_requests set created_at = now() - interval '25 hours'");
   await one.db.query("insert into control_requests (request) values ('fresh')");
-  // Another test may have purged within the last minute.
+  // Another test may have run a purge within the last minute.
   await one.db.query("delete from installation where name = 'tombstones_purged_at'");
   const sharded = one.shards.all.length === 1;
   await purgeTombstones(one.pool, undefined, undefined, { control: true, sharded });
   expect(await one.db.query('select request from control_requests')).toEqual([{ request: 'fresh' }]);
 });
 
-test('a token whose answer was lost is issued once, and the repeat returns a secret that works', async () => {
+test('if the answer with a new token is lost, the repeated call issues no second token and returns a working secret', async () => {
   const gil = await makeUser(one);
   const before = (await one.store.users.tokens(gil.id, 0, 100)).length;
   const nothing = async () => {};

@@ -1,8 +1,11 @@
-/** Replays of dead letters through processes that die, and records of delivery attempts while Postgres is unavailable. */
+/**
+ * Tests replays of dead letters through processes that die, and records of delivery attempts while Postgres is
+ * unavailable.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { beginningOf, shownAnswer } from '../../src/delivery/outbound/redact.js';
 import type { Outcome } from '../../src/delivery/outcome.js';
-import { createRecorder } from '../../src/delivery/recorder.js';
+import { Recorder } from '../../src/delivery/recorder.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
 import { packUpdate, unpackUpdate } from '../../src/store/updates/update_record.js';
@@ -31,7 +34,7 @@ const settings = {
   ...{ maxConnections: 40, address: '203.0.113.9' },
 };
 
-/** A bot whose updates with these texts are dead letters, and whose queue is empty. */
+/** Creates a bot whose updates with these texts are dead letters, and whose queue is empty. */
 async function bury(...texts: string[]) {
   const { user, bot, chat } = await makeDirect(node);
   const { store } = node;
@@ -50,13 +53,13 @@ async function bury(...texts: string[]) {
 const waiting = async (bot: number) => (await node.store.queues.info(bot)).pending;
 const inQueue = async (bot: Parameters<typeof poll>[1]) => shown(await poll(node, bot));
 
-test('when a node dies before a replay reaches the queue, the sweep queues the updates once', async () => {
+test('if a node dies before a replay reaches the queue, the sweep queues the updates once', async () => {
   const { bot } = await bury('one', 'two');
   const { replays, sweep } = node.store;
   const { call } = node.hooks;
   node.hooks.call = (name, run) => (name === 'webhooks/replay' ? Promise.reject(new Error('dead')) : run());
   await expect(replays.replay(bot.id, allDead)).rejects.toThrow('dead');
-  // A node that dies after queueing leaves the same row in webhook_replays.
+  // A node that dies after queueing the updates leaves the same row in webhook_replays.
   node.hooks.call = call;
   expect(await replays.countDead(bot.id)).toBe(0);
   expect(await waiting(bot.id)).toBe(0);
@@ -70,9 +73,7 @@ test('when a node dies before a replay reaches the queue, the sweep queues the u
   await expect(twice.store.replays.finish(bot.id, note?.id ?? 0)).rejects.toThrow('dead');
   expect(await waiting(bot.id)).toBe(2);
   sweep.start();
-  await expect
-    .poll(async () => (await node.written.query('select 1 from webhook_replays')).length, { timeout: 8_000 })
-    .toBe(0);
+  await expect.poll(async () => (await node.written.query('select 1 from webhook_replays')).length).toBe(0);
   await sweep.stop();
   expect(await inQueue(bot)).toEqual(['one', 'two']);
 });
@@ -88,7 +89,7 @@ test('two concurrent replays queue each dead letter once', async () => {
   expect(await inQueue(bot)).toEqual(['0', '1', '2', '3', '4', '5', '6']);
 });
 
-test('a journal batch that is written again restores neither replayed nor discarded dead letters', async () => {
+test('a journal batch that is written again restores no dead letters that were replayed or discarded', async () => {
   for (const take of ['replay', 'discard'] as const) {
     const { bot } = await bury('one');
     const [row] = await node.written.query<{ version: number; record: Buffer; update_id: number }>(
@@ -110,7 +111,7 @@ test('a journal batch that is written again restores neither replayed nor discar
   }
 });
 
-test('the record of an update is unpacked byte for byte as it was packed', () => {
+test('the record of an update is unpacked to the same bytes', () => {
   const fields = [0, 5, 31, 32, 255, 256, 65_535, 65_536].flatMap((length, i) => [
     Buffer.from(`n${i}`),
     Buffer.alloc(length, 0xfe),
@@ -130,14 +131,14 @@ const answered = (status: number): Outcome => ({
 });
 const facts = { tries: 1, nextAtMs: null, secrets: [] };
 
-test('of many successes only the last are kept, and all are counted, also while Postgres is unavailable', async () => {
+test('only the last successes are stored, but all are counted, even while Postgres is unavailable', async () => {
   const { bot, deliveries } = await bury('one');
   let away = true;
-  const told: unknown[] = [];
-  const recorder = createRecorder({
+  const reported: unknown[] = [];
+  const recorder = new Recorder({
     append: (...given) => (away ? Promise.reject(new Error('away')) : node.store.attempts.append(...given)),
-    onRefused: (attempt) => told.push(attempt),
-    onError: (error) => told.push(error),
+    onRefused: (attempt) => reported.push(attempt),
+    onError: (error) => reported.push(error),
   });
   recorder.start();
   const many = 3 * limits.delivery_successes_kept;
@@ -147,7 +148,7 @@ test('of many successes only the last are kept, and all are counted, also while 
     recorder.note(bot.id, one, answered(status), null, facts);
   };
   for (let n = 1; n <= many; n++) note(n, 200);
-  await expect.poll(() => told.length, { timeout: 5_000 }).toBeGreaterThan(0);
+  await expect.poll(() => reported.length).toBeGreaterThan(0);
   for (let n = many + 1; n <= many + 10; n++) note(n, 200);
   for (let n = 0; n < limits.delivery_attempts_waiting_max; n++) note(n, 500);
   expect(recorder.waiting()).toBe(limits.delivery_attempts_waiting_max);
@@ -171,11 +172,11 @@ test('of many successes only the last are kept, and all are counted, also while 
   );
 });
 
-test('durations are rounded, and an attempt that Postgres refuses is counted and does not block others', async () => {
+test('durations are rounded, and an attempt that Postgres refuses is counted without blocking other attempts', async () => {
   const { bot, deliveries } = await bury('one');
   const { bot: other } = await bury('two');
   const refused: unknown[] = [];
-  const recorder = createRecorder({
+  const recorder = new Recorder({
     append: node.store.attempts.append,
     onRefused: (attempt) => refused.push(attempt),
     onError: (error) => expect.unreachable(String(error)),
@@ -185,7 +186,7 @@ test('durations are rounded, and an attempt that Postgres refuses is counted and
     const one = { ...delivery, entry: { ...delivery.entry, shownId: n } };
     recorder.note(to, one, outcome, null, facts);
   };
-  // The management bot’s deliveries are made in the process and measured in fractions of a millisecond.
+  // The management bot’s deliveries run inside the process and take fractions of a millisecond.
   note(bot.id, 1, { ...answered(200), latencyMs: 1.5 });
   const failed = (message: string): Outcome => ({
     ...{ kind: 'failed', reason: 'closed', message, latencyMs: 0.4 },
@@ -209,9 +210,9 @@ test('durations are rounded, and an attempt that Postgres refuses is counted and
 });
 const all = { ofOwner: false, updateId: null, delivered: null, status: null };
 
-test('attempts and dead letters past their age or number are purged', async () => {
+test('delivery attempts and dead letters beyond their maximum age or number are purged', async () => {
   const { bot } = await bury('one', 'two');
-  const { db, pool } = node.shards.of(node.keys.partitions.of(bot.id));
+  const { db, pool, id } = node.shards.of(node.keys.partitions.of(bot.id));
   const add = (count: number, days: number, delivered: boolean) =>
     db.query(
       `insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
@@ -230,7 +231,7 @@ test('attempts and dead letters past their age or number are purged', async () =
     [bot.id],
   );
   await db.query("delete from installation where name = 'tombstones_purged_at'");
-  await purgeTombstones(pool);
+  await purgeTombstones(pool, 365, undefined, { control: id === 0, sharded: true });
   const [left] = await db.query<{ failed: number; good: number; oldest: number }>(
     `select count(*) filter (where not delivered) as failed, count(*) filter (where delivered) as good,
             min(update_id) filter (where not delivered) as oldest from delivery_attempts where bot_id = $1`,
@@ -240,7 +241,7 @@ test('attempts and dead letters past their age or number are purged', async () =
   expect(await node.store.replays.countDead(bot.id)).toBe(1);
 });
 
-test('a secret that crosses the limit of a recorded answer is masked', () => {
+test('a secret in a recorded answer is masked even if the size limit cuts it', () => {
   const secrets = ['https://example.com/hook/abcdefghij?key=1', 's3cret'];
   for (let before = 900; before < 1_030; before++) {
     for (const leak of [

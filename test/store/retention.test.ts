@@ -1,8 +1,12 @@
-/** Messages and files past their age are removed once and for good, hot or cold, with their pins and reactions; younger ones stay. */
+/**
+ * Tests that messages and files past their age are removed once and permanently, hot or cold, with their pins and
+ * reactions. Younger messages and files stay.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { day_ms, keepDays, messagesByDay, readSpans } from '../../src/postgres/day_partitions.js';
+import { holding } from '../../src/postgres/shards.js';
 import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, directChat, sharedChat } from '../../src/store/core/keys.js';
 import type { StoredMessage } from '../../src/store/core/stored_message.js';
@@ -35,7 +39,7 @@ afterAll(() => cluster?.close());
 /** Clears the wait between passes, so that the next pass may begin. */
 const rested = () => node.db.query("update retention set ended_at = 'epoch'");
 
-/** Runs a pass to its end; returns how many messages it removed. */
+/** Runs a pass to its end; returns the number of removed messages. */
 async function pass(ageMs: number, on: TestNode = node): Promise<number> {
   let removed = 0;
   for (;;) {
@@ -47,10 +51,10 @@ async function pass(ageMs: number, on: TestNode = node): Promise<number> {
 
 const idsOf = (messages: readonly StoredMessage[] | null) => messages?.map(({ id }) => id);
 
-/** An age that every message sent so far has passed. */
+/** An age that is above the age of every message sent so far. */
 const any = -1_000;
 
-/** A chat with a cold and a hot message. */
+/** Creates a chat with a cold and a hot message. */
 async function aged() {
   const chat = directChat(bot.id, (await makeUser(node)).id);
   await node.store.chats.openDirect(chat.id, chat.user);
@@ -61,9 +65,9 @@ async function aged() {
   return { chat, cold, hot, send };
 }
 
-test('old messages disappear from history, forwards and pins, and a read-back finds none', async () => {
+test('old messages are removed from history, forwards and pins, and are not read back', async () => {
   const { chat, cold, hot, send } = await aged();
-  // Messages have dates in whole seconds.
+  // The dates of messages are whole seconds.
   await sleep(2_100);
   const border = Date.now() - 1_000;
   const age = () => Date.now() - border;
@@ -93,28 +97,31 @@ test('old messages disappear from history, forwards and pins, and a read-back fi
 test.each([
   ['ahead', 1],
   ['behind', -1],
-])('on a machine whose clock is an hour %s, files are removed by the time of Redis', async (_, hours) => {
-  const hour = 3_600_000;
-  const present = Date.now();
-  const removed: string[] = [];
-  const files = {
-    list: async () => [
-      { key: 'old', at: present - 24.5 * hour },
-      { key: 'young', at: present - 23.5 * hour },
-    ],
-    remove: async (key: string) => removed.push(key) > 0,
-  };
-  await rested();
-  vi.useFakeTimers({ toFake: ['Date'], now: present + hours * hour });
-  try {
-    expect(await node.store.retention.files(24 * hour, files)).toEqual({ removed: 1, more: false });
-  } finally {
-    vi.useRealTimers();
-  }
-  expect(removed).toEqual(['old']);
-});
+])(
+  'if the clock of a machine is an hour %s, files are still removed by the time of Redis',
+  async (_, hours) => {
+    const hour = 3_600_000;
+    const present = Date.now();
+    const removed: string[] = [];
+    const files = {
+      list: async () => [
+        { key: 'old', at: present - 24.5 * hour },
+        { key: 'young', at: present - 23.5 * hour },
+      ],
+      remove: async (key: string) => removed.push(key) > 0,
+    };
+    await rested();
+    vi.useFakeTimers({ toFake: ['Date'], now: present + hours * hour });
+    try {
+      expect(await node.store.retention.files(24 * hour, files)).toEqual({ removed: 1, more: false });
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(removed).toEqual(['old']);
+  },
+);
 
-test('a read-back in flight does not restore a removed message', async () => {
+test('a removed message is not restored by a read-back in progress', async () => {
   const { chat, cold } = await aged();
   const other = await cluster.node();
   let held: (() => void) | undefined;
@@ -159,7 +166,7 @@ test('a post is removed with its message and its reactions', async () => {
   await expect(look()).rejects.toMatchObject({ kind: 'post_not_found' });
 });
 
-test('one process at a time removes messages, another one takes over when it dies, and the next pass waits', async () => {
+test('only one process at a time removes old messages, and another one takes over when it dies', async () => {
   const { chat } = await aged();
   const other = await cluster.node();
   await rested();
@@ -177,7 +184,7 @@ test('one process at a time removes messages, another one takes over when it die
   expect(await node.store.retention.messages(any)).toBe(null);
 });
 
-test('a chat with more than one batch of messages is cleared completely', async () => {
+test('all old messages of a chat are removed, even if they need more than one batch', async () => {
   const group = await node.store.chats.create('group', 'Long', ann.id);
   const all = 2 * limits.messages_batch_max + 30;
   for (let n = 0; n < all; n += limits.messages_batch_max) {
@@ -196,7 +203,7 @@ test('a chat with more than one batch of messages is cleared completely', async 
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files are removed except pictures of bots, and each call continues after the last file seen', async () => {
+test('old files are removed, except pictures of bots, and each call continues after the last file it saw', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -220,33 +227,33 @@ test('old files are removed except pictures of bots, and each call continues aft
   expect(await node.store.retention.files(hour, files)).toBe(null);
 });
 
-/** Makes one partition per day for the last ten days, and drops the former ones with their rows. */
+/** Makes one partition per day for the last ten days, and drops the former partitions with their rows. */
 async function divide(): Promise<void> {
-  const spans = (await readSpans(node.pool, { table: 'messages' })).spans;
-  for (const { name } of spans) await node.db.query(`drop table ${name}`);
-  await node.db.query('delete from messages');
+  for (const name of await spanNames()) await node.written.query(`drop table ${name}`);
+  await node.written.query('delete from messages');
   const today = Math.floor(Date.now() / day_ms);
   for (let day = today - 10; day < today; day++) {
     const [from, to] = [day, day + 1].map((each) => new Date(each * day_ms).toISOString().slice(0, 10));
     const name = `messages_${from}_${to}`.replaceAll('-', '');
-    await node.db.query(
+    await node.written.query(
       `create table ${name} partition of messages for values from ('${from}') to ('${to}')`,
     );
   }
-  await keepDays(node.pool, Number.POSITIVE_INFINITY, messagesByDay(3));
+  for (const { pool } of holding(node.shards))
+    await keepDays(pool, Number.POSITIVE_INFINITY, messagesByDay(3));
 }
 
-/** Makes cold messages that many days older. */
+/** Makes cold messages that are older by the given number of days. */
 async function backdate(chat: ChatRef, days: number, ...ids: number[]): Promise<void> {
   await cluster.flush();
   for (const id of ids) {
     const at = [chat.id, chat.user, id];
-    const [row] = await node.db.query<{ record: Buffer }>(
+    const [row] = await node.written.query<{ record: Buffer }>(
       'select record from messages where chat_id = $1 and user_id = $2 and message_id = $3',
       at,
     );
     const record = unpackMessage(row?.record as Buffer);
-    await node.db.query(
+    await node.written.query(
       `update messages set record = $4, day = day - $5::int where chat_id = $1 and user_id = $2 and message_id = $3`,
       [...at, packMessage({ ...record, date: record.date - days * 86_400 }), days],
     );
@@ -254,10 +261,23 @@ async function backdate(chat: ChatRef, days: number, ...ids: number[]): Promise<
   await evict(node, ...chatKeys(cluster.keys, chat, ...ids));
 }
 
-const spanNames = async () =>
-  (await readSpans(node.pool, { table: 'messages' })).spans.map(({ name }) => name);
+/** Returns the partitions of messages, which are the same in every database. */
+async function spanNames(): Promise<string[]> {
+  const all = await Promise.all(
+    holding(node.shards).map(async ({ pool }) => (await readSpans(pool, { table: 'messages' })).spans),
+  );
+  const names = all.map((spans) => spans.map(({ name }) => name));
+  for (const each of names) expect(each).toEqual(names[0]);
+  return names[0] ?? [];
+}
 
-test('a partition is dropped with its pins and posts, without deleting rows, once all of it is past its age', async () => {
+/** Returns the partitions of messages in the database of a chat. */
+async function spanNamesOf(chat: ChatRef): Promise<string[]> {
+  const { pool } = node.shards.of(cluster.keys.partitions.of(chat.id));
+  return (await readSpans(pool, { table: 'messages' })).spans.map(({ name }) => name);
+}
+
+test('a partition of messages is dropped with its pins and posts, without deleting rows, once its whole day is past the age', async () => {
   await divide();
   const owner = await makeUser(node);
   const chat = directChat(bot.id, (await makeUser(node)).id);
@@ -284,14 +304,14 @@ test('a partition is dropped with its pins and posts, without deleting rows, onc
   await backdate(group, 5, said);
   await evict(node, cluster.keys.post(record.post));
   const before = await spanNames();
-  await node.db.query('create table deletions (n int)');
-  await node.db.query(`create function note_deletion() returns trigger language plpgsql as
+  await node.written.query('create table deletions (n int)');
+  await node.written.query(`create function note_deletion() returns trigger language plpgsql as
     $$ begin insert into deletions values (1); return old; end $$`);
-  await node.db.query(
+  await node.written.query(
     'create trigger noted after delete on messages for each row execute function note_deletion()',
   );
   await rested();
-  // The day of `edge` is not wholly past its age: it ended less than three days ago.
+  // The whole day of `edge` is not past the age yet, because it ended less than three days ago.
   await pass(3 * day_ms);
   const after = await spanNames();
   expect(before.filter((name) => !after.includes(name))).toEqual(before.slice(0, 7));
@@ -314,16 +334,16 @@ test('a partition is dropped with its pins and posts, without deleting rows, onc
     ...chatKeys(cluster.keys, chat, old, pinned, edge, young),
   );
   await look();
-  expect(await node.db.query('select from deletions')).toEqual([]);
+  expect(await node.written.query('select from deletions')).toEqual([]);
   await rested();
   expect(await pass(3 * day_ms)).toBe(0);
 });
 
-test('a message written late for a dropped partition is removed on its own', async () => {
+test('a message written late for a dropped partition is removed by itself', async () => {
   await divide();
   const { chat, cold, hot } = await aged();
   await backdate(chat, 40, cold);
-  expect(await node.db.query('select from messages_default')).toHaveLength(1);
+  expect(await node.written.query('select from messages_default')).toHaveLength(1);
   await rested();
   expect(await pass(3 * day_ms)).toBe(1);
   await cluster.flush();
@@ -331,7 +351,7 @@ test('a message written late for a dropped partition is removed on its own', asy
   expect(idsOf(await node.store.history.list(chat, 0, 10))).toEqual([hot]);
 });
 
-test('a partition locked by another session is dropped by a later pass, and sends continue meanwhile', async () => {
+test('a partition that another session locks is dropped in a later pass, and messages can be sent meanwhile', async () => {
   await divide();
   const { chat, cold, send } = await aged();
   await backdate(chat, 8, cold);
@@ -344,25 +364,25 @@ test('a partition locked by another session is dropped by a later pass, and send
   const reading = new Promise<void>((resolve) => {
     begun = resolve;
   });
-  // A backup reads this way.
-  const reader = other.db.transaction(async (sql) => {
+  // Like a backup, this reader locks the table.
+  const reader = other.shards.of(cluster.keys.partitions.of(chat.id)).db.transaction(async (sql) => {
     await sql.query('select from messages');
     begun();
     await held;
   });
   await reading;
-  const before = await spanNames();
+  const before = await spanNamesOf(chat);
   await rested();
   const passing = pass(3 * day_ms);
   for (let n = 0; n < 20; n++) await send('more');
   await cluster.flush();
   await passing;
-  expect(await spanNames()).toEqual(before);
+  expect(await spanNamesOf(chat)).toEqual(before);
   free();
   await reader;
   await rested();
   await pass(3 * day_ms);
-  expect((await spanNames()).length).toBeLessThan(before.length);
+  expect((await spanNamesOf(chat)).length).toBeLessThan(before.length);
   await evict(node, ...chatKeys(cluster.keys, chat, cold));
   expect(idsOf(await node.store.history.list(chat, 0, 100))).not.toContain(cold);
 });

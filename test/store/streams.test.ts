@@ -1,4 +1,4 @@
-/** Event streams at the store: a stream shows the right events even if hints are lost. */
+/** Tests event streams at the store: a stream shows the right events even if hints are lost. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { StreamListener } from '../../src/store/chats/streams.js';
@@ -36,14 +36,14 @@ async function open(node: TestNode, user: number, from = '') {
 
 const listen = async (node: TestNode, user: number) => (await open(node, user)).seen;
 
-test('a chat keeps a log only while somebody reads it, and a stream reports a gap in it', async () => {
+test('a chat has a log only while somebody reads it, and an event stream reports a gap in the log', async () => {
   const owner = await makeUser(a);
-  const group = await a.store.chats.create('group', 'Quiet', owner.id);
+  const group = await a.store.chats.create('channel', 'Quiet', owner.id);
   const send = (words: string) => b.store.messages.send(group, owner.sender, text(words));
   const log = cluster.keys.changes(group);
   const redis = a.connection.client;
   await send('before anyone looks');
-  // The chat is new: its creator may be about to open a stream.
+  // The chat is new, so its creator may be about to open a stream.
   expect(await redis.xlen(log)).toBe(1);
   await redis.del(log);
   await send('nobody looks');
@@ -59,7 +59,7 @@ test('a chat keeps a log only while somebody reads it, and a stream reports a ga
   await eventually(() => expect(second.seen).toEqual(['two']));
   second.stop();
 
-  // As if the log had expired after the last read: this message is stored only in the history.
+  // Simulates that the log expired after the last read. This message is stored only in the history.
   await redis.del(log);
   await send('three');
   const third = await open(a, owner.id);
@@ -73,9 +73,9 @@ test('a chat keeps a log only while somebody reads it, and a stream reports a ga
   back.stop();
 });
 
-test('a removed member gets no later messages, although the stream missed the hint of the removal', async () => {
+test('a removed member gets no later messages, even if the event stream missed the hint about the removal', async () => {
   const [owner, member] = await Promise.all([makeUser(a), makeUser(a)]);
-  const group = await a.store.chats.create('group', 'Team', owner.id);
+  const group = await a.store.chats.create('channel', 'Team', owner.id);
   const put = (status: 'member' | 'kicked') =>
     b.store.chats.putMember(group, { id: member.id, is_bot: false }, status, {}, owner.id);
   const send = (words: string) => b.store.messages.send(group, owner.sender, text(words));
@@ -87,7 +87,8 @@ test('a removed member gets no later messages, although the stream missed the hi
   await put('kicked');
   await send('secret');
   await eventually(() => expect(owned).toEqual(['for all', 'secret']));
-  // Long enough for several reads, but shorter than the interval at which the list of chats is read again.
+  // This wait is long enough for several reads, but shorter than the interval at which the list of chats is
+  // read again.
   await new Promise((resolve) => setTimeout(resolve, 2_200));
   expect(removed).toEqual(['for all']);
 });

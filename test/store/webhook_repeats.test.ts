@@ -1,6 +1,6 @@
 /**
- * Webhook calls repeated under their idempotency key, because the node of the first run died before it recorded the answer:
- * changes made in between stay, and the answer is that of the first run.
+ * Tests webhook calls repeated under their idempotency key, because the node of the first run died before it recorded
+ * the answer: changes made in between stay, and the answer is that of the first run.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { call, dieAt, dieUnnoted, outwait } from '../support/keyed.js';
@@ -49,7 +49,7 @@ async function answered(calling: ReturnType<typeof call>): Promise<any> {
   return JSON.parse(body);
 }
 
-/** A bot that its owner can send messages to. */
+/** Creates a bot that its owner can send messages to. */
 async function newBot() {
   const { user, bot, chat } = await makeDirect(one);
   const say = (words: string) => one.store.messages.send(chat, user.sender, text(words));
@@ -58,7 +58,7 @@ async function newBot() {
 const waiting = async (bot: Person) => shown(await poll(one, bot));
 
 test.each([true, false])(
-  'a repeated deleteWebhook that dropped pending updates drops no later updates, webhook set: %s',
+  'a repeated deleteWebhook that dropped pending updates does not drop later updates (webhook set: %s)',
   async (set) => {
     const { bot, say } = await newBot();
     await say('old');
@@ -73,7 +73,7 @@ test.each([true, false])(
   },
 );
 
-test('a deleteWebhook that died before it dropped updates drops them once, and keeps a webhook set since', async () => {
+test('a repeated deleteWebhook drops updates once if the first run died before dropping them, and keeps a webhook set meanwhile', async () => {
   const { bot, say } = await newBot();
   await say('old');
   const state = dieAt(one, 'webhooks/switch', 'before');
@@ -92,7 +92,7 @@ test('a deleteWebhook that died before it dropped updates drops them once, and k
   expect((await one.store.queues.info(bot.id)).pending).toBe(1);
 });
 
-test('a repeated rotation rotates the signing secret once', async () => {
+test('a repeated rotation replaces the signing secret only once', async () => {
   const { user, bot, path } = await newBot();
   const { secret: first } = await one.store.signingSecrets.show(user.id, bot.id);
   const reply = await again(user, `POST ${path}/secret/rotate`, {}, async () => undefined);
@@ -117,7 +117,7 @@ async function bury({ bot, say }: Awaited<ReturnType<typeof newBot>>, ...texts: 
   await one.connection.client.hdel(cluster.keys.queueState(bot.id), 'leased');
 }
 
-test('a repeated discard removes dead letters once and keeps later ones', async () => {
+test('a repeated discard removes the dead letters once, and keeps later ones', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const discard = `DELETE ${made.path}/dead_letters`;
@@ -126,7 +126,7 @@ test('a repeated discard removes dead letters once and keeps later ones', async 
   expect(await one.store.replays.countDead(made.bot.id)).toBe(1);
 });
 
-test('a repeated replay queues dead letters once and keeps later ones', async () => {
+test('a repeated replay queues the dead letters once, and keeps later ones', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const reply = await again(made.user, `POST ${made.path}/replay`, { dead_letters: true }, async () => {
@@ -139,7 +139,7 @@ test('a repeated replay queues dead letters once and keeps later ones', async ()
   expect(await waiting(made.bot)).toEqual([]);
 });
 
-test('the repeat of a replay that died before the queue had it queues the dead letters once', async () => {
+test('a repeated replay queues the dead letters once even if the first run died before it queued them', async () => {
   const made = await newBot();
   await bury(made, 'a', 'b');
   const params = { dead_letters: true };

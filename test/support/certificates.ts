@@ -19,9 +19,9 @@ export interface CertificateOptions {
   readonly authority?: boolean;
   readonly validFrom?: Date;
   readonly validTo?: Date;
-  /** Whether to add the extensions that limit its use to TLS servers. */
+  /** True to add the extensions that limit the certificate to TLS servers. */
   readonly forServers?: boolean;
-  /** Whether to make a new key. Otherwise all certificates share one, since making keys is slow. */
+  /** True to make a new key. Otherwise all certificates share one key, because making keys is slow. */
   readonly freshKey?: boolean;
 }
 

@@ -23,9 +23,9 @@ export interface ClusterNode {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** the node’s id in the cluster */
+  /** The node’s id in the cluster. */
   readonly id: string;
-  /** the folder of the node’s append-only file */
+  /** The folder of the node’s append-only file. */
   readonly dir: string;
   /** A client for commands of the test to this server only. */
   readonly client: Redis;
@@ -38,28 +38,34 @@ export interface ClusterNode {
 export interface FreshCluster extends FreshRedis {
   readonly cluster: readonly string[];
   readonly nodes: readonly ClusterNode[];
-  /** Index of the master that owns a slot, as seen by the first master that answers. */
+  /** The index of the master that owns a slot, as seen by the first master that answers. */
   ownerOf(slot: number): Promise<number>;
-  /** Adds a replica of a master and waits until it has caught up. It is not one of `nodes`. */
+  /** Adds a replica of a master and waits until it has caught up. The replica is not in `nodes`. */
   addReplica(master: number): Promise<ClusterNode>;
   /** Tells both masters that a slot is being moved. */
   beginMove(slot: number, from: number, to: number): Promise<void>;
-  /** Moves up to `count` keys of a slot. Returns true when none is left. */
+  /** Moves up to `count` keys of a slot. Returns true when no key is left. */
   moveKeys(slot: number, from: number, to: number, count: number): Promise<boolean>;
   /** Assigns a slot to its new master and tells every node. */
   endMove(slot: number, to: number): Promise<void>;
 }
 
-/** A client for each master of a Redis Cluster, or for the only server. */
+/** Opens a client for each master of a Redis Cluster, or for the only server. */
 export function openMasters({ url, cluster = [url] }: FreshRedis): Redis[] {
   return cluster.map((master) => new Redis(master));
 }
 
-/** One client for commands on one key, wherever the key is stored. */
+/** Opens one client for commands on one key, wherever the key is stored. Its `keys` lists the keys of all masters. */
 export function openAnywhere({ url, cluster }: FreshRedis): Redis {
   if (!cluster) return new Redis(url);
   const { password } = new URL(url);
-  return new Cluster([...cluster], { redisOptions: { password } }) as unknown as Redis;
+  const client = new Cluster([...cluster], { redisOptions: { password } });
+  const keys = async (pattern: string) => {
+    // The list of masters is known only after connecting.
+    if (client.status !== 'ready') await once(client, 'ready');
+    return (await Promise.all(client.nodes('master').map((master) => master.keys(pattern)))).flat();
+  };
+  return Object.assign(client, { keys }) as unknown as Redis;
 }
 
 const nodesCount = 3;
@@ -91,10 +97,6 @@ async function startNode(dir: string, password: string, ready: () => Promise<voi
   let child: ChildProcess;
   const run = () => {
     child = spawn('redis-server', args, { stdio: 'ignore' });
-    const { pid } = child;
-    process.once('exit', () => {
-      if (child.pid === pid && child.exitCode === null) child.kill('SIGKILL');
-    });
   };
   run();
   const url = `redis://:${password}@127.0.0.1:${port}`;
@@ -206,7 +208,7 @@ export async function freshCluster(): Promise<FreshCluster> {
       return keys.length < count;
     },
     async endMove(slot, to) {
-      // The new master first: it raises its epoch, so that the others believe it.
+      // The new master gets the command first and raises its epoch, so that the others accept the change.
       for (const { client } of [node(to), ...living().filter((each) => each !== node(to))])
         await client.call('CLUSTER', 'SETSLOT', slot, 'NODE', node(to).id);
     },

@@ -7,7 +7,7 @@ const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 export interface Ran {
   readonly code: number;
   readonly out: string;
-  /** the log lines, including the reason of a refusal */
+  /** The log lines, including the reason of a refusal. */
   readonly log: string;
 }
 
@@ -25,7 +25,7 @@ export function petrel(env: Readonly<Record<string, string>>, ...args: readonly 
   });
 }
 
-/** Starts a task for a test that kills it while it works. The caller must end it. */
+/** Starts a task that a test kills while it works. The caller must end it. */
 export const startPetrel = (
   env: Readonly<Record<string, string>>,
   ...args: readonly string[]

@@ -3,7 +3,7 @@
  * (network, processes, mounts) and the addresses, names, volumes, environment, capabilities and health checks of the file. Needs Linux and root.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -26,11 +26,11 @@ interface Stand {
   readonly user: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly health?: readonly string[];
-  /** the stop signal; SIGTERM if absent */
+  /** The stop signal; SIGTERM if absent. */
   readonly stopSignal?: NodeJS.Signals;
 }
 
-/** The build of this checkout, with the settings of the Dockerfile. */
+/** Returns the build of this checkout, with the settings of the Dockerfile. */
 function petrel(): Stand {
   const text = readFileSync(join(checkout, 'infra/deploy/Dockerfile'), 'utf8').replaceAll('\\\n', ' ');
   const last = text.slice(text.lastIndexOf('\nFROM'));
@@ -73,7 +73,7 @@ function postgres(): Stand {
 }
 
 const stands: Readonly<Record<string, () => Stand>> = {
-  // A plain machine on which a test runs commands.
+  // This container is a plain machine on which a test runs commands.
   debian: () => ({
     entry: ['bash', '-c', 'while :; do sleep 1; done'],
     folder: '/',
@@ -83,7 +83,7 @@ const stands: Readonly<Record<string, () => Stand>> = {
   petrel,
   postgres,
   redis: () => ({ entry: [], folder: '/data', user: 0 }),
-  // It starts late, as on a busy machine. Without a health check its clients would be refused.
+  // The service starts late, as on a busy machine. Without a health check its clients would not be served.
   haproxy: () => ({
     entry: ['sh', '-c', 'sleep 2; exec haproxy -W -db -f /usr/local/etc/haproxy/haproxy.cfg'],
     folder: '/',
@@ -91,7 +91,10 @@ const stands: Readonly<Record<string, () => Stand>> = {
   }),
 };
 
-/** Arguments: a folder for mounts, the hosts file, `ro` or `rw`, the working directory, `source:target` …, `--`, a command. */
+/**
+ * The arguments are a folder for mounts, the hosts file, `ro` or `rw`, the working directory, `source:target` …, `--`,
+ * a command.
+ */
 const enter = `
   root=$0/root hosts=$1 access=$2 folder=$3
   mount -t tmpfs tmpfs "$0"; mkdir "$0/upper" "$0/work" "$root"
@@ -113,7 +116,7 @@ function must(command: string, ...args: readonly string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr}`);
 }
 
-/** The file with its variables and merges resolved. Throws if a required variable is missing. */
+/** Returns the file with its variables and merges resolved. Throws if a required variable is missing. */
 export function readCompose(path: string, variables: Readonly<Record<string, string>>): Loose {
   const filled = (text: string) =>
     text.replace(/\$(?:(\$)|\{(\w+)(?::([-?])([^}]*))?\})/g, (_, dollar, name, kind, more) => {
@@ -129,13 +132,13 @@ export function readCompose(path: string, variables: Readonly<Record<string, str
 
 interface Running {
   readonly process: ChildProcess;
-  /** resolves with the exit code or signal */
+  /** Resolves with the exit code or signal. */
   readonly exited: Promise<string>;
 }
 
 let networksMade = 0;
 
-/** One container. A service with replicas has several. */
+/** One container. A service with replicas has several containers. */
 class Container {
   readonly name: string;
   readonly service: Loose;
@@ -143,6 +146,7 @@ class Container {
   readonly #place: string;
   readonly #mounts: readonly string[];
   #running: Running | undefined;
+  #killed = false;
   address = '';
   log = '';
 
@@ -164,6 +168,7 @@ class Container {
 
   /** Starts the container in its own network, which is joined to the bridge. */
   start(bridge: string): Promise<string> {
+    if (this.#killed) throw new Error(`${this.name} was removed`);
     const { stand, service } = this;
     const network = `${bridge}x${++networksMade}`;
     const mounts = join(this.#place, `mounts.${this.name}`);
@@ -177,9 +182,11 @@ class Container {
     const more = (service.cap_add ?? []).map((each: string) => `,+${each.toLowerCase()}`).join('');
     const uid = service.user === 'root' ? 0 : stand.user;
     const child = spawn(
-      'ip',
+      'setpriv',
       [
-        ...['netns', 'exec', network, 'unshare', '--mount', '--pid', '--fork', '--kill-child'],
+        // When a test worker is killed, its containers end too.
+        ...['--pdeathsig', 'KILL', 'ip', 'netns', 'exec', network],
+        ...['unshare', '--mount', '--pid', '--fork', '--kill-child'],
         ...['--propagation', 'private', 'sh', '-euc', enter, mounts, join(this.#place, 'hosts')],
         ...[service.read_only ? 'ro' : 'rw', stand.folder, ...this.#mounts, '--', 'setpriv'],
         ...(service.cap_drop?.includes('ALL') ? [`--bounding-set=-all${more}`] : []),
@@ -202,13 +209,23 @@ class Container {
     return exited;
   }
 
-  /** The pid of its process 1 on this machine. */
+  /** The pid of the container's process 1 on this machine. */
   #pid(): string {
     const pid = this.#running?.process.pid;
     return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   }
 
-  /** Runs a command inside, as root. Background processes of the command stay. Resolves with its output once it has ended. */
+  /** Sends a signal to the container's process 1. When the container exits, all of its processes have ended. */
+  #signal(signal: NodeJS.Signals): void {
+    const pid = this.#running && Number(this.#pid());
+    if (pid) process.kill(pid, signal);
+    // The container's process 1 does not exist yet.
+    else if (signal === 'SIGKILL') this.#running?.process.kill(signal);
+  }
+
+  /**
+   * Runs a command as root in the container. Resolves with its output once it has ended; its background processes stay.
+   */
   async run(...command: readonly string[]): Promise<{ readonly how: string; readonly out: string }> {
     if (!this.#running) return { how: 'not running', out: '' };
     const into = ['--target', this.#pid(), '--mount', '--pid', '--net', '--root', '--wd'];
@@ -239,13 +256,19 @@ class Container {
   /** Stops the container cleanly; resolves with its exit code or signal. */
   async stop(): Promise<string> {
     if (!this.#running) return 'not running';
-    const { process: child, exited } = this.#running;
-    const pid = Number(this.#pid());
-    if (pid > 0) process.kill(pid, this.stand.stopSignal ?? 'SIGTERM');
-    const late = setTimeout(() => child.kill('SIGKILL'), stop_ms_max);
+    const { exited } = this.#running;
+    this.#signal(this.stand.stopSignal ?? 'SIGTERM');
+    const late = setTimeout(() => this.#signal('SIGKILL'), stop_ms_max);
     const how = await exited;
     clearTimeout(late);
     return how;
+  }
+
+  /** Kills the container at once. It cannot be started again. */
+  async kill(): Promise<void> {
+    this.#killed = true;
+    this.#signal('SIGKILL');
+    await this.#running?.exited;
   }
 }
 
@@ -253,16 +276,31 @@ export interface Composition {
   readonly containers: ReadonlyMap<string, Container>;
   /** Starts every service once its dependencies are ready. Throws with the log of a service that is not ready in time. */
   up(): Promise<void>;
-  /** Stops all containers cleanly, dependents first. Volumes stay; dynamic addresses may change at the next `up`. */
+  /**
+   * Stops all containers cleanly, dependents first. Volumes stay, but dynamic addresses may change at the next `up`.
+   */
   down(): Promise<void>;
   /** Stops a container cleanly and starts it again. Resolves with its exit code or signal once it is healthy. */
   restart(container: string): Promise<string>;
-  /** Stops all containers, and removes volumes and networks. */
+  /** Kills all containers, even while they start or stop, and removes volumes and networks. */
   remove(): Promise<void>;
+}
+
+/** Removes the networks of test workers that were killed. */
+function removeLeftNetworks(): void {
+  const left = (name: string) => {
+    const pid = /^pt(\d+)/.exec(name)?.[1];
+    return pid !== undefined && !existsSync(`/proc/${pid}`);
+  };
+  const listed = (...args: string[]) =>
+    (spawnSync('ip', args, { encoding: 'utf8' }).stdout.match(/\bpt\d+(x\d+)?\b/g) ?? []).filter(left);
+  for (const name of listed('netns', 'list')) spawnSync('ip', ['netns', 'del', name]);
+  for (const name of listed('-brief', 'link', 'show')) spawnSync('ip', ['link', 'del', name]);
 }
 
 export function compose(path: string, variables: Readonly<Record<string, string>>): Composition {
   const { services, networks } = readCompose(path, variables) as Loose;
+  removeLeftNetworks();
   const place = temporaryFolder();
   const bridge = `pt${process.pid}`;
   const [{ subnet, ip_range }] = networks.default.ipam.config;
@@ -351,7 +389,9 @@ export function compose(path: string, variables: Readonly<Record<string, string>
       return how;
     },
     async remove() {
-      await stopAll();
+      await Promise.all([...containers.values()].map((each) => each.kill()));
+      await Promise.allSettled(settled.values());
+      spawnSync('ip', ['link', 'del', bridge]);
       rmSync(place, { recursive: true, force: true });
     },
   };

@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { type FreshRedis, temporaryFolder } from './servers.js';
 
-/** How roles connect to a Redis. */
+/** Returns the settings with which roles connect to a Redis. */
 export function redisSettings({ url, cluster, sentinels, masterUrl }: FreshRedis): Record<string, string> {
   if (cluster) return { REDIS_CLUSTER: cluster.join(',') };
   if (sentinels && masterUrl) return { REDIS_URL: masterUrl, REDIS_SENTINELS: sentinels.join(',') };
   return { REDIS_URL: url };
 }
 
-/** The settings of all roles of one installation. FILES_DIR is a new folder, which the caller removes. */
+/** Returns the settings of all roles of one installation. FILES_DIR is a new folder, which the caller removes. */
 export function environment(
   redis: FreshRedis,
   databaseUrl: string,

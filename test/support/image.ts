@@ -19,7 +19,7 @@ function must(command: string, ...args: readonly string[]): string {
   throw new Error(`${command} ${args.join(' ')}: ${ran.error?.message ?? ''}\n${ran.stdout}${ran.stderr}`);
 }
 
-/** Why this machine cannot build the image; undefined if it can. */
+/** Returns why this machine cannot build the image; undefined if it can. */
 function whyNoImage(): string | undefined {
   const able = spawnSync(process.execPath, [debian13, '--available'], { encoding: 'utf8' });
   if (able.status !== 0) return able.stderr.trim();
@@ -27,7 +27,7 @@ function whyNoImage(): string | undefined {
 }
 
 export interface Image {
-  /** `config` of the image in the Docker format. */
+  /** The object `config` of the image, in the Docker format. */
   readonly config: {
     readonly Env: readonly string[];
     readonly Entrypoint: readonly string[];
@@ -38,7 +38,7 @@ export interface Image {
     readonly Healthcheck?: { readonly Test: readonly string[] };
     readonly Volumes: Readonly<Record<string, object>>;
   };
-  /** The folder with its files. */
+  /** The folder with the files of the image. */
   readonly files: string;
   /** The size that the image adds to its base. */
   readonly addedBytes: number;
@@ -51,14 +51,17 @@ export interface Image {
   remove(): void;
 }
 
-/** Process 1 of a command started by `start`. */
+/** Process 1 of a command that `start` started. */
 export const pidOf = ({ pid }: ChildProcess): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
 
 const bytesOf = (folder: string) =>
   Number(must('du', '--summarize', '--block-size=1', folder).split('\t')[0]);
 
-/** The contents of `node:24-trixie-slim`: Node.js and npm in /usr/local, the user `node`, no Redis. Returns its size in bytes. */
+/**
+ * Builds the contents of `node:24-trixie-slim`: Node.js and npm in /usr/local, the user `node`, no Redis. Returns its
+ * size in bytes.
+ */
 function makeBase(buildah: (...args: string[]) => string, name: string): number {
   must(process.execPath, debian13, '--node', '24', '--', 'true');
   const base = buildah('from', 'scratch');
@@ -73,7 +76,8 @@ function makeBase(buildah: (...args: string[]) => string, name: string): number 
     'useradd --uid 1000 --create-home node',
   ].join(' && ');
   buildah('run', '--isolation', 'chroot', base, '--', 'sh', '-ec', finish);
-  // The authorities that this machine trusts, for a registry with a certificate of its own authority.
+  // The build trusts the authorities of this machine, because the registry may have a certificate of a private
+  // authority.
   buildah('config', '--env', 'NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt', base);
   const bytes = bytesOf(files);
   buildah('commit', '--rm', '--quiet', base, name);

@@ -1,5 +1,8 @@
 /** Runs one call under an idempotency key on nodes of this process: stops it at a step, and repeats it on another node. */
-import { createDispatch, type DispatchOptions } from '../../src/server/dispatch.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
+import { methods } from '../../src/methods/methods.gen.js';
+import type { DispatchOptions } from '../../src/server/call_context.js';
+import { createDispatch } from '../../src/server/dispatch.js';
 import type { ApiRequest } from '../../src/server/request.js';
 import { type TestNode, within } from './store.js';
 
@@ -21,7 +24,7 @@ export interface Upload {
 
 const boundary = 'part';
 
-/** Parameters in a multipart body, nested ones as JSON text, and the parts as files. */
+/** Encodes the parameters as a multipart body: nested parameters as JSON text, and the parts as files. */
 function multipart(params: object, parts: Readonly<Record<string, string>>): Buffer {
   const head = (name: string, more = '') =>
     `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`;
@@ -36,7 +39,7 @@ function multipart(params: object, parts: Readonly<Record<string, string>>): Buf
 
 const noFiles = {} as DispatchOptions['files'];
 
-/** The reply of a node. Rejects with the error that the handler throws. */
+/** Returns the reply of a node. Rejects with the error that the handler throws. */
 export function call(
   node: TestNode,
   caller: Caller,
@@ -46,6 +49,8 @@ export function call(
   { files = noFiles, parts }: Upload = {},
 ): Promise<Reply> {
   const { handle } = createDispatch({
+    methods,
+    endpoints,
     store: node.store,
     files,
     receivers: {} as DispatchOptions['receivers'],
@@ -62,7 +67,7 @@ export function call(
         lastEventId: '',
         idempotencyKey: key,
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
-        ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '' },
+        ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '', acceptedTypes: '' },
         remoteAddress: '127.0.0.1',
         requestId: '',
         handover: false,
@@ -83,7 +88,7 @@ export function call(
 
 const never = new Promise<never>(() => undefined);
 
-/** Expires the claims of dead nodes, as time would. */
+/** Makes the claims of dead nodes expire, as time would. */
 export async function outwait({ connection: { client } }: TestNode): Promise<void> {
   for (const key of await client.keys('*:idempotency:*'))
     if (await client.hexists(key, 'u')) await client.hset(key, 'u', 0);

@@ -1,8 +1,7 @@
 /**
  * The answers that callers got and the updates that bots received, compared with the data that the service stored.
- *
- * Every try of a call has its own text, so that an answer, a message and an update can always be matched. A try without
- * an answer may have been applied once or not at all. A try that was acknowledged must have been applied once.
+ * Every try of a call has a unique text, so that an answer, a message and an update can always be matched. A try
+ * without an answer may have been applied once or not at all. A try that was acknowledged must have been applied once.
  */
 
 export interface Seen {
@@ -20,7 +19,7 @@ interface Received extends Seen {
   readonly updateId: number;
 }
 
-/** Counts of faults, with the first examples. `acknowledged` and `unanswered` say how much was compared. */
+/** The numbers of faults, with the first examples. `acknowledged` and `unanswered` tell how much was compared. */
 export interface Verdict {
   readonly acknowledged: number;
   readonly unanswered: number;
@@ -30,16 +29,19 @@ export interface Verdict {
   readonly doubled: number;
   readonly reordered: number;
   readonly invented: number;
-  /** Updates pushed again although the receiver had got them, which receivers must expect (interface §6). */
+  /**
+   * Updates that were pushed again although the receiver had got them. Receivers must expect such updates (interface
+   * §6).
+   */
   readonly redelivered: number;
-  /** Ids that two messages or two updates got. */
+  /** Ids that were assigned to more than one message or update. */
   readonly reused: number;
   readonly examples: readonly string[];
   /** The texts of the messages with a fault. */
   readonly texts: readonly string[];
 }
 
-/** A verdict without faults. */
+/** The verdict of a run without faults. */
 export const nothingWrong = { lost: 0, doubled: 0, reordered: 0, invented: 0, reused: 0, examples: [] };
 
 class Findings {
@@ -60,15 +62,15 @@ class Findings {
 }
 
 export class Ledger {
-  /** In the order in which each sender got its answers. */
+  /** The acknowledged calls. Calls of one sender are in the order of their answers. */
   readonly acknowledged: Acknowledged[] = [];
   readonly #tried = new Map<string, string>();
   readonly #answered = new Set<string>();
-  /** Per bot, in the order of arrival. */
+  /** The updates of each bot, in the order of arrival. */
   readonly #received = new Map<number, Received[]>();
   #tries = 0;
 
-  /** A new text for the next try of a sender in a chat. */
+  /** Returns a new text for the next try of a sender in a chat. */
   attempt(chat: string, sender: string): string {
     const text = `${sender} try ${++this.#tries}`;
     this.#tried.set(text, chat);
@@ -86,7 +88,7 @@ export class Ledger {
     list.push(update);
   }
 
-  /** Texts that a bot has received so far. */
+  /** The texts that a bot has received so far. */
   textsOf(bot: number): Set<string> {
     return new Set((this.#received.get(bot) ?? []).map(({ text }) => text));
   }
@@ -177,7 +179,7 @@ export class Ledger {
     const heard = new Set<string>();
     const updates = new Map<number, string>();
     const lastOf = new Map<string, number>();
-    /** The last update per chat if updates are pushed, otherwise per bot. */
+    /** The last update of each chat if updates are pushed, otherwise of each bot. */
     const lastUpdates = new Map<string, number>();
     for (const { chat, updateId, messageId, text } of this.#received.get(bot) ?? []) {
       const what = `update ${updateId} "${text}" of bot ${bot}`;

@@ -5,11 +5,11 @@ import { isIPv4 } from 'node:net';
 import { type Answer, decode, encode } from 'dns-packet';
 
 export interface NameServer {
-  /** `address:port`, the form that a resolver accepts */
+  /** The address as `address:port`, the form that a resolver accepts. */
   readonly address: string;
   /** Sets the answer for a name: addresses, an error code, or `silent`. Unknown names are NXDOMAIN. */
   set(name: string, meaning: Meaning): void;
-  /** queries for a name so far, for both address families */
+  /** Returns the number of queries for a name so far, for both address families. */
   asked(name: string): number;
   close(): Promise<void>;
 }
@@ -18,7 +18,9 @@ export type Meaning = readonly string[] | 'SERVFAIL' | 'silent' | ((type: string
 
 const codes = { NXDOMAIN: 3, SERVFAIL: 2 };
 
-/** Starts one on a free port. Answers may be cached for an hour, so that tests detect a cache in between. */
+/**
+ * Starts a name server on a free port. Answers may be cached for an hour, so that tests detect any cache on the way.
+ */
 export async function startNameServer(): Promise<NameServer> {
   const zone = new Map<string, Meaning>();
   const counts = new Map<string, number>();

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findProgram } from '../../bench/site/balancer.js';
+import { findProgram } from '../../bench/service/balancer.js';
 import { postgresUser } from '../../src/dev/postgres_binaries.js';
 import { exitOf, freePort } from '../../src/dev/processes.js';
 import { eventually } from '../faults/world.js';
@@ -13,7 +13,7 @@ import { temporaryFolder } from './servers.js';
 
 const postgresFolder = '/usr/lib/postgresql/15/bin';
 
-/** Whether this machine has Debian’s packages patroni, etcd-server and postgresql-15. */
+/** True if this machine has Debian’s packages patroni, etcd-server and postgresql-15. */
 export const patroniRuns =
   existsSync(postgresFolder) && findProgram('patroni') !== undefined && findProgram('etcd') !== undefined;
 
@@ -96,7 +96,7 @@ export async function startPatroni(): Promise<PatroniCluster> {
         parameters: { unix_socket_directories: own },
       },
     };
-    // JSON is YAML.
+    // The configuration is JSON, because every JSON file is valid YAML.
     const file = join(own, `${name}.yml`);
     writeFileSync(file, JSON.stringify(settings));
     const { child, exited } = run('patroni', [file]);
@@ -129,7 +129,7 @@ export async function startPatroni(): Promise<PatroniCluster> {
     },
     async stop() {
       for (const node of nodes) {
-        // Patroni stops its Postgres.
+        // When Patroni stops, it stops its Postgres too.
         node.process.kill('SIGTERM');
         await node.exited;
       }

@@ -4,25 +4,25 @@ import { chownSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { findProgram } from '../../bench/site/balancer.js';
+import { findProgram } from '../../bench/service/balancer.js';
 import { postgresUser } from '../../src/dev/postgres_binaries.js';
 import { endChild, exitOf, freePort } from '../../src/dev/processes.js';
 import { temporaryFolder } from './servers.js';
 
-/** The program: PETREL_TEST_PGBOUNCER, or that of the system. Undefined if there is none. */
+/** The path of PgBouncer: PETREL_TEST_PGBOUNCER, or the installed program. Undefined if there is none. */
 export const pgbouncer = process.env.PETREL_TEST_PGBOUNCER || findProgram('pgbouncer');
 
-/** `unnamed` before 1.21, which does not support prepared statements. */
+/** `unnamed` for versions before 1.21, which do not support prepared statements. */
 export function poolerForm(): 'unnamed' | 'prepared' {
-  const told = spawnSync(pgbouncer as string, ['--version'], { encoding: 'utf8' }).stdout;
-  const [, major = 0, minor = 0] = /PgBouncer (\d+)\.(\d+)/.exec(told) ?? [];
+  const output = spawnSync(pgbouncer as string, ['--version'], { encoding: 'utf8' }).stdout;
+  const [, major = 0, minor = 0] = /PgBouncer (\d+)\.(\d+)/.exec(output) ?? [];
   return Number(major) > 1 || Number(minor) >= 21 ? 'prepared' : 'unnamed';
 }
 
 export interface Pooler {
   /** The URL of the same database through the pooler. */
   readonly url: string;
-  /** The same URL without `?pooler=`. */
+  /** The URL through the pooler without `?pooler=`. */
   readonly bareUrl: string;
   /** The counters of the pooler for the database, such as `total_xact_count`. */
   stats(): Promise<Readonly<Record<string, number>>>;

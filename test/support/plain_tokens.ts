@@ -3,10 +3,10 @@ import pg from 'pg';
 import { createFinder } from '../../src/leaks/finder.js';
 import { scan } from '../../src/leaks/scan.js';
 
-/** Checks at most this many rows of a table: rows in larger numbers are all of one kind. */
+/** Checks at most this many rows of a table, because a larger table contains rows of only one kind. */
 const rowsMax = 20_000;
 
-/** The tokens found in the rows of a database, with their tables. */
+/** Returns the tokens found in the rows of a database, with their tables. */
 async function inPostgres(url: string): Promise<Array<readonly [place: string, token: string]>> {
   const client = new pg.Client(url);
   await client.connect();
@@ -36,8 +36,8 @@ async function inPostgres(url: string): Promise<Array<readonly [place: string, t
 }
 
 /**
- * Places that contain issued tokens, without the secret part. `folder` is the data folder of Redis, if this test may read it. Stores that
- * can no longer be read are skipped.
+ * Returns the places that contain issued tokens, without the secret part. `folder` is the data folder of Redis, if this
+ * test may read it. Stores that can no longer be read are skipped.
  */
 export async function findPlainTokens(
   databaseUrl: string,
@@ -54,7 +54,7 @@ export async function findPlainTokens(
       : scan(folder, { onUnread: () => undefined }))
       found.push([`file ${place}`, token]);
   } catch {
-    // The test has already removed it.
+    // The test has already removed this file.
   }
   const plain = found.filter(([, token]) => issued.has(token));
   return [...new Set(plain.map(([place, token]) => `${place}: ${token.slice(0, token.indexOf(':'))}:…`))];

@@ -19,7 +19,7 @@ export interface Address {
   close(): Promise<unknown>;
 }
 
-/** One address in front of changing servers, like a virtual address or a DNS name. */
+/** Opens one address in front of changing servers, like a virtual address or a DNS name. */
 export async function openAddress(): Promise<Address> {
   const sockets = new Set<Socket>();
   let target = 0;
@@ -93,7 +93,7 @@ export interface Pair {
   close(): Promise<void>;
 }
 
-/** A primary, and after `addStandby` also a standby. */
+/** Starts a primary. `addStandby` adds a standby. */
 export async function startPair({ durable = false } = {}): Promise<Pair> {
   const dir = temporaryFolder();
   const options = { dir: join(dir, 'primary'), port: await freePort(), durable, detached: false };
@@ -124,7 +124,7 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
       copyFolder(options.dir, second.dir);
       makeStandby();
       primary = await startPostgres(options);
-      // The standby counts as started once it is promoted.
+      // The standby counts as started when it is promoted.
       standby = startPostgres(second);
       standby.catch(() => undefined);
       await eventually('the standby answers', () =>
@@ -133,7 +133,7 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
     },
     caughtUp: () =>
       eventually(
-        'the standby has all',
+        'the standby has all data',
         async () =>
           (await lsn(standbyUrl, 'pg_last_wal_replay_lsn()')) ===
           (await lsn(primaryUrl, 'pg_current_wal_insert_lsn()')),
@@ -143,7 +143,7 @@ export async function startPair({ durable = false } = {}): Promise<Pair> {
       await ask(standbyUrl, 'select pg_reload_conf()');
       const receivers = 'select count(*)::int as n from pg_stat_wal_receiver';
       await eventually(
-        'it follows no more',
+        'the standby no longer follows',
         async () => (await ask<{ n: number }>(standbyUrl, receivers))[0]?.n === 0,
       );
     },

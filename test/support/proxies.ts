@@ -1,9 +1,14 @@
-/** The balancers of infra/proxy/ with a certificate of their own authority, and with everything that they logged. */
+/** The balancers of infra/proxy/, with certificates of a private authority and with everything that they logged. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type BalancerKind, balancerKinds, findProgram, startBalancer } from '../../bench/site/balancer.js';
+import {
+  type BalancerKind,
+  balancerKinds,
+  findProgram,
+  startBalancer,
+} from '../../bench/service/balancer.js';
 import { makeCertificate } from './certificates.js';
 import { temporaryFolder } from './servers.js';
 
@@ -14,18 +19,18 @@ export const proxyKinds: readonly ProxyKind[] = balancerKinds;
 export { findProgram };
 
 export interface Balancer {
-  /** `https://127.0.0.1:<port>` */
+  /** The URL `https://127.0.0.1:<port>`. */
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** The authority of its certificate. */
+  /** The authority that signed the balancer's certificate. */
   readonly ca: string;
-  /** Everything that it logged. */
+  /** Everything that the balancer logged. */
   log(): string;
   stop(): Promise<void>;
 }
 
-/** A copy of the shipped configurations in which `range` replaces the loopback range of operators. */
+/** Makes a copy of the shipped configurations in which `range` replaces the loopback range of operators. */
 function withOperators(dir: string, range: string): string {
   const own = join(dir, 'shipped');
   mkdirSync(own);
@@ -36,7 +41,7 @@ function withOperators(dir: string, range: string): string {
   return own;
 }
 
-/** Starts one in front of three fronts, given by their ports. */
+/** Starts a balancer in front of three fronts, given by their ports. */
 export async function startProxy(
   kind: ProxyKind,
   fronts: readonly number[],
@@ -73,8 +78,8 @@ export async function startProxy(
     };
     return { url: running.url, port: running.port, pid: running.pid, ca: authority.cert, log, stop };
   } catch (error) {
-    const told = log();
+    const logged = log();
     await remove();
-    throw new Error(`${(error as Error).message}:\n${told}`);
+    throw new Error(`${(error as Error).message}:\n${logged}`);
   }
 }

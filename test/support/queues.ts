@@ -3,7 +3,7 @@ import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from './cluster.js';
 import type { Service } from './service.js';
 
-/** Makes the pending updates of a bot a day old: too old to be delivered. */
+/** Makes the pending updates of a bot a day old, which is too old for a delivery. */
 export async function ageQueue(service: Pick<Service, 'redis' | 'env'>, bot: number): Promise<void> {
   const redis = openAnywhere(service.redis);
   const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot);

@@ -7,16 +7,16 @@ import type { Certificate } from './certificates.js';
 
 export interface Receiver {
   readonly port: number;
-  /** TCP connections accepted so far */
+  /** The number of TCP connections accepted so far. */
   connections(): number;
-  /** connections open now */
+  /** The number of connections open now. */
   open(): number;
-  /** requests whose header arrived so far */
+  /** The number of requests whose header arrived so far. */
   requests(): number;
   close(): Promise<void>;
 }
 
-/** Without a host, all local addresses of both families accept connections, since any of them might be dialled. */
+/** Without a host, all local addresses of both families accept connections, because any of them might be dialled. */
 const everywhere = { port: 0 };
 
 function counted(server: ReturnType<typeof createTcp>) {
@@ -68,7 +68,7 @@ export async function startReceiver(
 /** Starts a plain TCP listener that only counts, or that answers something other than TLS. */
 export async function startListener(talk: (socket: Socket) => void = () => {}): Promise<Receiver> {
   const server = createTcp((socket) => {
-    // Without reading, the end of the connection would not be noticed.
+    // Without reading, the server would not notice the end of the connection.
     socket.resume();
     talk(socket);
   });

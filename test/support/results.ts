@@ -1,7 +1,7 @@
-/** Validates every successful answer in a test against its schema in the OpenAPI document. */
+/** Validates every successful answer and every received event in a test against its schema in the OpenAPI document. */
 import type { z } from 'zod';
-import { endpoints } from '../../src/server/endpoints.gen.js';
-import { methods } from '../../src/server/methods.gen.js';
+import { endpoints } from '../../src/endpoints/endpoints.gen.js';
+import { methods } from '../../src/methods/methods.gen.js';
 import { createRouter } from '../../src/server/router.js';
 
 const find = createRouter(endpoints);
@@ -39,4 +39,13 @@ export function holdEndpoint<A extends Answer>(verb: string, path: string, answe
   if (endpoint.body) hold(name, endpoint.body, body);
   else hold(name, endpoint.result, body.result);
   return answer;
+}
+
+/** Throws if an event of a stream does not match its schema. `path` may have a query. */
+export function holdEvent(path: string, event: string, data: unknown): void {
+  const match = find('GET', path.split('?')[0] ?? '');
+  const events = match === null || match === 'other_verb' ? undefined : match.endpoint.events;
+  const schema = events?.[event];
+  if (!schema) throw new Error(`${path} sent an event that the document does not have: ${event}`);
+  hold(`${path} ${event}`, schema, data);
 }

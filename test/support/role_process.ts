@@ -6,19 +6,23 @@ import { createFinder } from '../../src/leaks/finder.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 90_000;
-const stop_ms_max = 15_000;
+/**
+ * The maximum time in ms that a role may take to stop. A role limits its own stop to less, so that the test sees its
+ * exit code.
+ */
+const stop_ms_max = 35_000;
 const log_chars_max = 200_000;
 
 /** One role in one process. Every signal is sent only to that process, by its pid. */
 export interface RoleProcess {
   readonly role: string;
-  /** the pid of the current or last process */
+  /** The pid of the current or last process. */
   readonly pid: number;
   readonly process: ChildProcess;
   readonly alive: boolean;
-  /** Its output on stdout and stderr, over all its processes; the last 200,000 characters. */
+  /** The output of the role on stdout and stderr, over all its processes; the last 200,000 characters. */
   log(): string;
-  /** All tokens that it logged. */
+  /** All tokens that the role logged. */
   readonly leaked: readonly string[];
   /** Starts a new process on the same port once the former has ended, and waits until it is ready. */
   start(): Promise<void>;
@@ -32,7 +36,7 @@ export interface RoleProcess {
 }
 
 export interface Front extends RoleProcess {
-  /** `http://127.0.0.1:<port>`, without a slash at the end */
+  /** The URL `http://127.0.0.1:<port>`, without a slash at the end. */
   readonly url: string;
   readonly port: number;
 }
@@ -117,20 +121,21 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
   };
 }
 
-/** One more front on a free port, not started. */
+/** Creates one more front on a free port, not started. Role `all` has the other roles in the same process. */
 export async function createFront(
   env: Readonly<Record<string, string>>,
   own: Readonly<Record<string, string>>,
+  kind: 'front' | 'all' = 'front',
 ): Promise<Front> {
   const port = await freePort();
-  const role = createRole('front', async () => ({ ...env, ...own, PORT: String(port) }));
+  const role = createRole(kind, async () => ({ ...env, ...own, PORT: String(port) }));
   return Object.defineProperties(role, {
     port: { value: port, enumerable: true },
     url: { value: `http://127.0.0.1:${port}`, enumerable: true },
   }) as Front;
 }
 
-/** A busy machine may take longer to start a process than tests wait elsewhere. The other fronts serve meanwhile. */
+/** A busy machine may take longer to start a process than most tests wait. Meanwhile, the other fronts serve. */
 export async function startPatiently(role: RoleProcess): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

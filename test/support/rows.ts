@@ -26,7 +26,7 @@ interface Sides {
   readonly postgres: string[];
 }
 
-/** Keys of one kind of entity, without their tickets. */
+/** Returns the keys of one kind of entity, without their tickets. */
 export async function keysLike({ connection }: TestNode, kind: string): Promise<string[]> {
   const found = await connection.client.keys(`*:${kind}:*`);
   return found.filter((key) => new RegExp(`^\\{[^}]+\\}:${kind}:[^:]+(:\\d+)?$`).test(key));
@@ -73,14 +73,14 @@ async function chats(node: TestNode): Promise<Sides> {
   return sides;
 }
 
-/** A post as stored in Redis: place, version, and for each emoji the count, first use and latest reactors. */
+/** Returns a post as stored in Redis: place, version, and for each emoji the count, first use and latest reactors. */
 async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   const fields = await connection.client.hgetallBuffer(key);
   const value = (name: string) => String(fields[name] ?? '');
   if (value('x') !== '') return 'gone';
   const emoji = Object.keys(fields).flatMap((name) => (name.startsWith('n:') ? [name.slice(2)] : []));
   const each = emoji.sort().map((one) => {
-    // The latest reactors, and those before them.
+    // The latest reactors, and the reactors before them.
     const parts = [fields[`l:${one}`], fields[`o:${one}`]];
     const list = Buffer.concat(parts.filter((part) => part !== undefined));
     const users = Array.from({ length: list.length / 16 }, (_, i) =>
@@ -91,7 +91,7 @@ async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   return [value('c'), value('m'), value('u'), value('v'), ...each].join(' ');
 }
 
-/** The same from Postgres. Its tallies must also agree with its reactions. */
+/** Reads a post from Postgres in the same form. The counts must also agree with the reactions. */
 function coldPost(post: Row & PostKey, tallies: readonly (Row & { emoji: number })[], live: Reaction[]) {
   if (post.record === null) return 'gone';
   const newest = tallies.reduce<Row | null>((a, b) => (a && a.version > b.version ? a : b), null);
@@ -130,7 +130,10 @@ async function posts(node: TestNode, reactions: readonly Reaction[]): Promise<Si
   return sides;
 }
 
-/** The reactions of recent users. An older generation that was released is skipped: it is no longer read and will expire. */
+/**
+ * Returns the reactions of recent users. Skips an older generation that was released, because it is no longer read and
+ * will expire.
+ */
 async function acted(node: TestNode, reactions: readonly Reaction[]): Promise<Sides> {
   const sides: Sides = { redis: [], postgres: [] };
   const { client } = node.connection;

@@ -17,7 +17,7 @@ function crc32(bytes: Buffer): number {
   return ~crc >>> 0;
 }
 
-/** A black greyscale picture. `said` is the size stated in its header, if different. */
+/** Makes a black greyscale picture. `said` is the size stated in its header, if different. */
 export function png(
   width: number,
   height: number,
@@ -67,7 +67,7 @@ const matrix = (turned: boolean) =>
     ).map(u32),
   );
 
-/** A video with one frame per second that cannot be decoded. `turned` rotates it by 90 degrees. */
+/** Makes a video with one frame per second that cannot be decoded. `turned` rotates it by 90 degrees. */
 export function mp4(width: number, height: number, seconds: number, turned = false): Buffer {
   const zeros = (n: number) => Buffer.alloc(n);
   const sample = Buffer.concat([

@@ -32,11 +32,11 @@ export interface FreshSentinels extends FreshRedis {
   readonly sentinelPids: readonly number[];
   /** The value for REDIS_URL. */
   readonly masterUrl: string;
-  /** The first one starts as the master. */
+  /** The first server starts as the master. */
   readonly nodes: readonly [WatchedNode, WatchedNode];
-  /** Index of the master that the Sentinels name. */
+  /** The index of the master that the Sentinels name. */
   master(): Promise<number>;
-  /** Waits until the Sentinels name a master other than `former`, and it reports that it is master. */
+  /** Waits until the Sentinels name a master other than `former`, and this server reports that it is the master. */
   replaced(former: number): Promise<void>;
   /** Waits until the replica has all data of the master. */
   caughtUp(): Promise<void>;
@@ -68,9 +68,6 @@ async function startServer(port: number, password: string, args: readonly string
   const run = () => {
     const started = spawn('redis-server', args, { stdio: 'ignore' });
     child = started;
-    process.once('exit', () => {
-      if (started.exitCode === null) started.kill('SIGKILL');
-    });
   };
   run();
   const url = `redis://:${password}@127.0.0.1:${port}`;
@@ -165,7 +162,7 @@ export async function freshSentinels(): Promise<FreshSentinels> {
   await until('a replica that follows', () => follows(second));
   const sentinels = await startSentinels(dir, password, nodes);
   const [asked] = sentinels as [Server];
-  // A replica can be elected once a Sentinel has heard from it.
+  // A replica can be elected once a Sentinel has received a reply from it.
   await until('Sentinels that could elect', async () => {
     const usable = await Promise.all(
       sentinels.map(async ({ client }) => {

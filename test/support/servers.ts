@@ -12,7 +12,7 @@ import { migrate } from '../../src/postgres/migrate.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Shared by all files of the run. Use your own keys, or `freshRedis()`. */
+    /** All files of the run share this Redis. Use your own keys, or `freshRedis()`. */
     redisUrl: string;
     /** The database `petrel` of the shared server. Use `freshDatabase()` instead. */
     databaseUrl: string;
@@ -25,7 +25,7 @@ export interface TestServers {
   stop(): Promise<void>;
 }
 
-/** A temporary folder that PostgreSQL’s own user may enter. */
+/** Creates a temporary folder that PostgreSQL’s own user may enter. */
 export function temporaryFolder(): string {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-test-'));
   chmodSync(dir, 0o711);
@@ -37,8 +37,12 @@ export async function startTestServers(): Promise<TestServers> {
   const dir = temporaryFolder();
   const [redis, postgres] = await Promise.all([
     startRedis({ dir: join(dir, 'redis'), appendfsync: 'no', detached: false }),
-    startPostgres({ dir: join(dir, 'postgres'), durable: false, detached: false }),
+    // With TEST_SHARDS, each node has connections to three databases.
+    startPostgres({ dir: join(dir, 'postgres'), durable: false, detached: false, connections: 400 }),
   ]);
+  // Databases of tests live for seconds, so nothing in them needs a vacuum.
+  await onServer(postgres.url, 'alter system set autovacuum = off');
+  await onServer(postgres.url, 'select pg_reload_conf()');
   await onServer(postgres.url, `create database ${template}`);
   await migrate(databaseNamed(postgres.url, template));
   return {
@@ -83,10 +87,13 @@ async function createDatabase(options: string): Promise<FreshDatabase> {
   };
 }
 
-/** A new, empty database on the shared server. */
+/** Creates a new, empty database on the shared server. */
 export const freshDatabase = (): Promise<FreshDatabase> => createDatabase('');
 
-/** A new database with the current schema and its own installation id. It is a copy, which is faster than migrations. */
+/**
+ * Creates a new database with the current schema and a new installation id. It is a copy of a template, which is faster
+ * than migrations.
+ */
 export async function migratedDatabase(): Promise<FreshDatabase> {
   const database = await createDatabase(`template ${template}`);
   await onServer(database.url, "update installation set value = gen_random_uuid() where name = 'ID'");
@@ -94,16 +101,16 @@ export async function migratedDatabase(): Promise<FreshDatabase> {
 }
 
 export interface FreshRedis {
-  /** for a cluster, the URL of its first master */
+  /** For a cluster, the URL of its first master. */
   readonly url: string;
-  /** URLs of all masters, for a cluster */
+  /** The URLs of all masters, for a cluster. */
   readonly cluster?: readonly string[];
-  /** URLs of the Sentinels, and the value of REDIS_URL for them; `url` is that of the first master */
+  /** The URLs of the Sentinels, and the value of REDIS_URL for them. `url` is then that of the first master. */
   readonly sentinels?: readonly string[];
   readonly masterUrl?: string;
   readonly port: number;
   readonly pid: number;
-  /** the folder of its append-only file; none for a cluster */
+  /** The folder of the append-only file; none for a cluster. */
   readonly dir?: string;
   /** Stops the server and removes its data. */
   stop(): Promise<void>;

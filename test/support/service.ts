@@ -89,13 +89,18 @@ export interface Service {
   issued(token: string): void;
   /** Throws if a token is stored in plain text in a log, in the files of Redis or in Postgres. */
   checkTokens(): Promise<void>;
-  /** Stops exactly these processes and the private Redis, and drops the database. Throws if they wrote a token. */
+  /** Stops exactly these processes and the private Redis, and drops the database. Throws if a process wrote a token. */
   stop(): Promise<void>;
 }
 
 export interface ServiceOptions {
-  /** 1 if absent */
+  /** The number of fronts; 1 if absent. */
   readonly fronts?: number;
+  /**
+   * The first front also has the roles `deliver` and `flush`, which saves two processes. Only files that stop neither
+   * role may use this.
+   */
+  readonly combined?: boolean;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts only, which override those of all roles. */
@@ -108,7 +113,7 @@ export interface ServiceOptions {
   readonly database?: FreshDatabase;
 }
 
-/** The `result` of an answer with status 200. Throws with the answer otherwise. */
+/** Returns the `result` of an answer with status 200. Throws with the answer otherwise. */
 // biome-ignore lint/suspicious/noExplicitAny: see Answer
 export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   const { status, body } = await answer;
@@ -116,12 +121,12 @@ export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   return body.result;
 }
 
-/** The items of a page. Throws as `resultOf` does. */
+/** Returns the items of a page. Throws as `resultOf` does. */
 // biome-ignore lint/suspicious/noExplicitAny: see Answer
 export const itemsOf = async (answer: Answer | Promise<Answer>): Promise<any> =>
   (await resultOf(answer)).items;
 
-/** A private Redis of the kind in PETREL_TEST_REDIS: `cluster`, `sentinel`, or a single server. */
+/** Starts a private Redis of the kind in PETREL_TEST_REDIS: `cluster`, `sentinel`, or a single server. */
 function freshTopology(): Promise<FreshRedis> {
   const kind = process.env.PETREL_TEST_REDIS;
   if (kind === 'cluster') return freshCluster();
@@ -138,9 +143,15 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     options.database ?? (options.divided ? freshDatabase() : migratedDatabase()),
   ]);
   const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
-  const deliver = createRole('deliver', async () => env);
-  const flush = createRole('flush', async () => env);
-  const all = await Promise.all(Array.from({ length: fronts }, () => createFront(env, frontEnv)));
+  const all = await Promise.all(
+    Array.from({ length: fronts }, (_, index) =>
+      createFront(env, frontEnv, options.combined && index === 0 ? 'all' : 'front'),
+    ),
+  );
+  const [first, ...others] = all as [Front, ...Front[]];
+  const deliver = options.combined ? first : createRole('deliver', async () => env);
+  const flush = options.combined ? first : createRole('flush', async () => env);
+  const roles = [...new Set([...all, deliver, flush])];
   const issued = new Set([adminToken]);
   const agent = new Agent({
     connections: 64,
@@ -149,14 +160,14 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     bodyTimeout: 70_000,
   });
 
-  const plainTokens = () => findPlainTokens(database.url, redis.dir, [...all, deliver, flush], issued);
+  const plainTokens = () => findPlainTokens(database.url, redis.dir, roles, issued);
   const places = 'places where tokens lie in plain text';
 
   async function stop(): Promise<void> {
     await agent.destroy();
-    // A frozen process reacts to no signal but SIGKILL.
-    for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
-    await Promise.all([...all, deliver].map((role) => role.stop()));
+    // A frozen process reacts only to SIGKILL.
+    for (const role of roles) if (role.alive) role.resume();
+    await Promise.all(roles.map((role) => role !== flush && role.stop()));
     await flush.stop();
     const plain = await plainTokens();
     await Promise.all([
@@ -173,12 +184,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       const { code, log } = await petrel(env, 'migrate');
       if (code !== 0) throw new Error(log);
     }
-    await Promise.all([...all, deliver, flush].map((role) => role.start()));
+    await Promise.all(roles.map((role) => role.start()));
   } catch (error) {
     await stop();
     throw error;
   }
-  const [first, ...others] = all as [Front, ...Front[]];
   return {
     fronts: [first, ...others],
     deliver,

@@ -9,7 +9,7 @@ import {
   type Shards,
   shardedTables,
 } from '../../src/postgres/shards.js';
-import { asDatabase, type Database } from '../../src/postgres/sql.js';
+import { asDatabase, type ShardDatabase } from '../../src/postgres/sql.js';
 import { migratedDatabase } from './servers.js';
 
 /** Tables that every database needs. */
@@ -62,12 +62,12 @@ export interface OpenShards {
   close(): Promise<void>;
 }
 
-/** A node’s connections to these shards, including the control database. */
+/** Opens a node’s connections to these shards, including the control database. */
 export async function openTestShards(
-  control: { readonly pool: Pool; readonly db: Database },
+  control: { readonly pool: Pool; readonly db: ShardDatabase },
   urls: readonly string[],
   partitions: number,
-  hooked: (db: Database) => Database = (db) => db,
+  hooked: (db: ShardDatabase) => ShardDatabase = (db) => db,
 ): Promise<OpenShards> {
   const others = urls.map((url, i): Shard => {
     const pool = createPool({ url, max: 4, name: 'test' });

@@ -1,6 +1,6 @@
 /**
- * One running service for all files of a worker that need no settings of their own. The state of earlier files is kept: a file makes
- * its own people, bots and chats, stops no process and changes no setting. Files of one worker run one after another.
+ * One running service for all files of a worker that need no special settings. The state of earlier files stays: a file
+ * makes new people, bots and chats, stops no process and changes no setting. Files of one worker run one after another.
  */
 import { expect, test } from 'vitest';
 import { type Service, startService } from './service.js';
@@ -8,12 +8,15 @@ import { type Service, startService } from './service.js';
 // biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
 const shared = test.extend('service', { scope: 'worker' }, async ({}, { onCleanup }) => {
   const extraEnv = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', GUESSES_BURST: '0' };
-  const service = await startService({ fronts: 2, extraEnv });
+  const service = await startService({ combined: true, fronts: 2, extraEnv });
   onCleanup(() => service.stop());
   return service;
 });
 
-/** Starts the service before a file’s tests, within `msMax`; afterwards checks that its processes still run and no token is in plain text. */
+/**
+ * Starts the service before a file’s tests, within `msMax`. Afterwards checks that its processes still run and that no
+ * token is in plain text.
+ */
 export function onSharedService(begin: (service: Service) => unknown, msMax = 120_000): void {
   shared.beforeAll(({ service }) => begin(service), msMax);
   shared.afterAll(async ({ service }) => {

@@ -1,4 +1,4 @@
-/** Preloaded into a process (`--import`): shifts its wall clock by SHIFTED_CLOCK_MS. */
+/** Shifts the wall clock of the process that preloads this file (`--import`) by SHIFTED_CLOCK_MS. */
 const shiftMs = Number(process.env.SHIFTED_CLOCK_MS);
 const RealDate = Date;
 

@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
-import { createRecovery } from '../../src/journal/recovery.js';
+import { Recovery } from '../../src/journal/recovery.js';
 import { limits } from '../../src/limits.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import { holding, oneShard, type Shards } from '../../src/postgres/shards.js';
-import { asDatabase, type Database, type Sql } from '../../src/postgres/sql.js';
-import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createHints, type Hints } from '../../src/redis/hints.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
+import { asDatabase, type Database, type ShardDatabase, type Sql, sqlOver } from '../../src/postgres/sql.js';
+import { RedisConnection } from '../../src/redis/connection.js';
+import { type Hints, RedisHints } from '../../src/redis/hints.js';
+import { Runner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import type { Profile } from '../../src/store/core/codec.js';
 import { type ChatRef, directChat, type Keys, makeKeys } from '../../src/store/core/keys.js';
 import { createSecrets } from '../../src/store/core/secrets.js';
@@ -44,7 +44,7 @@ export interface TestNode {
   readonly written: Sql;
   readonly keys: Keys;
   readonly hooks: Hooks;
-  /** Errors in the background. */
+  /** The errors that occurred in the background. */
   readonly errors: unknown[];
   close(): Promise<void>;
 }
@@ -83,19 +83,22 @@ async function openNode(
   const errors: unknown[] = [];
   const pool = createPool({ url: databaseUrl, max: 4, name: 'test' });
   const hooked = (real: Database): Database => ({
-    query: <T>(text: string, params?: readonly unknown[]) =>
-      hooks.query(text, () => real.query(text, params)) as Promise<T[]>,
+    ...sqlOver((text, params) => hooks.query(text, () => real.query(text, params)) as Promise<never[]>),
     transaction: (work) => hooks.query('transaction', () => real.transaction(work)) as never,
   });
-  const db = hooked(asDatabase(pool));
+  const hookedShard = (real: ShardDatabase): ShardDatabase => ({
+    ...hooked(real),
+    whileCurrent: (partitions) => hooked(real.whileCurrent(partitions)),
+  });
+  const db = hookedShard(asDatabase(pool));
   const opened =
     shardUrls.length === 0
       ? { shards: oneShard(pool, db, keys.partitions.count), close: async () => undefined }
-      : await openTestShards({ pool, db }, shardUrls, keys.partitions.count, hooked);
+      : await openTestShards({ pool, db }, shardUrls, keys.partitions.count, hookedShard);
   const { shards } = opened;
-  const connection = connectRedis({ url: redisUrl, name: 'test' });
-  const hints = createHints(redisUrl, 'test', () => undefined);
-  const recovery = createRecovery({
+  const connection = new RedisConnection({ url: redisUrl, name: 'test' });
+  const hints = new RedisHints(redisUrl, 'test', () => undefined);
+  const recovery = new Recovery({
     shards: () => shards,
     keys,
     connection,
@@ -103,22 +106,25 @@ async function openNode(
     bytesMax: 64 * 1024 ** 2,
     runner: () => runner,
   });
-  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const runner: ScriptRunner = new Runner({
+    connection,
+    recover: (partition, runId) => recovery.recover(partition, runId),
+  });
   const store = createStore({
     db,
     shards,
     scripts: {
-      partitionsWith: runner.partitionsWith,
+      partitionsWith: (count, keysOf) => runner.partitionsWith(count, keysOf),
       times: runner.times,
       troubles: runner.troubles,
-      isFull: runner.isFull,
+      isFull: (partition) => runner.isFull(partition),
       call: ((name: never, partition: number, at: never, args: never) =>
         hooks.call(name, () => runner.call(name, partition, at, args), partition)) as ScriptRunner['call'],
     },
     hints: {
       listen: (channel, listener) =>
-        hints.listen(channel, (text) => {
-          if (hooks.hint(channel, text)) listener(text);
+        hints.listen(channel, (bytes) => {
+          if (hooks.hint(channel, String(bytes))) listener(bytes);
         }),
       close: () => hints.close(),
     } satisfies Hints,
@@ -132,12 +138,10 @@ async function openNode(
   await connection.ready(5_000);
   return {
     ...{ store, runner, connection, pool, shards, db, keys, hooks, errors },
-    written: {
-      async query<T>(text: string, params?: readonly unknown[]) {
-        const found = await Promise.all(holding(shards).map((shard) => shard.db.query<T>(text, params)));
-        return found.flat();
-      },
-    },
+    written: sqlOver(async <T>(text: string, params?: readonly unknown[]) => {
+      const found = await Promise.all(holding(shards).map((shard) => shard.db.query<T>(text, params)));
+      return found.flat();
+    }),
     async close() {
       Object.assign(hooks, open);
       store.polls.close();
@@ -151,7 +155,10 @@ async function openNode(
   };
 }
 
-/** A Redis with an append-only file and a migrated database, both separate. `shardCount` adds that many shards for written-behind rows. */
+/**
+ * Starts a Redis with an append-only file and a migrated database, both separate. `shardCount` adds that many shards
+ * for written-behind rows.
+ */
 export async function startCluster(
   partitions = 4,
   shardCount = Number(process.env.TEST_SHARDS ?? 0),
@@ -184,7 +191,7 @@ export async function startCluster(
         plain.push(...(await findPlainTokens(url, redis.dir, [], anyToken)));
       await redis.remove();
       await Promise.all([database.drop(), divided?.drop()]);
-      expect(plain, 'places where tokens lie in plain text').toEqual([]);
+      expect(plain, 'places with tokens in plain text').toEqual([]);
     },
   };
 }
@@ -212,7 +219,7 @@ export async function makeBot({ store }: TestNode, owner: Person): Promise<Perso
   return { id: bot.id, token, sender: { id: bot.id, isBot: true, profile } };
 }
 
-/** A user, the user’s bot and their direct chat. */
+/** Creates a user, the user’s bot and their direct chat. */
 export async function makeDirect(node: TestNode) {
   const user = await makeUser(node);
   const bot = await makeBot(node, user);
@@ -233,9 +240,9 @@ export const poll = ({ store }: TestNode, bot: Person, offset = 0, timeout = 0):
   store.polls.poll(bot.id, { offset, limit: 100, timeout, mask: null, onGone: () => undefined });
 
 export const shown = (updates: readonly UpdateEntry[]) =>
-  updates.map(({ message }) => message.record.content.text);
+  updates.flatMap(({ message }) => message.record.content.text ?? []);
 
-/** Evicts records, as expiry would. */
+/** Evicts records, as an expired time to live would. */
 export async function evict(node: TestNode, ...keys: string[]): Promise<void> {
   await node.connection.client.del(...keys);
 }
@@ -245,7 +252,7 @@ export const chatKeys = (keys: Keys, chat: ChatRef, ...messages: number[]): stri
   ...messages.map((id) => keys.message(chat, id)),
 ];
 
-/** The result of a promise, or `late` after `ms`. */
+/** Returns the result of a promise, or `late` after `ms`. */
 export function within<T>(ms: number, promise: Promise<T>): Promise<T | 'late'> {
   return Promise.race([promise, sleep(ms, 'late' as const)]);
 }

@@ -6,7 +6,7 @@ import { type ChatRef, isDirect } from '../../src/store/core/keys.js';
 import type { Edit, NewMessage, Sender } from '../../src/store/messages/messages.js';
 import { makeBot, makeDirect, makeUser, type Person, type TestNode, text } from './store.js';
 
-/** mulberry32, so that a failure can be repeated with its seed. */
+/** The generator mulberry32, so that a failure can be repeated with its seed. */
 export function numbersFrom(start: number): () => number {
   let state = start;
   return () => {
@@ -26,7 +26,7 @@ export interface Room {
   readonly messages: Map<number, Acked>;
   readonly posts: Map<number, number>;
   pinned: number;
-  /** reactions of each post: user → emoji */
+  /** The reactions of each post: user → emoji. */
   readonly reactions: Map<number, Map<number, Set<string>>>;
   readonly next: () => number;
 }
@@ -50,21 +50,24 @@ const refusals = new Set([
   'button_not_found',
   'message_not_found',
   'post_not_found',
-  // The records it needs were evicted at each attempt. It has changed nothing.
+  // The records that the call needs were evicted at each attempt, and the call changed nothing.
   'unavailable',
 ]);
 
-/** The answer of a call, or null for a refusal that this workload expects. */
+/** Returns the answer of a call, or null for a refusal that this workload expects. */
 export async function attempt<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
   } catch (error) {
-    if (error instanceof ApiError && refusals.has(error.kind)) return null;
+    // After an unknown outcome, it is not known whether the change is stored.
+    const cause = error instanceof Error ? (error.cause as Error | undefined) : undefined;
+    const known = !/is unknown|unreachable/.test(cause?.message ?? '');
+    if (error instanceof ApiError && refusals.has(error.kind) && known) return null;
     throw error;
   }
 }
 
-/** Every signed-in user sees a public channel: these users need no record of their own. */
+/** These users need no record, because every signed-in user sees a public channel. */
 const reactors: User[] = Array.from({ length: 6 }, (_, i) => ({
   id: 8_000_000_000 + i,
   externalId: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
@@ -189,7 +192,7 @@ export async function act(nodes: readonly TestNode[], room: Room): Promise<void>
   }
 }
 
-/** Two direct chats, two groups and two channels, each with a person and a bot that have all rights. */
+/** Creates two direct chats, two groups and two channels, each with a person and a bot that have all rights. */
 export async function makeRooms(a: TestNode, next: () => number): Promise<Room[]> {
   const rights = {
     can_pin_messages: true,

@@ -1,6 +1,7 @@
 /**
- * Checks every page and dialog: axe finds nothing serious in the light and dark look, and no content is wider than the window in three
- * languages. With PETREL_UI_SHOTS=<folder> a screenshot of each is written there: page × light, dark × phone, desktop × language.
+ * Checks every page and dialog: axe finds nothing serious in the light and dark look, and no content is wider than the
+ * window in three languages. With PETREL_UI_SHOTS=<folder>, a screenshot of each page is written there: page × light,
+ * dark × phone, desktop × language.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -45,7 +46,7 @@ afterAll(async () => {
   await world?.stop();
 });
 
-/** Serious and critical findings of axe. */
+/** Returns the serious and critical findings of axe. */
 async function serious(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
@@ -61,7 +62,7 @@ async function serious(page: Page): Promise<string[]> {
     );
 }
 
-/** Elements that are partly outside the window, or whose text does not fit, unless that is intended. */
+/** Returns the elements that are partly outside the window, or whose text does not fit, unless that is intended. */
 const overflowing = (page: Page) =>
   page.evaluate(() => {
     const meant =
@@ -103,7 +104,7 @@ async function windows(code: string, colorScheme: 'light' | 'dark') {
   };
 }
 
-describe.each(['light', 'dark'] as const)('pages in the %s look', (look) => {
+describe.each(['light', 'dark'] as const)('pages are shown in the %s look', (look) => {
   test.each(Object.keys(languages) as Array<keyof typeof languages>)(
     'every page and dialog in %s is accessible and fits the window',
     async (code) => {
@@ -122,7 +123,7 @@ describe.each(['light', 'dark'] as const)('pages in the %s look', (look) => {
             );
           else await page.waitForTimeout(250);
           wrong.push(...(await overflowing(page)).map((what) => `${name} overflows: ${what}`));
-          // Roles and colours do not depend on the language.
+          // The check runs in English only, because roles and colours do not depend on the language.
           if (code === 'en') wrong.push(...(await serious(page)).map((what) => `${name}: ${what}`));
           if (!folder) continue;
           mkdirSync(folder, { recursive: true });

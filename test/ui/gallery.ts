@@ -18,7 +18,7 @@ export interface Gallery {
   close(): Promise<void>;
 }
 
-/** A landscape drawn in the given hue, so that pictures can be told apart. */
+/** A landscape drawn in the given hue, so that pictures differ. */
 export function picture(hue: number, width = 900, height = 600): Promise<Buffer> {
   const far = `hsl(${hue} 45% 62%)`;
   const near = `hsl(${hue + 18} 42% 38%)`;
@@ -154,9 +154,11 @@ async function fillDirect(service: Service, { alice, guide, group }: Gallery): P
     }),
   );
   const his = await itemsOf(service.app(alice, 'GET', `/api/chats/${group}/messages?limit=100`));
-  const told = his.find(({ text }: { text?: string }) => text?.startsWith('I bring'));
+  const invitation = his.find(({ text }: { text?: string }) => text?.startsWith('I bring'));
   const to = `/api/chats/${guide.id}/forward`;
-  await resultOf(service.app(alice, 'POST', to, { from_chat_id: group, message_ids: [told.message_id] }));
+  await resultOf(
+    service.app(alice, 'POST', to, { from_chat_id: group, message_ids: [invitation.message_id] }),
+  );
   const plan = await send('sendMessage', { text: 'Meeting at nine, at the fountain' });
   await send('editMessageText', {
     message_id: plan.message_id,
@@ -181,6 +183,9 @@ async function fillDirect(service: Service, { alice, guide, group }: Gallery): P
 async function fillShared(service: Service, { alice, bob, guide, group, channel }: Gallery): Promise<void> {
   const in_ = (who: TestUser, chat: number, text: string, more: object = {}) =>
     resultOf(service.app(who, 'POST', `/api/chats/${chat}/messages`, { text, ...more }));
+  // Each change adds a service message.
+  const changed = { title: 'Saturday hikes', description: 'Every Saturday, from the station at eight.' };
+  await resultOf(service.app(alice, 'PATCH', `/api/chats/${group}`, changed));
   const first = await in_(alice, group, 'Who comes on Saturday?');
   await in_(bob, group, 'I bring bread, cheese and the big thermos');
   await in_(bob, group, 'And my sister, if she gets the day off', { reply_to_message_id: first.message_id });
@@ -216,7 +221,7 @@ async function fillShared(service: Service, { alice, bob, guide, group, channel 
   await react(alice, posts[2]?.id, '🙏');
 }
 
-/** A webhook that refuses deliveries, one update that was given up, and one that is being retried. */
+/** Creates a webhook that refuses deliveries, one update that was given up, and one update that is being retried. */
 async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise<Receiver> {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const receiver = await startReceiver(certificate, (_, response, body) => {
@@ -281,7 +286,7 @@ export async function fillGallery(service: Service): Promise<Gallery> {
   await fillShared(service, gallery);
   const receiver = await fillWebhook(service, gallery);
   await fillDirect(service, gallery);
-  // Alice has not read these messages, so her list of chats shows an unread count.
+  // Alice has not read these messages, and her chat list shows an unread count.
   for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
     await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));
   return { ...parts, close: () => receiver.close() };

@@ -1,4 +1,4 @@
-/** A chat with 100,000 messages: scrolling shows each message in its place, and the page stays small and fast. */
+/** Tests a chat with 100,000 messages: scrolling shows each message in its place, and the page stays small and fast. */
 import type { CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
@@ -8,11 +8,11 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 
 const messages_total = 100_000;
 const batch = 100;
-/** Upper bound of drawn rows: those in sight and some above and below. */
+/** The upper bound of drawn rows: those in sight and some above and below. */
 const rows_max = 150;
-/** Upper bound of messages that the page keeps of a chat. */
+/** The upper bound of messages that the page keeps of a chat. */
 const kept_max = 4_000;
-/** Generous, because a busy machine slows a page down too; the test looks for delays of seconds. */
+/** The limit is generous, because a busy machine slows a page down too; the test detects delays of seconds. */
 const long_task_ms_max = 1_500;
 const heap_growth_bytes_max = 60_000_000;
 
@@ -22,7 +22,7 @@ let bot: TestBot;
 let first = 0;
 let last = 0;
 
-/** Repeats a call that was refused for now, while the journal is drained. */
+/** Repeats a temporarily refused call while the journal is drained. */
 async function call(method: string, params: object) {
   for (;;) {
     const answer = await world.service.bot(bot, method, params as Record<string, unknown>);
@@ -51,7 +51,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
-/** Ids of the drawn rows, from top to bottom. */
+/** Returns the ids of the drawn rows, from top to bottom. */
 const drawn = (page: Page): Promise<number[]> =>
   page.getByRole('log').evaluate((box) =>
     [...box.querySelectorAll('article[data-id]')]
@@ -83,13 +83,13 @@ async function wheel(
     if (await done(seen)) return seen;
     await page.mouse.wheel(0, by);
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve(null))));
-    // Pages of history arrive after a while.
+    // Pages of history arrive with a delay.
     await page.locator('.loading-pill').waitFor({ state: 'detached' });
   }
   throw new Error(`never got there; saw ${seen.size} from ${Math.min(...seen)} to ${Math.max(...seen)}`);
 }
 
-/** Gaps among the seen ids, each as the id before and the id after it. */
+/** Returns the gaps among the seen ids, each as the id before and the id after it. */
 const gaps = (seen: ReadonlySet<number>) =>
   [...seen]
     .sort((a, b) => a - b)
@@ -101,7 +101,7 @@ async function heap(session: CDPSession): Promise<number> {
   return metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0;
 }
 
-test('a chat of 100,000 messages can be scrolled from its end to its start and back, by wheel and by jumps', async () => {
+test('a person can scroll a chat of 100,000 messages from its end to its start and back, by wheel and by jumps', async () => {
   const page = await world.open(alice);
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable');
@@ -119,12 +119,12 @@ test('a chat of 100,000 messages can be scrolled from its end to its start and b
   await row(last).waitFor();
   const before = await heap(session);
 
-  // Upwards by the wheel, past the number of messages that the page keeps.
+  // Scrolls up by the wheel, beyond the number of messages that the page keeps.
   const up = await wheel(page, -900, (seen) => seen.size > kept_max + 600);
   expect(gaps(up)).toEqual([]);
   expect(up.has(last)).toBe(true);
 
-  // By jumps to the pinned message and back, each into a part that is not loaded.
+  // Jumps to the pinned message and back, each time to a part that is not loaded.
   const spots = [first + 50_000, first + 10, last - 40, first + 25_000, first + 120];
   for (const spot of spots) {
     await call('pinChatMessage', { chat_id: alice.id, message_id: spot, disable_notification: true });
@@ -138,7 +138,7 @@ test('a chat of 100,000 messages can be scrolled from its end to its start and b
     holdRows(await drawn(page));
   }
 
-  // To the first message, and down again past the number of messages that the page keeps.
+  // Jumps to the first message, then scrolls down past the number of messages that the page keeps.
   const top = await wheel(page, -900, (seen) => seen.has(first));
   expect(gaps(top)).toEqual([]);
   const down = await wheel(page, 900, (seen) => seen.size > kept_max + 600);
@@ -146,7 +146,7 @@ test('a chat of 100,000 messages can be scrolled from its end to its start and b
   expect(down.has(first)).toBe(true);
   const after = await heap(session);
 
-  await page.getByRole('button', { name: 'To the newest message' }).click();
+  await page.getByRole('button', { name: 'Go to the newest message' }).click();
   await page.locator('.to-end').waitFor({ state: 'detached' });
   const shown = await drawn(page);
   expect(shown.at(-1)).toBeGreaterThanOrEqual(last);

@@ -1,4 +1,6 @@
-/** The operators' page in depth: axe in every look and width, keyboard use, a refused token, unavailable stores. */
+/**
+ * Tests the operators' page in depth: axe in every look and width, keyboard use, a refused token, unavailable stores.
+ */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -41,7 +43,7 @@ async function look(options: Parameters<World['open']>[2] = {}): Promise<Page> {
   return page;
 }
 
-/** Everything that axe finds, whatever its severity. */
+/** Returns everything that axe finds, of any severity. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
@@ -76,18 +78,18 @@ test.each(['light', 'dark'] as const)(
   },
 );
 
-test('the rows of a table keep their order while figures change, until a column header is pressed by the keyboard', async () => {
+test('the rows of a table keep their order while figures change, until a person presses a column header', async () => {
   const info = () => world.service.bot(bot, 'getWebhookInfo');
   await info();
   const page = await look();
-  const calls = page.getByRole('region', { name: 'Requests by what was called, table' });
+  const calls = page.getByRole('region', { name: 'Requests by call, table' });
   for (const name of ['getWebhookInfo', '/api/admin/overview', '/api/admin/bots'])
     await calls.getByRole('rowheader', { name, exact: true }).waitFor();
   const names = () => calls.getByRole('rowheader').allTextContents();
-  const head = calls.getByRole('button', { name: 'In all' });
+  const head = calls.getByRole('button', { name: 'Total' });
   await calls.focus();
   for (let i = 0; i < 9; i++) await page.keyboard.press('Tab');
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('In all');
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Total');
   await page.keyboard.press('Enter');
   const before = await names();
   for (let i = 0; i < 500; i++) await info();
@@ -101,7 +103,7 @@ test('the rows of a table keep their order while figures change, until a column 
   await page.context().close();
 });
 
-test("the operators' page keeps its content and shows an error while no front or no Redis answers, then continues", async () => {
+test("while no front or no Redis answers, the operators' page keeps its content and shows an error, and then continues", async () => {
   const page = await look();
   world.wire.cut();
   await page.getByText(/^No front answers\./).waitFor();

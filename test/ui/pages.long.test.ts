@@ -1,4 +1,7 @@
-/** The application in depth: hostile content, the content security policy, a broken stream, managing bots, and axe on each page. */
+/**
+ * Tests the application in depth: hostile content, the content security policy, a broken stream, managing bots, and axe
+ * on each page.
+ */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -28,7 +31,7 @@ afterAll(() => world?.stop());
 const send = (text: string, more: object = {}) =>
   resultOf(world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text, ...more }));
 
-test('markup in names, texts, entities, addresses and file names is shown as text', async () => {
+test('markup in names, texts, entities, addresses and file names is shown as plain text', async () => {
   const { service } = world;
   const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
   await resultOf(service.app(alice, 'PATCH', `/api/me/bots/${bot.id}`, { name: { '': '<b>bold</b><i>x' } }));
@@ -66,7 +69,7 @@ test('the content security policy blocks injected scripts, markup and other orig
   world.faults();
   const did = await page.evaluate(async () => {
     const outcome: Record<string, string> = {};
-    // Violations are counted in the page, because code that a test evaluates is exempt from the policy.
+    // The test counts violations inside the page, because code that a test evaluates is exempt from the policy.
     const blocked: string[] = [];
     document.addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective));
     try {
@@ -97,7 +100,7 @@ test('the content security policy blocks injected scripts, markup and other orig
   await page.context().close();
 });
 
-test(`after ${cut_ms / 1000} s without the stream, under traffic, the page shows the same history as the service`, async () => {
+test(`after ${cut_ms / 1000} s without the event stream, under traffic, the page shows the same history as the service`, async () => {
   const { service, wire } = world;
   const other = await service.newBot(alice, 'busy');
   await service.openChat(alice, other);
@@ -135,7 +138,7 @@ test(`after ${cut_ms / 1000} s without the stream, under traffic, the page shows
   const truth = new Map<number, string>();
   for (let before = 0; ; ) {
     const query = before > 0 ? `?limit=100&before=${before}` : '?limit=100';
-    const messages: Array<{ message_id: number; text: string }> = await resultOf(
+    const messages: Array<{ message_id: number; text: string }> = await itemsOf(
       service.app(alice, 'GET', `/api/chats/${other.id}/messages${query}`),
     );
     for (const { message_id, text } of messages) truth.set(message_id, text);
@@ -154,7 +157,7 @@ async function send1(from: TestBot): Promise<string> {
   return text;
 }
 
-test('messages written offline are sent by themselves, once and in order, when the connection is back', async () => {
+test('messages written offline are sent automatically, once and in order, when the connection is back', async () => {
   const page = await world.open(alice, `#/chat/${bot.id}`);
   const list = page.getByRole('log');
   const field = page.getByRole('combobox', { name: 'Message' });
@@ -177,7 +180,7 @@ test('messages written offline are sent by themselves, once and in order, when t
   await page.context().close();
 });
 
-test('typing filters the list of chats, and a username is also searched outside of it', async () => {
+test('typing filters the chat list, and a typed username is also searched outside the list', async () => {
   const { service } = world;
   for (const title of ['Mountain huts', 'Mountain bread', 'Sea']) await service.newGroup(bob, title, []);
   const page = await world.open(bob);
@@ -214,13 +217,13 @@ test('a person creates a bot, edits its texts, renews its token and transfers it
   await page.getByText(`@${username}`).waitFor();
   const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
   await page.getByRole('button', { name: 'Copy token' }).click();
-  await page.getByText('The token is in your clipboard.').waitFor();
+  await page.getByText('The token was copied to your clipboard.').waitFor();
   const first = await clipboard();
   expect((await service.bot(first, 'getMe')).status).toBe(200);
   expect(await page.content()).not.toContain(first);
   await page.getByRole('button', { name: 'Issue a new token' }).click();
   await dialog.getByRole('button', { name: 'Issue a new token' }).click();
-  await page.getByText('The old token is dead.').waitFor();
+  await page.getByText('The old token no longer works.').waitFor();
   const second = await clipboard();
   expect((await service.bot(first, 'getMe')).status).toBe(401);
   expect((await service.bot(second, 'getMe')).body.result.username).toBe(username);
@@ -236,7 +239,7 @@ test('a person creates a bot, edits its texts, renews its token and transfers it
     description: 'Делает',
   });
   await page.getByRole('link', { name: 'Webhook' }).click();
-  await page.getByText('None: the bot asks for updates itself').waitFor();
+  await page.getByText('None. The bot polls for updates.').waitFor();
   await page.getByRole('link', { name: 'Transfer' }).click();
   await page.getByLabel('Username of the new owner').fill(bob.username);
   await page.getByRole('button', { name: 'Transfer' }).click();
@@ -275,7 +278,7 @@ test('an avatar and a start picture are cropped in a dialog and stored at their 
   await page.context().close();
 });
 
-describe('axe on the pages of the application', () => {
+describe('axe finds no serious fault on the pages of the application', () => {
   async function serious(page: Page): Promise<string[]> {
     await page.evaluate(axe);
     const found = await page.evaluate(async () => {

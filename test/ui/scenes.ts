@@ -7,9 +7,9 @@ export interface Scene {
   readonly path: string;
   /** Who is signed in: alice if absent, nobody if null. */
   readonly who?: 'newcomer' | null;
-  /** The page depends on the size of the window at its opening, and must be opened again for another size. */
+  /** The page depends on the size of the window when it opens, and must be opened again for another size. */
   readonly anew?: true;
-  /** Runs on the opened page; `words` are those of its language. */
+  /** Runs on the opened page. `words` are the texts in its language. */
   readonly act?: (page: Page, words: Readonly<Record<string, string>>) => Promise<unknown>;
 }
 
@@ -130,6 +130,26 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
     { name: 'bot_profile', path: direct, act: info },
     { name: 'group', path: `#/chat/${group}` },
     { name: 'group_members', path: `#/chat/${group}`, act: info },
+    {
+      name: 'group_edit',
+      path: `#/chat/${group}`,
+      act: async (page, words) => {
+        await info(page, words);
+        await press(page, words.edit);
+        await page
+          .getByRole('dialog')
+          .getByRole('textbox', { name: words.description ?? '' })
+          .waitFor();
+      },
+    },
+    {
+      name: 'group_changes',
+      anew: true,
+      path: `#/chat/${group}`,
+      act: async (page) => {
+        await scroll(page, -9_000);
+      },
+    },
     { name: 'channel', path: `#/chat/${channel}` },
     { name: 'posts', path: `#/chat/${channel}/posts` },
     {

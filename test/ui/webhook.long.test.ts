@@ -1,4 +1,4 @@
-/** What an owner sees of a failing webhook, and what they can do about it, with a real receiver. */
+/** Tests what an owner sees of a failing webhook, and what the owner can do about it, with a real receiver. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { ageQueue } from '../support/queues.js';
@@ -12,15 +12,15 @@ const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0
 let world: World;
 let owner: TestUser;
 let receiver: Receiver;
-let heard: string[] = [];
-/** Status, body and headers of the receiver's next answers. */
+let received: string[] = [];
+/** The status, body and headers of the receiver's next answers. */
 let answer: readonly [status: number, body: string, headers?: Record<string, string>] = [200, ''];
 
 beforeAll(async () => {
   world = await startWorld({}, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
   owner = await world.service.newUser('olga');
   receiver = await startReceiver(certificate, (_, response, body) => {
-    heard.push(JSON.parse(String(body)).message.text);
+    received.push(JSON.parse(String(body)).message.text);
     const [status, text, headers] = answer;
     response.writeHead(status, headers).end(text);
   });
@@ -35,7 +35,7 @@ async function begin() {
   const bot = await service.newBot(owner, 'hooked');
   await service.openChat(owner, bot);
   await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
-  heard = [];
+  received = [];
   return {
     bot,
     say: (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text })),
@@ -51,13 +51,13 @@ const hook = (bot: TestBot) =>
     }),
   );
 
-test('each delivery attempt is shown with the answer of the receiver and the time of the next attempt', async () => {
+test('the page of a webhook shows each delivery attempt with the answer of the receiver and the time of the next attempt', async () => {
   const { bot, say, page } = await begin();
-  await page.getByText('Nothing was sent yet.').waitFor();
+  await page.getByText('Nothing has been sent yet.').waitFor();
   answer = [503, '{"error":"<b>away</b>"}', { 'retry-after': '600' }];
   await hook(bot);
   await say('one');
-  await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['one']);
+  await expect.poll(() => received, { timeout: 20_000 }).toEqual(['one']);
   const refreshed = async (what: ReturnType<typeof page.locator>) =>
     expect
       .poll(
@@ -73,7 +73,7 @@ test('each delivery attempt is shown with the answer of the receiver and the tim
   await row.locator('summary').click();
   await row.getByText('{"error":"<b>away</b>"}').waitFor();
   await row.getByText(/Next attempt: /).waitFor();
-  // The card of the webhook shows the same.
+  // The card of the webhook shows the same data.
   const facts = page.locator('.facts');
   await facts.getByText(/503/).waitFor();
   await facts.getByText(`https://127.0.0.1:${receiver.port}/hook`).waitFor();
@@ -84,12 +84,12 @@ test('each delivery attempt is shown with the answer of the receiver and the tim
   await hook(bot);
   await refreshed(page.locator('.attempts .dot.good'));
   await page.locator('.attempts li').first().getByText('Delivered').waitFor();
-  expect(heard).toEqual(['one', 'one']);
+  expect(received).toEqual(['one', 'one']);
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });
 
-test('dead letters are listed, delivered again one by one or all at once, and discarded', async () => {
+test('an owner lists dead letters, delivers one or all of them again, and discards them', async () => {
   const { bot, say, page } = await begin();
   answer = [200, ''];
   const die = async (...texts: string[]) => {
@@ -107,29 +107,29 @@ test('dead letters are listed, delivered again one by one or all at once, and di
     await rows.nth(texts.length - 1).waitFor();
   };
   const rows = page.locator('.attempts').first().locator('li');
-  await page.getByText('Everything was delivered.').waitFor();
+  await page.getByText('No dead letters.').waitFor();
   await die('one', 'two', 'three');
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
   expect(await rows.count()).toBe(3);
-  await rows.nth(1).getByText('It was older than 24 hours').waitFor();
+  await rows.nth(1).getByText('The update was older than 24 hours').waitFor();
   await rows.nth(1).locator('summary').click();
   await rows.nth(1).getByText('"text": "two"').waitFor();
   await rows.nth(1).getByRole('button', { name: 'Deliver again' }).click();
   await page.getByText('Queued again: 1').waitFor();
-  await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['two']);
+  await expect.poll(() => received, { timeout: 20_000 }).toEqual(['two']);
   await expect.poll(() => rows.count()).toBe(2);
   await page.getByRole('button', { name: 'Deliver all again' }).click();
   await page.getByText('Queued again: 2').waitFor();
-  await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['two', 'one', 'three']);
-  await page.getByText('Everything was delivered.').waitFor();
+  await expect.poll(() => received, { timeout: 20_000 }).toEqual(['two', 'one', 'three']);
+  await page.getByText('No dead letters.').waitFor();
   await die('four', 'five');
   await page.getByRole('button', { name: 'Discard all' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('These updates will never be delivered.').waitFor();
   await dialog.getByRole('button', { name: 'Discard all' }).click();
   await page.getByText('Discarded: 2').waitFor();
-  await page.getByText('Everything was delivered.').waitFor();
-  expect(heard).toEqual(['two', 'one', 'three']);
+  await page.getByText('No dead letters.').waitFor();
+  expect(received).toEqual(['two', 'one', 'three']);
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });

@@ -62,7 +62,7 @@ export interface World {
   readonly wire: Awaited<ReturnType<typeof startWire>>;
   /** Opens a new window in which the person is signed in. `faults` returns its errors. */
   open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
-  /** Errors of pages and violations of the content security policy since the last call. */
+  /** Returns the errors of pages and the violations of the content security policy since the last call. */
   faults(): string[];
   stop(): Promise<void>;
 }
@@ -107,9 +107,9 @@ export async function startWorld(
       return page;
     },
     faults() {
-      const told = faults;
+      const collected = faults;
       faults = [];
-      return told;
+      return collected;
     },
     async stop() {
       await browser.close();
@@ -119,7 +119,7 @@ export async function startWorld(
   };
 }
 
-/** Every message of the open chat by its id, read by scrolling from the newest to the oldest. */
+/** Returns every message of the open chat by its id, read by scrolling from the newest to the oldest. */
 export async function shownMessages(page: Page): Promise<ReadonlyMap<number, string>> {
   const found = new Map<number, string>();
   const list = page.getByRole('log');
@@ -141,7 +141,7 @@ export async function shownMessages(page: Page): Promise<ReadonlyMap<number, str
   return found;
 }
 
-/** A webhook receiver that answers with a status set by the test, and keeps the ids of accepted updates. */
+/** Starts a webhook receiver that answers with a status set by the test, and records the ids of accepted updates. */
 export async function startHook(status: number) {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const taken = new Set<number>();

@@ -1,4 +1,4 @@
-/** The web application as a front serves it, and the API calls made for it. */
+/** Tests the web application as a front serves it, and the API calls made for it. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'petrel-demo-'));
 const demo = join(folder, 'demo.json');
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2, frontEnv: { DEMO_FILE: demo } });
+  service = await startService({ combined: true, fronts: 2, frontEnv: { DEMO_FILE: demo } });
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   bot = await service.newBot(alice, 'helper');
 });
@@ -44,9 +44,9 @@ async function load(
 const me = (user: TestUser, verb: string, path: string, body?: unknown) =>
   resultOf(service.app(user, verb, path, body));
 
-describe('the pages of the application', () => {
+describe('the pages of the application are served', () => {
   test.each(['/app', '/ops'])(
-    'pages are served under a strict policy, and everything that %s loads comes from this host',
+    'pages are served under a strict policy, and %s loads everything from this host',
     async (at) => {
       const page = await load(at);
       expect(page.status).toBe(200);
@@ -76,7 +76,25 @@ describe('the pages of the application', () => {
     },
   );
 
-  test("the operators' page loads nothing from other hosts, not even pictures, and turns no text into markup", async () => {
+  test.each([
+    ['/', '/app'],
+    ['/docs/', '/docs'],
+  ])('a browser that requests %s is redirected to %s', async (from, to) => {
+    const headers = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+    const answer = await load(from, headers);
+    expect([answer.status, answer.headers.location]).toEqual([307, to]);
+    expect((await load(to, headers)).status).toBe(200);
+    expect((await load(from, headers, 'HEAD')).status).toBe(307);
+  });
+
+  test('a client that does not accept HTML gets 404 for /', async () => {
+    for (const headers of [{}, { accept: 'application/json' }]) {
+      const answer = await load('/', headers);
+      expect([answer.status, JSON.parse(String(answer.bytes))]).toMatchObject([404, { ok: false }]);
+    }
+  });
+
+  test("the operators' page loads nothing from other hosts, not even pictures, and shows markup as text", async () => {
     const parts = ((await load('/ops/')).headers['content-security-policy'] ?? '').split('; ');
     for (const part of ["img-src 'self'", "connect-src 'self'", "trusted-types 'none'"])
       expect(parts).toContain(part);
@@ -85,7 +103,7 @@ describe('the pages of the application', () => {
     expect((await load('/ops/page.html')).status).toBe(404);
   });
 
-  test('the first load takes less than 200 KB, and files with a hash in their name are cached forever', async () => {
+  test('the first load of the application takes less than 200 KB, and browsers cache files with a hash in their name for good', async () => {
     const page = String((await load('/app/')).bytes);
     const scripts = [...page.matchAll(/"(\/app\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
     let bytes = 0;
@@ -98,7 +116,7 @@ describe('the pages of the application', () => {
       expect(plain.headers['cache-control']).toBe('public, max-age=31536000, immutable');
       if (small.headers['content-encoding']) expect(gunzipSync(small.bytes)).toEqual(plain.bytes);
       bytes += small.bytes.length;
-      // Chunks that are imported at once; chunks that are loaded later are imported by a call.
+      // Follows only static imports. Chunks that load later are imported by a call of import().
       for (const [, name] of String(plain.bytes).matchAll(/(?:from|import)"\.\/([\w-]+\.js)"/g))
         await follow(`/app/assets/${name}`);
     };
@@ -107,7 +125,7 @@ describe('the pages of the application', () => {
     expect(bytes).toBeLessThan(200_000);
   });
 
-  test('each encoding has its own ETag, and a cached file is not sent again', async () => {
+  test('each encoding of a file has a different ETag, and a cached file is not sent again', async () => {
     const [plain, brotli] = [await load('/app'), await load('/app', { 'accept-encoding': 'gzip, br' })];
     expect(brotli.headers['content-encoding']).toBe('br');
     expect(brotli.headers.vary).toBe('Accept-Encoding');
@@ -125,26 +143,26 @@ describe('the pages of the application', () => {
     ['br;q=0.0, gzip;q=0', undefined],
     ['', undefined],
     ['identity', undefined],
-  ])('Accept-Encoding "%s" gives %s', (accepted, wanted) => {
+  ])('a request with Accept-Encoding "%s" gets %s', (accepted, wanted) => {
     expect(chosenEncoding(accepted, ['br', 'gzip'])).toBe(wanted);
   });
 
-  test('unknown paths give a 404, and other methods are refused', async () => {
+  test('unknown paths of the application give a 404, and other methods are refused', async () => {
     expect((await load('/app/nothing.js')).status).toBe(404);
     expect((await load('/app/../dist/main.js')).status).toBe(404);
     expect((await load('/app', {}, 'POST')).status).toBe(405);
   });
 });
 
-describe('sign-in with one click', () => {
-  test('sign-in with one click works only from this machine, with its own host name and the right key', async () => {
+describe('a person signs in with one click', () => {
+  test('one-click sign-in works only from this machine, with the host name of this machine and the right key', async () => {
     const key = { authorization: 'Bearer one-time-key' };
     const ask = (headers: Record<string, string>) => load('/app/demo', headers, 'POST');
     expect((await ask(key)).status).toBe(404);
     writeFileSync(demo, JSON.stringify({ users: { alice: { username: 'alice', token: 'secret', id: 1 } } }));
     expect((await ask(key)).status).toBe(404);
     writeFileSync(demoKeyPath(demo), 'one-time-key');
-    // None of these requests succeeds or consumes the key.
+    // None of these requests succeeds or uses up the key.
     for (const more of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.1' }])
       expect((await ask({ ...key, ...more })).status).toBe(404);
     for (const wrong of ['', 'Bearer ', 'Bearer one-time-kex', 'Bearer one-time-key2'])
@@ -159,7 +177,7 @@ describe('sign-in with one click', () => {
     expect((await ask(key)).status).toBe(404);
   });
 
-  test('a one-time key works once, even when several fronts get it at the same time', async () => {
+  test('a one-time key works once, even if several fronts get it at the same time', async () => {
     writeFileSync(demo, JSON.stringify({ users: {} }));
     for (let round = 0; round < 5; round++) {
       writeFileSync(demoKeyPath(demo), `key-${round}`);
@@ -171,8 +189,8 @@ describe('sign-in with one click', () => {
   });
 });
 
-describe('the read position of a chat', () => {
-  test('the unread count covers messages of others, and the read position only moves forward', async () => {
+describe('the read position of a chat is stored', () => {
+  test('the unread count covers messages of others, and the read position never moves back', async () => {
     const group = await service.newGroup(alice, 'Team', [bob]);
     const write = (user: TestUser, text: string) =>
       me(user, 'POST', `/api/chats/${group}/messages`, { text });
@@ -180,7 +198,8 @@ describe('the read position of a chat', () => {
       (await me(user, 'GET', '/api/chats')).items.find(({ id }: { id: number }) => id === group).unread_count;
     const first = await write(alice, 'one');
     await write(alice, 'two');
-    expect([await unread(alice), await unread(bob)]).toEqual([undefined, 2]);
+    // The service messages about the new group and about Bob's addition count too.
+    expect([await unread(alice), await unread(bob)]).toEqual([undefined, 4]);
     await me(bob, 'POST', `/api/chats/${group}/read`, { message_id: first.message_id });
     expect(await unread(bob)).toBe(1);
     const third = await write(alice, 'three');
@@ -199,7 +218,7 @@ describe('the read position of a chat', () => {
   });
 });
 
-test('a username leads to a bot, a person or a public chat', async () => {
+test('a look-up of a username finds its bot, person or public chat', async () => {
   const about = { type: 'channel', title: 'News', username: 'app_news' };
   const { id } = await me(alice, 'POST', '/api/chats', about);
   const find = (name: string) => service.app(bob, 'GET', `/api/names/${name}`);
@@ -213,19 +232,19 @@ test('a username leads to a bot, a person or a public chat', async () => {
   expect((await find('nobody_at_all')).body.ok).toBe(false);
 });
 
-test('one stream reports the reactions on many posts, and names who reacted', async () => {
+test('one event stream reports the reactions on many posts, and names the people who reacted', async () => {
   const { id } = await me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Wall' });
   for (const text of ['a', 'b']) await me(alice, 'POST', `/api/chats/${id}/messages`, { text });
   const { items: posts }: { items: Array<{ id: number }> } = await me(alice, 'GET', `/api/chats/${id}/posts`);
   const names = posts.map((post) => post.id).join(',');
   const url = service.fronts[1]?.url ?? '';
   const events = await openEvents(url, alice.token, { path: `/api/stream/posts?posts=${names}` });
-  await events.heard(({ data }) => data.post_id === posts[1]?.id);
+  await events.received(({ data }) => data.post_id === posts[1]?.id);
   await resultOf(service.app(alice, 'POST', `/api/chats/${id}/messages`, { text: 'c' }));
   await service.app(alice, 'POST', `/api/posts/${posts[0]?.id}/reactions`, { emoji: '🔥' });
   await service.app(alice, 'POST', `/api/posts/${posts[1]?.id}/like`);
   const has = (post: number | undefined, emoji: string) =>
-    events.heard(
+    events.received(
       ({ event, data }) =>
         event === 'post_reactions' && data.post_id === post && data.my_reactions.includes(emoji),
     );
@@ -245,7 +264,7 @@ test('one stream reports the reactions on many posts, and names who reacted', as
   expect(await refused(Array.from({ length: 41 }, (_, i) => i + 1).join(','))).toMatch(/must be ids of/);
 });
 
-test('a chat says whether the caller may post in the channel', async () => {
+test('a channel shows whether the caller may post in it', async () => {
   const { id } = await me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Paper' });
   await me(bob, 'POST', `/api/chats/${id}/join`);
   expect((await me(alice, 'GET', `/api/chats/${id}`)).can_post).toBe(true);

@@ -1,4 +1,7 @@
-/** The application loads the history of a chat without a gap, also where messages are so large that pages are short. */
+/**
+ * Tests that the application loads the history of a chat without a gap, even where messages are so large that pages are
+ * short.
+ */
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
@@ -21,6 +24,8 @@ const { History }: { History: new (chat: number) => History } = await import(`${
 const { token }: { token: { set(value: string): void } } = await import(`${client}/session.ts`);
 
 const count = 130;
+/** The group begins with two service messages: it was created, and the bot was added. */
+const last = count + 2;
 let service: Service;
 let ann: TestUser;
 let bot: TestBot;
@@ -44,18 +49,18 @@ afterAll(async () => {
 const idsOf = ({ messages }: History) => messages.map(({ message_id }) => message_id);
 const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
 
-test('the history is loaded from the newest message back to the first', async () => {
+test('the history of a chat is loaded from the newest message back to the first', async () => {
   const history = new History(group);
   await history.loadNewest();
-  expect([history.last, history.atEnd, history.failed]).toEqual([count, true, '']);
+  expect([history.last, history.atEnd, history.failed]).toEqual([last, true, '']);
   for (let n = 0; n < count && !history.atStart; n++) {
     await history.loadOlder();
-    expect(idsOf(history)).toEqual(range(history.first, count));
+    expect(idsOf(history)).toEqual(range(history.first, last));
   }
-  expect(idsOf(history)).toEqual(range(1, count));
+  expect(idsOf(history)).toEqual(range(1, last));
 });
 
-test('the history is loaded from a message in the middle up to the newest', async () => {
+test('the history of a chat is loaded from a message in the middle up to the newest', async () => {
   const history = new History(group);
   expect(await history.show(40)).toBe(true);
   expect(idsOf(history)).toEqual(range(history.first, history.last));
@@ -64,5 +69,5 @@ test('the history is loaded from a message in the middle up to the newest', asyn
     await history.loadNewer();
     expect(idsOf(history)).toEqual(range(history.first, history.last));
   }
-  expect(history.last).toBe(count);
+  expect(history.last).toBe(last);
 });

@@ -1,4 +1,4 @@
-/** People forward messages and have a language of their own (behaviour §6, §11). */
+/** Tests that people forward messages and choose their language (behaviour §6, §11). */
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -22,7 +22,7 @@ describe('people forward messages', () => {
   const forward = (who: TestUser, to: number, from: number, message_ids: readonly number[], front = 0) =>
     service.app(who, 'POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids }, front);
 
-  test('a person forwards messages to their other chats with the origin shown; missing messages are left out', async () => {
+  test('a person forwards messages to other chats with the origin shown, and missing messages are left out', async () => {
     const [from, to, channel] = await Promise.all([
       service.newGroup(alice, 'From', [bob, bot]),
       service.newGroup(alice, 'To', [bot]),
@@ -32,7 +32,7 @@ describe('people forward messages', () => {
     const hers = await me(alice, 'POST', `/api/chats/${from}/messages`, { text: 'hers' });
     const his = await me(bob, 'POST', `/api/chats/${from}/messages`, { text: 'his' });
     const posted = await me(alice, 'POST', `/api/chats/${channel}/messages`, { text: 'posted' });
-    const told = await resultOf(
+    const response = await resultOf(
       service.bot(bot, 'sendMessage', {
         chat_id: alice.id,
         text: 'told',
@@ -48,7 +48,7 @@ describe('people forward messages', () => {
       { text: 'his', from: { id: alice.id }, forward_origin: { type: 'user', sender_user: { id: bob.id } } },
       { text: 'hers', from: { id: alice.id }, forward_origin: { sender_user: { id: alice.id } } },
     ]);
-    await resultOf(forward(alice, to, bot.id, [told.message_id]));
+    await resultOf(forward(alice, to, bot.id, [response.message_id]));
     const [direct] = await last(1);
     expect(direct.forward_origin).toMatchObject({ type: 'user', sender_user: { id: bot.id, is_bot: true } });
     expect(direct.reply_markup).toBeUndefined();
@@ -57,15 +57,15 @@ describe('people forward messages', () => {
     // A message that is forwarded again keeps its first origin, and the bot of a direct chat gets it as an update.
     await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
     await resultOf(forward(alice, bot.id, to, [first.message_id]));
-    const heard = await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
-    expect(heard[0].message).toMatchObject({
+    const received = await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
+    expect(received[0].message).toMatchObject({
       chat: { id: alice.id },
       text: 'his',
       forward_origin: { sender_user: { id: bob.id } },
     });
   });
 
-  test('nobody can forward protected messages, from chats they are not in, or to chats where they may not write', async () => {
+  test('nobody can forward protected messages, messages of chats they are not in, or messages to chats where they may not write', async () => {
     const [group, channel] = await Promise.all([
       service.newGroup(alice, 'Ours', [bot]),
       me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Read' }).then(({ id }) => id as number),
@@ -103,7 +103,7 @@ describe('people forward messages', () => {
     expect((await me(alice, 'GET', `/api/chats/${channel}/messages`)).items).toHaveLength(1);
   });
 
-  test('a placeholder replaces a token, which only the management bot shows to the owner', async () => {
+  test('a token in a message is replaced by a placeholder, except for the owner of the bot in the management bot', async () => {
     const manager = await me(alice, 'GET', '/api/bots/petrelbot');
     const newest = async () => (await me(alice, 'GET', `/api/chats/${manager.id}/messages?limit=1`)).items[0];
     const answered = async ({ message_id }: { message_id: number }) => {
@@ -114,7 +114,7 @@ describe('people forward messages', () => {
     };
     const ask = async (text: string) =>
       answered(await me(alice, 'POST', `/api/chats/${manager.id}/messages`, { text }));
-    // The greeting of the management bot is not an answer to the next command.
+    // The greeting of the management bot must not count as the answer to the next command.
     await answered(await service.openChat(alice, manager));
     const username = 'forwarded_token_bot';
     for (const text of ['/newbot', 'Careless']) await ask(text);
@@ -137,7 +137,7 @@ describe('people forward messages', () => {
   });
 });
 
-test('a person has a language of their own, and bots see a change at once', async () => {
+test('a person can change the language of the account, and bots see the change at once', async () => {
   const carol = await service.newUser('carol');
   await service.openChat(carol, bot);
   const hear = async () => {

@@ -1,4 +1,4 @@
-/** Rates and latencies of the operators' page, computed from the reports of processes. */
+/** Tests rates and latencies of the operators' page, computed from the reports of processes. */
 import { expect, test } from 'vitest';
 import { quantile, Rating } from '../../src/web/client/ops/rates.js';
 import type { Call, Node, Overview } from '../../src/web/client/ops/types.js';
@@ -7,7 +7,7 @@ const bounds = [0.001, 0.01, 0.1];
 const call = (name: string, ok: number, times: number[], failed = 0): Call => ({
   ...{ call: name, ok, refused: 0, slowed: 0, failed, gone: 0, times },
 });
-const front = (id: string, told_ms: number, calls: Call[]): Node => ({
+const front = (id: string, reported_ms: number, calls: Call[]): Node => ({
   ...{
     id,
     role: 'front',
@@ -17,23 +17,23 @@ const front = (id: string, told_ms: number, calls: Call[]): Node => ({
     since_ms: 0,
     state: 'serving',
     silent_ms: 0,
-    told_ms,
+    reported_ms,
   },
   front: { open: 0, polls: 0, streams: 0, calls },
 });
 const seen = (...nodes: Node[]) => ({ nodes, bounds_seconds: bounds }) as unknown as Overview;
 
-test('a quantile lies between the bounds of its bucket', () => {
+test('a computed quantile lies between the bounds of its bucket', () => {
   expect(quantile(bounds, [0, 0, 0, 0], 0.5)).toBeNull();
   expect(quantile(bounds, [100, 0, 0, 0], 0.5)).toBeCloseTo(0.5);
   expect(quantile(bounds, [50, 0, 50, 0], 0.99)).toBeCloseTo(98.2);
   expect(quantile(bounds, [0, 0, 0, 7], 0.5)).toBe(100);
 });
 
-test('rates are differences between reports, over all processes, even if some started or ended meanwhile', () => {
+test('a rate is the difference between reports, summed over all processes, even if some started or ended meanwhile', () => {
   const rating = new Rating();
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
-  // The same report twice: no time has passed.
+  // The same report arrives twice, so there is no time between the two.
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
   const a = front('a', 3_000, [call('getMe', 120, [110, 10, 0, 0], 4), call('getUpdates', 2, [0, 0, 0, 2])]);
   const first = rating.add(seen(a, front('b', 3_000, [call('getMe', 9_000, [9_000, 0, 0, 0])])));
@@ -47,12 +47,14 @@ test('rates are differences between reports, over all processes, even if some st
   expect([...(second?.byNode.keys() ?? [])]).toEqual(['b']);
 });
 
-test('counts from before the window leave the mean, and a newly listed call adds none of its earlier counts', () => {
+test('the mean latency excludes counts from before the window, and the earlier counts of a newly listed call', () => {
   const rating = new Rating();
   let last = null;
   for (let s = 0; s <= 40; s += 2)
     last = rating.add(seen(front('a', s * 1_000, [call('getMe', s < 20 ? 1_000 * s : 20_000, [])])));
   expect(last?.requests).toBe(0);
   const more = [call('getMe', 20_000, []), call('sendMessage', 5_000, [])];
-  expect(rating.add(seen(front('a', 42_000, more)))?.requests).toBe(0);
+  const rates = rating.add(seen(front('a', 42_000, more)));
+  expect(rates?.requests).toBe(0);
+  expect(rates?.calls).toContainEqual(expect.objectContaining({ call: 'sendMessage', all: 0, total: 5_000 }));
 });

@@ -1,4 +1,7 @@
-/** The application's texts: every language translates all of them, and the texts for errors match the service's errors. */
+/**
+ * Tests the application's texts: every language translates all of them, and the texts for errors match the service's
+ * errors.
+ */
 import { expect, test } from 'vitest';
 import { catalogue } from '../../src/errors.js';
 import { reasons } from '../../src/web/client/reasons.js';
@@ -16,13 +19,13 @@ const all = { en, ru, uz, tg, hy, tt, kk };
 const keys = Object.keys(en) as Key[];
 const groups = keys.filter((key) => key.startsWith('emoji_'));
 
-/** `@name` and brands are the same in every script. */
+/** `@name` and brand names are the same in every script. */
 const letters = (text: string) =>
   text.replace(/\{\w+\}|Petrel|grammY|PNG|JPEG|WebP|OK|bot\b/g, '').replace(/[^\p{Letter}]/gu, '');
 
 const scripts = {
   en: /^[\p{Script=Latin}]*$/u,
-  // Letters of Ukrainian and other languages with the same script would be a mistake as well.
+  // Letters of Ukrainian and other languages with the same script would be a mistake, too.
   ru: /^[а-яё]*$/iu,
   uz: /^[a-zʻʼ]*$/iu,
   tg: /^[а-яёғӣқӯҳҷ]*$/iu,
@@ -34,7 +37,7 @@ const scripts = {
 const holes = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([hole]) => hole).sort();
 
 test.each(Object.entries(all))(
-  '%s has every text, in its own script, with the same placeholders',
+  '%s has every text, in the script of the language, with the same placeholders',
   (code, words) => {
     expect(Object.keys(words)).toEqual(keys);
     for (const key of keys) {
@@ -47,7 +50,7 @@ test.each(Object.entries(all))(
 );
 
 /** Two languages may share a loanword, but never a whole sentence. */
-test('no language has a sentence of another', () => {
+test('no text of one language occurs in another language', () => {
   const languages = Object.entries(all);
   const alike = languages.flatMap(([one, words], i) =>
     languages.slice(i + 1).flatMap(([other, others]) =>
@@ -60,7 +63,7 @@ test('no language has a sentence of another', () => {
   expect(alike).toEqual([]);
 });
 
-test("every error that the application translates is one of the service's errors", () => {
+test('every error that the application translates is an error of the service', () => {
   const kind = /^(?:Bad Request|Forbidden|Not Found|Conflict|Too Many Requests): /;
   const said = Object.values(catalogue).map(({ text }) => text.replace(kind, '').replace(/\{\w+\}/g, '{}'));
   for (const text of Object.keys(reasons)) expect(said).toContain(text.replace(/\{\w+\}/g, '{}'));

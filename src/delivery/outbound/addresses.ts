@@ -1,4 +1,4 @@
-/** Decides whether an IP address is special: in a range that no receiver on the public internet uses. */
+/** Decides whether an IP address is special. No receiver on the public internet uses an address in a special range. */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
@@ -8,15 +8,15 @@ type Address = IPv4 | IPv6;
 type Range = readonly [network: Address, bits: number];
 
 /**
- * Ranges of the IANA special-purpose registries, plus some they omit: multicast, retired blocks, and one cloud
- * provider's host address in public space. https://www.iana.org/assignments/iana-ipv4-special-registry
+ * The ranges of the IANA special-purpose registries, and some that the registries omit: multicast, retired blocks, and
+ * one cloud provider's host address in public space. https://www.iana.org/assignments/iana-ipv4-special-registry
  */
 const special4 = [
   '0.0.0.0/8', // this network
   '10.0.0.0/8', // private
   '100.64.0.0/10', // carrier-grade NAT; a metadata service at 100.100.100.200
   '127.0.0.0/8', // loopback
-  '168.63.129.16/32', // Azure's host, reachable from each of its machines
+  '168.63.129.16/32', // Azure's host, reachable from every Azure machine
   '169.254.0.0/16', // link-local; the metadata service of most clouds
   '172.16.0.0/12', // private
   '192.0.0.0/24', // protocol assignments; a metadata service at 192.0.0.192
@@ -33,7 +33,7 @@ const special4 = [
   '240.0.0.0/4', // reserved, and the broadcast address
 ];
 
-/** The allocated unicast space. All other IPv6 addresses are special. */
+/** The unicast space allocated so far. All other IPv6 addresses are special. */
 const global6 = '2000::/3';
 
 const special6 = [
@@ -57,7 +57,7 @@ function within(address: Address, ranges: readonly Range[]): boolean {
   );
 }
 
-/** IPv6 forms that embed an IPv4 address, each with the offset of its first byte. */
+/** The IPv6 forms that embed an IPv4 address, each with the offset of the first byte of that address. */
 const carriers: readonly (readonly [Range, at: number])[] = [
   [range('::ffff:0:0/96'), 12], // IPv4-mapped
   [range('::ffff:0:0:0/96'), 12], // IPv4-translated
@@ -67,12 +67,12 @@ const carriers: readonly (readonly [Range, at: number])[] = [
 ];
 const teredo = [range('2001::/32')];
 
-/** The IPv4 addresses that might receive a packet sent to this IPv6 address. */
+/** Returns the IPv4 addresses that might receive a packet sent to this IPv6 address. */
 function carried(address: IPv6): IPv4[] {
   const bytes = address.toByteArray();
   const at = (first: number) => new ipaddr.IPv4(bytes.slice(first, first + 4));
   const found = carriers.flatMap(([form, first]) => (within(address, [form]) ? [at(first)] : []));
-  // Teredo inverts every bit of the client's address.
+  // Inverts every bit, because Teredo stores the client's address inverted.
   if (within(address, teredo)) found.push(new ipaddr.IPv4(bytes.slice(12).map((byte) => byte ^ 0xff)));
   // ISATAP allows any prefix. Its interface identifier starts with 0000:5efe or 0200:5efe.
   const [high = 0, low = 0, a, b] = bytes.slice(8, 12);
@@ -86,9 +86,10 @@ const isSpecial = (address: Address): boolean =>
     : !within(address, globals6) || within(address, specials6);
 
 /**
- * Returns a test for addresses in text form: true if connecting to one is allowed. `allow` permits special ranges
- * (CIDR); `deny` forbids ranges and takes precedence. An IPv6 address that embeds an IPv4 address passes only if both
- * pass, so permitting NAT64 does not expose the hosts behind it. Malformed addresses and those with a zone fail.
+ * Returns a function that reports whether connecting to an address, given as text, is allowed. `allow` permits special
+ * ranges (CIDR); `deny` forbids ranges and takes precedence. An IPv6 address that embeds an IPv4 address is allowed
+ * only if both addresses are allowed, so permitting NAT64 does not expose the hosts behind it. Malformed addresses and
+ * those with a zone are never allowed.
  */
 export function addressTest(
   allow: readonly string[],

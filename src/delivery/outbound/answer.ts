@@ -1,9 +1,9 @@
-/** Reads one answer of a receiver, bounded in time and size. */
+/** Reads one HTTP answer of a receiver, with limits on time and size. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { nowMs } from '../../clock.js';
-import { limits } from '../../limits.js';
+import { deliveryLimits as limits } from '../limits.js';
 import type { Outcome } from '../outcome.js';
 import { httpDateMs, readRetryAfter } from '../schedule.js';
 import { connectionFault, DeliveryFault, notHttp } from './faults.js';
@@ -17,13 +17,13 @@ function retryAfterOf(headers: IncomingHttpHeaders): number | undefined {
 }
 
 /**
- * The undici handler of one request. It settles exactly once: when the answer is complete, exceeds the size limit,
- * breaks off, or misses the deadline. Later events are ignored.
+ * The undici handler of one request. It settles exactly once: when the answer is complete, is too large, breaks off, or
+ * misses the deadline. Later events are ignored.
  */
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
   readonly #addressOf: () => string;
-  /** Called once, when nothing more is expected. `complete`: the connection can be reused. */
+  /** Called once, when no more data is expected. `complete` means that the connection can be reused. */
   onEnd: (complete: boolean) => void = () => {};
   readonly #beganMs = performance.now();
   readonly #deadline: NodeJS.Timeout;
@@ -46,7 +46,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     return performance.now() - this.#beganMs;
   }
 
-  /** Stops waiting and ends the connection. */
+  /** Stops waiting for the answer and closes the connection. */
   giveUp(): void {
     this.#fail(new DeliveryFault('closed', 'Given up before there was an answer'));
   }
@@ -87,7 +87,10 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#fail(fault);
   }
 
-  /** An error status counts even if the body is incomplete; a success needs a complete body. */
+  /**
+   * Settles a request that broke off. An error status counts as an answer even if the body is incomplete. A success
+   * status without a complete body counts as a failure.
+   */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);
     else this.#end({ kind: 'failed', reason, message, latencyMs: this.#latencyMs() }, false);

@@ -1,6 +1,9 @@
-/** Connection pool for one receiver: bounded, reused, and assigned in order of arrival. */
+/**
+ * A connection pool for one receiver. The pool limits and reuses its connections, and serves requests in order of
+ * arrival.
+ */
 import { Client, type Dispatcher } from 'undici';
-import { limits } from '../../limits.js';
+import { deliveryLimits as limits } from '../limits.js';
 import type { Answer } from './answer.js';
 import type { Dialled } from './dial.js';
 
@@ -9,21 +12,21 @@ export type Request = Pick<Dispatcher.DispatchOptions, 'path' | 'headers' | 'bod
 export interface ConnectionsOptions {
   readonly origin: string;
   readonly max: number;
-  /** opens one connection; throws a DeliveryFault */
+  /** Opens one connection. Throws a DeliveryFault. */
   readonly open: () => Promise<Dialled['socket']>;
   /** Whether this process is overloaded. */
   readonly busy: () => boolean;
 }
 
 /**
- * Uses one undici client per connection, because undici's own pool hides which connection carries a request. Aborting
- * a request must close its connection without opening another. The most recently used connection is used next, so
- * surplus ones become idle and are closed.
+ * Uses one undici client per connection, because undici's own pool hides which connection carries a request. Aborting a
+ * request must close that connection without opening another. The most recently used connection is used next, so
+ * surplus connections become idle and are closed.
  *
- * Few connections are opened at a time: a handshake costs more than a hundred requests, and hundreds at once would
- * block the process for longer than a lease. Above `webhook_receiver_dials_max` an overloaded process opens another
- * only when a request has waited for `webhook_patience_ms`: then the receiver is the slow part. A waiting request
- * takes the first connection available, new or reused.
+ * Few connections are opened at a time. A handshake costs more than a hundred requests, and hundreds at once would
+ * block the process for longer than a lease. When `webhook_receiver_dials_max` is reached, an overloaded process opens
+ * another connection only if a request has waited for `webhook_patience_ms`. Such a wait shows that the receiver is
+ * slow, not this process. A waiting request takes the first available connection, new or reused.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -37,7 +40,7 @@ export class Connections {
     this.#options = options;
   }
 
-  /** Sends a request when a connection is available, or fails at the deadline of its answer. */
+  /** Sends a request when a connection is available. Fails when the answer misses its deadline. */
   send(request: Request, answer: Answer): void {
     const client = this.#free.pop() ?? (this.#mayOpen(answer) ? this.#make() : undefined);
     if (client === undefined) {
@@ -63,7 +66,7 @@ export class Connections {
     return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
-  /** Rechecks waiting requests after a while, because no connection may become free. */
+  /** Rechecks waiting requests after a while, in case no connection becomes free until then. */
   #bePatient(): void {
     this.#patience ??= setTimeout(() => {
       this.#patience = undefined;
@@ -78,7 +81,7 @@ export class Connections {
       queueMicrotask(() => this.#next(undefined));
     };
     const client = new Client(this.#options.origin, {
-      // Called when the client gets its first request.
+      // undici calls this when the client gets its first request.
       connect: (_, done) => {
         this.#opening += 1;
         this.#options
@@ -93,7 +96,7 @@ export class Connections {
       keepAliveTimeout: limits.webhook_connection_idle_ms,
       keepAliveMaxTimeout: limits.webhook_connection_idle_ms_max,
       maxHeaderSize: limits.webhook_answer_head_bytes_max,
-      // One deadline covers all phases of an attempt, see Answer.
+      // `Answer` applies one deadline to all phases of an attempt.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -113,13 +116,16 @@ export class Connections {
   #start(client: Client, request: Request, answer: Answer): void {
     answer.onEnd = (complete) => {
       if (!complete) this.#drop(client);
-      // Deferred, because the client is still processing the end of the answer.
+      // Waits for the next microtask, because the client is still processing the end of the answer.
       queueMicrotask(() => this.#next(complete ? client : undefined));
     };
     client.dispatch({ method: 'POST', ...request }, answer);
   }
 
-  /** Starts the first waiting request. Returns false when none is waiting, or when it may not open a connection. */
+  /**
+   * Starts the first waiting request. Returns false if no request is waiting, or if the first one may not open a
+   * connection.
+   */
   #next(freed: Client | undefined): boolean {
     const [first] = this.#waiting;
     if (first === undefined) {

@@ -1,10 +1,10 @@
 /**
- * Opens connections to receivers: resolves the host, vets its addresses, connects to a vetted one, and verifies the
+ * Opens connections to receivers: resolves the host, vets its addresses, connects to a vetted address, and verifies the
  * certificate.
  */
 import { isIP } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { limits } from '../../limits.js';
+import { deliveryLimits as limits } from '../limits.js';
 import { connectionFault, DeliveryFault, tlsFault } from './faults.js';
 import type { Guard } from './guard.js';
 import type { Target } from './target.js';
@@ -12,11 +12,11 @@ import type { Trust } from './trust.js';
 
 export interface Dialled {
   readonly socket: TLSSocket;
-  /** the vetted address of the connection */
+  /** The checked address of the connection. */
   readonly address: string;
 }
 
-/** Parameters of one connection; `connectMs` bounds all its phases together. */
+/** Parameters of one connection. `connectMs` limits all its phases together. */
 export interface Dial {
   readonly target: Target;
   readonly trust: Trust;
@@ -40,7 +40,7 @@ function waitFor(
     };
     const failed = (error: unknown) => {
       done();
-      // A destroyed socket may still emit an error: ignore it, since an unhandled one would end the process.
+      // Ignores later errors of the destroyed socket, because an unhandled error would end the process.
       socket.on('error', () => {});
       socket.destroy();
       reject(faultOf(error));
@@ -57,17 +57,17 @@ function waitFor(
 
 const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
 
-/** Starts connecting to one vetted address. The literal address prevents a second lookup. */
+/** Starts connecting to one vetted address. Passing the address instead of the host name prevents a second lookup. */
 function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
   const socket = connectTls({
     host: address,
     port,
     secureContext,
-    // Explicit, because an environment variable could disable the default.
+    // Sets this explicitly, because an environment variable could change the default.
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
     checkServerIdentity: (_, certificate) => checkHost(host, certificate),
-    // A server name must not be an address (RFC 6066 §3).
+    // Omits an address, because a server name must not be an address (RFC 6066 §3).
     servername: isIP(host) === 0 ? host : '',
   });
   return socket.setNoDelay(true);
@@ -75,7 +75,7 @@ function begin(address: string, { port, host }: Target, { secureContext, checkHo
 
 /**
  * Opens one connection. The host is resolved and vetted for every connection, because its addresses may have changed.
- * Tries the next address when one does not answer. Never resumes a TLS session, because a resumed one skips
+ * If one address does not answer, the next one is tried. Never resumes a TLS session, because a resumed session skips
  * verification. Throws a DeliveryFault.
  */
 export async function dial({

@@ -1,10 +1,11 @@
-/** Reasons for a delivery without an answer, worded for the bot's owner. */
+/** The reasons why a delivery got no answer, worded for the bot's owner. */
 
 import { errors } from 'undici';
 
 /**
- * Causes: `reserved`, `unresolved` the host's addresses; `port` its port; `connect`, `tls` the connection; `timeout`,
- * `closed`, `malformed` the answer; `busy` too many connections in this process, no fault of the receiver.
+ * The cause of a failure. It lies in the host's addresses (`reserved`, `unresolved`), the port (`port`), the connection
+ * (`connect`, `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means too many connections in this
+ * process, which is not the receiver's fault.
  */
 export type FaultReason =
   | 'reserved'
@@ -23,7 +24,7 @@ export type FaultReason =
  */
 export class DeliveryFault extends Error {
   readonly reason: FaultReason;
-  /** the address for `reserved`, the resolver's reason for `unresolved` */
+  /** The address for `reserved`, and the resolver's reason for `unresolved`. */
   readonly detail: string | undefined;
 
   constructor(reason: FaultReason, message: string, more: { detail?: string; cause?: unknown } = {}) {
@@ -48,7 +49,7 @@ const connection: Record<string, readonly [FaultReason, string]> = {
   UND_ERR_HEADERS_OVERFLOW: ['malformed', 'Wrong response from the webhook: header is too large'],
 };
 
-/** The fault for bytes that are not HTTP, or not HTTP that is supported here. */
+/** The fault for bytes that are not HTTP, or that use an unsupported part of HTTP. */
 export const notHttp = ['malformed', 'Wrong response from the webhook: not an HTTP answer'] as const;
 
 const verification: Record<string, string> = {
@@ -72,7 +73,7 @@ const verification: Record<string, string> = {
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/** Converts a socket error to a fault. `otherwise` is used for unknown error codes. */
+/** Converts a socket error to a fault. Unknown error codes become `otherwise`. */
 export function connectionFault(error: unknown, otherwise: readonly [FaultReason, string]): DeliveryFault {
   if (error instanceof DeliveryFault) return error;
   const code = codeOf(error);

@@ -1,4 +1,4 @@
-/** Vets every address of a webhook's host: when the webhook is set, and again for each new connection. */
+/** Vets every address of a webhook's host when the webhook is set, and again for each new connection. */
 import { isIP } from 'node:net';
 import { ApiError, fail } from '../../errors.js';
 import { isRefusedPort } from '../../rules/ports.js';
@@ -7,36 +7,21 @@ import { DeliveryFault } from './faults.js';
 import type { Resolver } from './resolver.js';
 import { namesUser, readTarget, type Target } from './target.js';
 
-export interface Guard {
-  /**
-   * The vetted addresses of a host, in the resolver's order. Throws a DeliveryFault: `reserved` if connecting to any
-   * of them is forbidden, `port` if the port is forbidden, `unresolved` if there is none.
-   */
-  addressesOf(target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]>;
-  /**
-   * Reads and vets the URL of a new webhook. Errors: `webhook_url_invalid`, `webhook_url_not_https`,
-   * `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour §10), and those of
-   * `count`, which is called before any DNS query.
-   */
-  vet(
-    url: string,
-    count?: () => Promise<void>,
-  ): Promise<{ readonly target: Target; readonly address: string }>;
-}
+export type Guard = ReturnType<typeof makeGuard>;
 
 export interface GuardOptions {
-  /** special ranges (CIDR) that are allowed */
+  /** The special ranges (CIDR) that are allowed. */
   readonly allow: readonly string[];
-  /** ranges (CIDR) that are forbidden; takes precedence over `allow` */
+  /** The ranges (CIDR) that are forbidden. They take precedence over `allow`. */
   readonly deny?: readonly string[];
   readonly resolver: Resolver;
 }
 
-/** Names that always mean this machine, whatever a name server answers (RFC 6761 §6.3). */
+/** The host names that always mean this machine, even if a name server answers otherwise (RFC 6761 §6.3). */
 const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
 
-/** The only check for outbound connections to addresses that users choose. */
-export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
+/** Creates the only check for outbound connections to addresses that users choose. */
+export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
   const mayDial = addressTest(allow, deny);
 
   async function addressesOf(
@@ -48,8 +33,8 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
     const literal = isIP(host) !== 0 ? host : isLocalhost(host) ? '127.0.0.1' : undefined;
     if (literal === undefined) await count?.();
     const addresses = literal === undefined ? await resolver.resolve(host) : [literal];
-    // One forbidden address rejects the whole answer: mixing it with allowed ones is how attackers reach internal
-    // hosts.
+    // Rejects the whole DNS answer if one address is forbidden, because attackers mix forbidden and allowed addresses
+    // to reach internal hosts.
     const refused = addresses.find((address) => !mayDial(address));
     if (refused !== undefined)
       throw new DeliveryFault('reserved', `IP address ${refused} is reserved`, { detail: refused });
@@ -57,9 +42,21 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
   }
 
   return {
-    addressesOf: (target) => addressesOf(target),
-    async vet(url, count) {
-      // New webhooks may not contain a user or password. Existing ones that do are still delivered.
+    /**
+     * Returns the vetted addresses of a host, in the resolver's order. Throws a DeliveryFault: `reserved` if connecting
+     * to any of them is forbidden, `port` if the port is forbidden, `unresolved` if the host has no address.
+     */
+    addressesOf: (target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]> => addressesOf(target),
+    /**
+     * Reads and vets the URL of a new webhook. Calls `count` before any DNS query. Errors: `webhook_url_invalid`,
+     * `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour
+     * §10), and those of `count`.
+     */
+    async vet(
+      url: string,
+      count?: () => Promise<void>,
+    ): Promise<{ readonly target: Target; readonly address: string }> {
+      // The URL of a new webhook may not contain a user or password. Existing webhooks with such URLs still work.
       if (namesUser(url)) return fail('webhook_url_invalid');
       const target = readTarget(url);
       try {

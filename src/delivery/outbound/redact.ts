@@ -1,26 +1,28 @@
-/** Cuts a receiver's answer to its beginning and masks secrets in it, for storage and display (law 7). */
-import { limits } from '../../limits.js';
+/** Truncates a receiver's answer and masks secrets in it, for storage and display (law 7). */
 
-/** Longest secret: a URL with every slash escaped. */
+import { ruleLimits } from '../../rules/limits.js';
+import { deliveryLimits as limits } from '../limits.js';
+
+/** The length of the longest secret, a URL with every slash escaped. */
 const secretLengthMax = 2 * limits.webhook_url_length_max;
 
-/** Copies just enough of an answer to show its beginning. An answer may be 64 KiB. */
+/** Copies only the part of an answer that is needed to show its beginning. The whole answer may have 64 KiB. */
 export const beginningOf = (body: Buffer): Buffer =>
-  Buffer.from(body.subarray(0, limits.delivery_answer_kept_bytes + secretLengthMax));
+  Buffer.from(body.subarray(0, ruleLimits.delivery_answer_kept_bytes + secretLengthMax));
 
-/** Tokens of bots and people, also URL-encoded. */
+/** Tokens of bots and people, in plain or URL-encoded form. */
 const tokens = /(\d{1,13}(?::|%3[Aa]))([AU][\w-]{34})/g;
 const signingSecrets = /whsec_[A-Za-z0-9+/=]{16,}/g;
 
 const stars = (text: string) => '*'.repeat(text.length);
 
-/** The forms in which a receiver may echo a text: unchanged, and escaped in JSON. */
+/** The forms in which a receiver may echo a text: unchanged, or escaped in JSON. */
 const forms = (secret: string) => new Set([secret, secret.replaceAll('/', '\\/')]);
 
 function secretParts(secrets: readonly string[]): string[] {
   const parts = secrets.flatMap((secret) => {
     if (!URL.canParse(secret)) return [secret];
-    // The secret of a URL is the part after the host.
+    // The secret part of a URL follows the host.
     const { pathname, search } = new URL(secret);
     return [secret, `${pathname}${search}`, pathname].filter((part) => part.length > 8);
   });
@@ -28,14 +30,15 @@ function secretParts(secrets: readonly string[]): string[] {
 }
 
 /**
- * The first limits.delivery_answer_kept_bytes of a `beginningOf` result, as text. Tokens and `secrets` are masked by
- * stars of the same length, so that text beyond the limit cannot move into it.
+ * Returns the first ruleLimits.delivery_answer_kept_bytes of a `beginningOf` result, as text. Each token and secret is
+ * replaced by as many stars as it has characters. Otherwise masking would move text from beyond the limit into the
+ * result.
  */
 export function shownAnswer(beginning: Buffer, secrets: readonly string[]): string {
   if (beginning.length === 0) return '';
-  // Postgres cannot store U+0000.
+  // Replaces U+0000, because Postgres cannot store it.
   let text = beginning.toString('utf8').replaceAll('\u0000', '\ufffd');
-  // Longest first, because one secret may contain another.
+  // Masks longer secrets first, because one secret may contain another.
   for (const part of secretParts(secrets).sort((a, b) => b.length - a.length)) {
     if (text.includes(part)) text = text.replaceAll(part, stars(part));
   }
@@ -43,10 +46,10 @@ export function shownAnswer(beginning: Buffer, secrets: readonly string[]): stri
     .replace(tokens, (_, id: string, secret: string) => id + stars(secret))
     .replace(signingSecrets, stars);
   const bytes = Buffer.from(text);
-  const max = limits.delivery_answer_kept_bytes;
+  const max = ruleLimits.delivery_answer_kept_bytes;
   if (bytes.length <= max) return text;
   let end = max;
-  // Remove a character cut in half by the limit.
+  // Removes a character that the limit cut in half.
   while (end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end);
 }

@@ -1,12 +1,9 @@
 /** Resolves the addresses of a host by DNS, in bounded time. */
 import { promises } from 'node:dns';
-import { limits } from '../../limits.js';
+import { deliveryLimits as limits } from '../limits.js';
 import { DeliveryFault } from './faults.js';
 
-export interface Resolver {
-  /** All IPv4 addresses of a name, then all IPv6 ones; at least one. Throws a DeliveryFault `unresolved`. */
-  resolve(name: string): Promise<readonly string[]>;
-}
+export type Resolver = ReturnType<typeof makeResolver>;
 
 export interface ResolverOptions {
   /** `address:port` of the name servers; by default those of the system */
@@ -14,7 +11,7 @@ export interface ResolverOptions {
   readonly waitMs?: number;
 }
 
-/** The texts of the C library, which the Telegram Bot API server shows too. */
+/** Returns the error texts of the C library. The Telegram Bot API server shows the same texts. */
 function reasonOf(codes: readonly string[]): string {
   if (codes.length < 2 || codes.some((code) => !/^(ENOTFOUND|ENODATA|EBADNAME|EBADRESP)$/.test(code)))
     return 'Temporary failure in name resolution';
@@ -22,13 +19,10 @@ function reasonOf(codes: readonly string[]): string {
 }
 
 /**
- * A resolver that queries name servers only. It reads no hosts file and no cache, so each connection is vetted by the
- * name's present addresses. Simultaneous lookups of one name are shared.
+ * Creates a resolver that queries only name servers. It uses no hosts file and no cache, because each connection must
+ * be vetted with the name's current addresses. Simultaneous lookups of one name are shared.
  */
-export function makeResolver({
-  servers,
-  waitMs = limits.webhook_resolve_ms_max,
-}: ResolverOptions = {}): Resolver {
+export function makeResolver({ servers, waitMs = limits.webhook_resolve_ms_max }: ResolverOptions = {}) {
   const dns = new promises.Resolver({ timeout: Math.ceil(waitMs / 3), tries: 2 });
   if (servers !== undefined) dns.setServers(servers);
   const underWay = new Map<string, Promise<readonly string[]>>();
@@ -55,7 +49,10 @@ export function makeResolver({
   }
 
   return {
-    resolve(name) {
+    /**
+     * Returns all IPv4 addresses of a name, then all IPv6 addresses; at least one. Throws a DeliveryFault `unresolved`.
+     */
+    resolve(name: string): Promise<readonly string[]> {
       const shared = underWay.get(name);
       if (shared !== undefined) return shared;
       const asked = lookUp(name).finally(() => underWay.delete(name));

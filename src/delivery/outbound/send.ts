@@ -1,6 +1,6 @@
-/** Sends updates to receivers over pooled connections, bounded in number. */
+/** Sends updates to receivers over a limited number of pooled connections. */
 import { createHash } from 'node:crypto';
-import { limits } from '../../limits.js';
+import { deliveryLimits as limits } from '../limits.js';
 import { watchLoop } from '../loop.js';
 import type { Outcome } from '../outcome.js';
 import { Answer } from './answer.js';
@@ -12,35 +12,21 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/** Where a bot's updates are sent. Built once per webhook; equal receivers share connections. */
+/** The receiver of a bot's updates. It is built once per webhook. Webhooks with equal receivers share connections. */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
   readonly certificate: string | undefined;
 }
 
-/** The receiver of a webhook. `certificate` is a result of `readCertificate`. */
+/** Returns the receiver of a webhook. `certificate` is a result of `readCertificate`. */
 export function receiverOf(url: string, certificate?: string): Receiver {
   const target = readTarget(url);
   const anchor = certificate === undefined ? '' : createHash('sha256').update(certificate).digest('base64');
   return { key: `${target.origin} ${anchor}`, target, certificate };
 }
 
-export interface Sender {
-  /**
-   * Sends a body once and waits for the answer. Follows no redirect. The deadline is 60 s in all, including DNS
-   * lookup and handshake. Never throws. The caller bounds the requests per bot; requests beyond the receiver's
-   * connection limit wait in order, within the same 60 s. Aborting `signal` ends the request at once and closes its
-   * connection.
-   */
-  send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome>;
-  /** open connections, pooled receivers and requests in flight, for the metrics */
-  stats(): { readonly connections: number; readonly receivers: number; readonly inFlight: number };
-  /** Closes all connections. Requests in flight fail. */
-  close(): Promise<void>;
-}
-
-/** Bounds default to those of `limits`; tests lower them. */
+/** The limits. By default they are those of `limits`. Tests lower them. */
 export interface SenderOptions {
   readonly guard: Guard;
   readonly deadlineMs?: number;
@@ -50,123 +36,141 @@ export interface SenderOptions {
   readonly poolIdleMs?: number;
 }
 
+const defaults = {
+  deadlineMs: limits.webhook_deadline_ms,
+  connectMs: limits.webhook_connect_ms_max,
+  connectionsMax: limits.webhook_connections_max,
+  receiverConnectionsMax: limits.webhook_receiver_connections_max,
+  poolIdleMs: limits.webhook_pool_idle_ms,
+};
+
 interface Kept {
   readonly pool: Connections;
   inFlight: number;
   connections: number;
   usedMs: number;
-  /** the last address connected to */
+  /** The address of the last connection. */
   address: string;
 }
 
-/** Creates the sender of one process, with connection pools for all receivers. */
-export function makeSender({
-  guard,
-  deadlineMs = limits.webhook_deadline_ms,
-  connectMs = limits.webhook_connect_ms_max,
-  connectionsMax = limits.webhook_connections_max,
-  receiverConnectionsMax = limits.webhook_receiver_connections_max,
-  poolIdleMs = limits.webhook_pool_idle_ms,
-}: SenderOptions): Sender {
-  /** least recently used first */
-  const kept = new Map<string, Kept>();
-  /** The requests that aborting a signal ends. */
-  const underWay = new WeakMap<AbortSignal, Set<Answer>>();
-  const busy = watchLoop();
-  let connections = 0;
-  let inFlight = 0;
+/** The sender of one process, with connection pools for all receivers. */
+export class Sender {
+  readonly #options: Required<SenderOptions>;
+  /** The receivers with their pools, least recently used first. */
+  readonly #kept = new Map<string, Kept>();
+  /** The requests that end when a signal is aborted, by signal. */
+  readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
+  readonly #busy = watchLoop();
+  readonly #sweep: NodeJS.Timeout;
+  #connections = 0;
+  #inFlight = 0;
 
-  function drop(key: string, { pool }: Kept): void {
-    kept.delete(key);
+  constructor(options: SenderOptions) {
+    this.#options = { ...defaults, ...options };
+    const { poolIdleMs } = this.#options;
+    this.#sweep = setInterval(() => {
+      const before = performance.now() - poolIdleMs;
+      for (const [key, kept] of this.#kept)
+        if (kept.inFlight === 0 && kept.usedMs < before) this.#drop(key, kept);
+    }, poolIdleMs / 2).unref();
+  }
+
+  /**
+   * Sends a body once and waits for the answer. Follows no redirect. The deadline is 60 s in all, including DNS lookup
+   * and handshake. Never throws. The caller limits the requests per bot. Requests beyond the receiver's connection
+   * limit wait in order, within the same 60 s. Aborting `signal` ends the request at once and closes its connection.
+   */
+  send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome> {
+    const kept = this.#kept.get(receiver.key) ?? this.#keep(receiver);
+    this.#kept.delete(receiver.key);
+    this.#kept.set(receiver.key, kept);
+    kept.inFlight += 1;
+    this.#inFlight += 1;
+    const { path, authorization } = receiver.target;
+    const answers = signal && this.#answersOf(signal);
+    return new Promise<Outcome>((resolve) => {
+      const answer = new Answer(
+        this.#options.deadlineMs,
+        () => kept.address,
+        (outcome) => {
+          kept.inFlight -= 1;
+          this.#inFlight -= 1;
+          kept.usedMs = performance.now();
+          answers?.delete(answer);
+          resolve(outcome);
+        },
+      );
+      const all = authorization === undefined ? headers : { ...headers, Authorization: authorization };
+      answers?.add(answer);
+      kept.pool.send({ path, headers: all, body }, answer);
+      if (signal?.aborted) answer.giveUp();
+    });
+  }
+
+  /** Open connections, pooled receivers and requests in flight, for the metrics. */
+  stats(): { readonly connections: number; readonly receivers: number; readonly inFlight: number } {
+    return { connections: this.#connections, receivers: this.#kept.size, inFlight: this.#inFlight };
+  }
+
+  /** Closes all connections. Requests in flight fail. */
+  async close(): Promise<void> {
+    clearInterval(this.#sweep);
+    const pools = [...this.#kept.values()].map(({ pool }) => pool);
+    this.#kept.clear();
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  #drop(key: string, { pool }: Kept): void {
+    this.#kept.delete(key);
     void pool.destroy();
   }
 
-  /** Closes the pool of the receiver that has been idle longest. Returns false if none is idle. */
-  function dropIdle(): boolean {
-    for (const [key, entry] of kept) {
-      if (entry.inFlight > 0 || entry.connections === 0) continue;
-      drop(key, entry);
+  /** Closes the pool of the receiver that has been idle longest. Returns false if no receiver is idle. */
+  #dropIdle(): boolean {
+    for (const [key, kept] of this.#kept) {
+      if (kept.inFlight > 0 || kept.connections === 0) continue;
+      this.#drop(key, kept);
       return true;
     }
     return false;
   }
 
-  function keep({ target, certificate }: Receiver): Kept {
+  #keep({ target, certificate }: Receiver): Kept {
+    const { guard, connectMs, connectionsMax, receiverConnectionsMax } = this.#options;
     let trust: Trust | undefined;
+    const count = (change: 1 | -1) => {
+      this.#connections += change;
+      kept.connections += change;
+    };
     const open = async () => {
-      if (connections >= connectionsMax && !dropIdle())
+      if (this.#connections >= connectionsMax && !this.#dropIdle())
         throw new DeliveryFault('busy', 'Too many connections are open');
-      connections += 1;
-      entry.connections += 1;
-      const gone = () => {
-        connections -= 1;
-        entry.connections -= 1;
-      };
+      count(1);
       try {
         trust ??= trustIn(certificate);
         const { socket, address } = await dial({ target, trust, guard, connectMs });
-        entry.address = address;
-        return socket.once('close', gone);
+        kept.address = address;
+        return socket.once('close', () => count(-1));
       } catch (error) {
-        gone();
+        count(-1);
         throw tlsFault(error);
       }
     };
-    const pool = new Connections({ origin: target.origin, max: receiverConnectionsMax, open, busy });
-    const entry: Kept = { pool, inFlight: 0, connections: 0, usedMs: 0, address: '' };
-    return entry;
+    const { origin } = target;
+    const pool = new Connections({ origin, max: receiverConnectionsMax, open, busy: this.#busy });
+    const kept: Kept = { pool, inFlight: 0, connections: 0, usedMs: 0, address: '' };
+    return kept;
   }
 
-  /** Many requests share a signal, so each signal gets only one listener. */
-  function answersOf(signal: AbortSignal): Set<Answer> {
-    const known = underWay.get(signal);
+  /** Returns the requests of a signal. Many requests share a signal, so each signal gets only one listener. */
+  #answersOf(signal: AbortSignal): Set<Answer> {
+    const known = this.#underWay.get(signal);
     if (known) return known;
     const made = new Set<Answer>();
-    underWay.set(signal, made);
+    this.#underWay.set(signal, made);
     signal.addEventListener('abort', () => {
       for (const answer of [...made]) answer.giveUp();
     });
     return made;
   }
-
-  const sweep = setInterval(() => {
-    const before = performance.now() - poolIdleMs;
-    for (const [key, entry] of kept) if (entry.inFlight === 0 && entry.usedMs < before) drop(key, entry);
-  }, poolIdleMs / 2).unref();
-
-  return {
-    send(receiver, headers, body, signal) {
-      const entry = kept.get(receiver.key) ?? keep(receiver);
-      kept.delete(receiver.key);
-      kept.set(receiver.key, entry);
-      entry.inFlight += 1;
-      inFlight += 1;
-      const { path, authorization } = receiver.target;
-      const answers = signal && answersOf(signal);
-      return new Promise<Outcome>((resolve) => {
-        const answer = new Answer(
-          deadlineMs,
-          () => entry.address,
-          (outcome) => {
-            entry.inFlight -= 1;
-            inFlight -= 1;
-            entry.usedMs = performance.now();
-            answers?.delete(answer);
-            resolve(outcome);
-          },
-        );
-        const all = authorization === undefined ? headers : { ...headers, Authorization: authorization };
-        answers?.add(answer);
-        entry.pool.send({ path, headers: all, body }, answer);
-        if (signal?.aborted) answer.giveUp();
-      });
-    },
-    stats: () => ({ connections, receivers: kept.size, inFlight }),
-    async close() {
-      clearInterval(sweep);
-      const entries = [...kept.values()];
-      kept.clear();
-      await Promise.all(entries.map(({ pool }) => pool.destroy()));
-    },
-  };
 }

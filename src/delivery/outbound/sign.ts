@@ -1,13 +1,13 @@
-/** Request headers that let a receiver verify the origin and integrity of an update. */
+/** Builds request headers that let a receiver verify the origin and integrity of an update. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** Signing keys for a bot's webhook deliveries. */
+/** The signing keys for a bot's webhook deliveries. */
 export interface SigningKeys {
   /** `whsec_…` */
   readonly secret: string;
-  /** the previous secret, while it is still valid */
+  /** The previous secret, while it is still valid. */
   readonly formerSecret?: string | undefined;
   readonly secretToken?: string | undefined;
 }
@@ -16,9 +16,9 @@ export interface SigningKeys {
 export interface Signable {
   readonly botId: string;
   readonly updateId: number;
-  /** the exact bytes sent */
+  /** The exact bytes that are sent. */
   readonly body: Buffer;
-  /** start of this attempt, Unix time in seconds */
+  /** The start of this attempt as Unix time in seconds. */
   readonly nowS: number;
 }
 
@@ -27,10 +27,10 @@ export type Headers = Readonly<Record<string, string>>;
 const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length), 'base64');
 
 /**
- * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` replaces `Service` in
- * header names. `X-Service-Signature` holds one value: it is keyed with the secret token, or without one with the
- * current secret. Only `webhook-signature` also covers the former secret. The timestamp is that of the attempt, so a
- * retry passes the receiver's age check.
+ * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` replaces `Service` in header
+ * names. `X-Service-Signature` has one signature, made with the secret token, or with the current signing secret if
+ * there is no secret token. `webhook-signature` may also have a signature made with the previous secret. The timestamp
+ * is the time of the attempt, so that a retry passes the receiver's age check.
  */
 export function makeSigner(keys: SigningKeys, service: string): (update: Signable) => Headers {
   const { secret, formerSecret, secretToken } = keys;

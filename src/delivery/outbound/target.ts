@@ -2,34 +2,35 @@
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { deliveryLimits as limits } from '../limits.js';
 
-/** Where a webhook's requests are sent. */
+/** The destination of a webhook's requests. */
 export interface Target {
-  /** as given, trimmed, with a scheme */
+  /** The given URL, trimmed and with a scheme. */
   readonly url: string;
   /** `https://host:port`, normalised */
   readonly origin: string;
-  /** name in ASCII without a trailing dot, or an address without brackets */
+  /** The host name in ASCII without a trailing dot, or an address without brackets. */
   readonly host: string;
   readonly port: number;
-  /** path and query */
+  /** The path and the query. */
   readonly path: string;
-  /** from the URL's user and password, as the Telegram Bot API server sends it */
+  /** The header built from the URL's user and password, in the form that the Telegram Bot API server sends. */
   readonly authorization: string | undefined;
 }
 
-/**
- * Adds `https://` when the scheme is missing. A word before a port is a host, not a scheme: `example.com:8443/hook`.
- */
+/** Adds `https://` if the scheme is missing. A word before a port is a host, not a scheme: `example.com:8443/hook`. */
 const withScheme = (url: string): string =>
   /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
 
-/** Whether a URL has a user, a password or an `@` for them before its host. */
+/** Whether a URL contains a user or password, or an `@` before its host. */
 export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 
-/** A label that starts with `xn--` must be valid Punycode. The URL parser of Node.js 24 also accepts invalid labels. */
+/**
+ * Whether a host name is valid. A label that starts with `xn--` must be valid Punycode. The URL parser of Node.js 24
+ * also accepts invalid labels.
+ */
 const isName = (host: string) =>
   host.length <= 253 &&
   host.split('.').every((label) => label.length >= 1 && label.length <= 63) &&
@@ -51,7 +52,7 @@ function basicAuthorization({ username, password }: URL): string | undefined {
  */
 export function readTarget(text: string): Target {
   const given = withScheme(text.trim());
-  // The parser drops tabs and line ends inside a URL, so the URL shown would differ from the one used.
+  // Refuses tabs and line ends. The parser drops them, and the URL shown would then differ from the URL used.
   if (given.length > limits.webhook_url_length_max || /[\s\u0000-\u001f\u007f]/.test(given))
     fail('webhook_url_invalid');
   if (!URL.canParse(given)) fail('webhook_url_invalid');

@@ -1,9 +1,10 @@
-/** Which certificates a receiver may present: those of public authorities, or the one uploaded for the bot. */
+/** Decides which certificates a receiver may present: those of public authorities, or the one uploaded for the bot. */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import { checkServerIdentity, createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
+import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { checkServerIdentity } from '../../tls_identity.js';
+import { deliveryLimits as limits } from '../limits.js';
 
 const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -25,21 +26,21 @@ export function readCertificate(given: Buffer): string {
   }
 }
 
-/** How a receiver's certificate is verified. */
+/** The rules for verifying a receiver's certificate. */
 export interface Trust {
   readonly secureContext: SecureContext;
-  /** returns the mismatch, or undefined if the certificate is valid for this host */
+  /** Returns the mismatch, or undefined if the certificate is valid for this host. */
   checkHost(host: string, certificate: PeerCertificate): Error | undefined;
 }
 
-/** The authorities that Node trusts; operators add more with NODE_EXTRA_CA_CERTS. */
+/** The authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. */
 const publicTrust: Trust = {
   secureContext: createSecureContext({ minVersion: 'TLSv1.2' }),
   checkHost: checkServerIdentity,
 };
 
 /**
- * Accepts an address as common name in an uploaded certificate. The Telegram guide to self-signed certificates
+ * Accepts an address as the common name of an uploaded certificate. The Telegram guide to self-signed certificates
  * produces such certificates, but Node accepts common names only for host names.
  */
 function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | undefined {
@@ -49,8 +50,8 @@ function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | und
 }
 
 /**
- * Trusts one uploaded certificate and nothing else: the receiver's own (self-signed or not) or its issuer's. As with
- * Telegram, it must be valid now and its name must match the URL's host.
+ * Trusts only one uploaded certificate: the receiver's own certificate (self-signed or not) or that of its issuer. As
+ * with Telegram, the receiver's certificate must be valid now, and its name must match the URL's host.
  */
 function ownTrust(certificate: string): Trust {
   const options = { minVersion: 'TLSv1.2' as const, ca: certificate, allowPartialTrustChain: true };
@@ -60,7 +61,7 @@ function ownTrust(certificate: string): Trust {
   };
 }
 
-/** The trust of a webhook. `certificate` is a result of `readCertificate`. */
+/** Returns the trust of a webhook. `certificate` is a result of `readCertificate`. */
 export function trustIn(certificate: string | undefined): Trust {
   return certificate === undefined ? publicTrust : ownTrust(certificate);
 }

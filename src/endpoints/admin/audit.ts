@@ -1,23 +1,22 @@
-/** The log of administrators' calls. */
+/** Lists the audit log of administrators’ calls. */
 import { z } from 'zod';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
-import { pageOfRows, viewed } from '../../server/pages.js';
+import { pageById } from '../../server/pages.js';
+import { adminCallPage } from '../../wire/admin_results.js';
 import { numberCursor, pageSize } from '../../wire/fields.js';
-import { adminCallPage } from '../../wire/operations_results.js';
 import { optional } from '../../wire/schema.js';
 
 export const listAdminCalls = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/audit',
-  summary: 'Pages through the calls of administrators, newest first. Repeated reads share one entry an hour.',
+  summary:
+    'Pages through the log of administrators’ calls, newest first. Repeated reads are logged once an hour.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: adminCallPage,
   handler: async ({ store }, { cursor: before = limits.id_max, limit = limits.page_size_default }) =>
-    pageOfRows(
-      await store.admins.calls(before, limit + 1),
-      limit,
-      ({ id }) => String(id),
-      viewed(({ status, ...call }) => ({ ...call, ...(status === null ? {} : { status }) })),
-    ),
+    pageById(await store.admins.calls(before, limit + 1), limit, ({ status, ...call }) => ({
+      ...call,
+      ...(status === null ? {} : { status }),
+    })),
 });

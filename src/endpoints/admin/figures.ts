@@ -1,4 +1,7 @@
-/** Pending updates and delivery counts of one bot. An endpoint per bot, because metrics have no label per bot. */
+/**
+ * Returns the pending updates and delivery counts of one bot. They are not metrics, because metrics have no label per
+ * bot.
+ */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
@@ -9,14 +12,14 @@ const count = z.int();
 const figures = z.object({
   id: z.int(),
   username: z.string(),
-  pending_update_count: count.describe('Pending updates'),
+  pending_update_count: count.describe('Number of pending updates'),
   webhook_host: z.string().optional().describe('Absent while the bot polls'),
   last_error_date: z.int().optional(),
   last_error_message: z.string().optional(),
   delivered_count: count,
-  failed_count: count.describe('Attempts that failed'),
-  dead_count: count.describe('Updates that became dead letters, all time'),
-  dead_letter_count: count.describe('Dead letters that can be replayed'),
+  failed_count: count.describe('Number of failed delivery attempts'),
+  dead_count: count.describe('Number of updates that became dead letters so far'),
+  dead_letter_count: count.describe('Number of dead letters that can be replayed'),
 });
 
 export const botFigures = defineAdminEndpoint({

@@ -1,17 +1,19 @@
-/** State of the installation and dead letters of bots, for operators. The page `/ops` shows them. */
+/** Shows operators the state of the installation and the dead letters of bots. The page `/ops` uses these endpoints. */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits } from '../../rules/limits.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
-import { page, viewed } from '../../server/pages.js';
-import { numberCursor, pageSize, userId } from '../../wire/fields.js';
+import { callLimits } from '../../server/limits.js';
+import { each, page } from '../../server/pages.js';
+import { storeLimits } from '../../store/limits.js';
 import {
   operatorLetters,
   overview,
   rankedBots,
   rankings,
   replayedUpdates,
-} from '../../wire/operations_results.js';
+} from '../../wire/admin_results.js';
+import { numberCursor, pageSize, userId } from '../../wire/fields.js';
 import { integer, optional, text } from '../../wire/schema.js';
 
 export const showOverview = defineAdminEndpoint({
@@ -27,21 +29,21 @@ export const showOverview = defineAdminEndpoint({
 export const rankBots = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots',
-  summary: 'Lists the bots with the most pending updates, failures or dead letters, or one bot.',
+  summary: 'Lists the bots with the most pending updates, failures or dead letters, or shows one bot.',
   params: z.object({
     order: optional(z.enum(rankings, { error: rankings.join(', ') })).describe(
-      `\`pending\` (among up to ${limits.bots_looked_at_max} webhooks that are due), \`failures\` (currently failing webhooks first) or \`dead_letters\``,
+      `What to sort by: \`pending\` (considers up to ${callLimits.bots_looked_at_max} webhooks that are due), \`failures\` (webhooks that fail now come first) or \`dead_letters\``,
     ),
-    bot: optional(text).describe('Id or username; shows only this bot'),
+    bot: optional(text).describe('Id or username of the only bot to return'),
     limit: optional(
       integer()
         .pipe(z.number())
-        .transform((n) => Math.min(limits.bots_ranked_max, Math.max(1, n))),
-    ).describe(`Maximum number of bots: 1 to ${limits.bots_ranked_max}, clamped`),
+        .transform((n) => Math.min(callLimits.bots_ranked_max, Math.max(1, n))),
+    ).describe(`Maximum number of bots: 1 to ${callLimits.bots_ranked_max}, clamped`),
   }),
   errors: ['bot_not_found', 'unavailable'],
   result: rankedBots,
-  handler: async ({ operations, store }, { order = 'pending', bot, limit = limits.bots_ranked_max }) => {
+  handler: async ({ operations, store }, { order = 'pending', bot, limit = callLimits.bots_ranked_max }) => {
     if (operations === null) return fail('unavailable', { retry_after: 1 });
     if (bot === undefined) return { items: await operations.bots({ order, limit }) };
     const found = /^\d{1,13}$/.test(bot)
@@ -65,14 +67,14 @@ export const listBotDeadLetters = defineAdminEndpoint({
     const { items, more } = await store.replays.list(
       bot.id,
       p.cursor ?? 0,
-      p.limit ?? limits.page_size_default,
-      limits.script_read_bytes_max,
+      p.limit ?? ruleLimits.page_size_default,
+      storeLimits.script_read_bytes_max,
     );
     return page(
       items,
       more,
       ({ update }) => String(update.updateId),
-      viewed(({ update, reason, date }) => ({
+      each(({ update, reason, date }) => ({
         update_id: update.updateId,
         type: update.kind,
         reason,
@@ -82,12 +84,14 @@ export const listBotDeadLetters = defineAdminEndpoint({
   },
 });
 
-const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_id' }).max(limits.id_max)));
+const updateId = optional(
+  integer().pipe(z.number().min(0, { error: 'an update_id' }).max(ruleLimits.id_max)),
+);
 
 export const replayDeadLetters = defineAdminEndpoint({
   verb: 'POST',
   path: `${letters}/replay`,
-  summary: `Delivers dead letters of a bot again: a range or all, at most ${limits.replay_max} a call. The bot’s audit log records it.`,
+  summary: `Delivers dead letters of a bot again: all, or those in a range of ids. At most ${storeLimits.replay_max} per call. The bot’s audit log records the call.`,
   params: z.object({
     id: userId,
     from_update_id: updateId.describe('First of the range; the oldest dead letter if absent'),
@@ -95,7 +99,7 @@ export const replayDeadLetters = defineAdminEndpoint({
   }),
   errors: ['bot_not_found', 'too_many_requests'],
   result: replayedUpdates,
-  handler: async ({ store }, { id, from_update_id: from = 0, to_update_id: to = limits.id_max }) => {
+  handler: async ({ store }, { id, from_update_id: from = 0, to_update_id: to = ruleLimits.id_max }) => {
     const bot = (await store.bots.find(id)) ?? fail('bot_not_found');
     if (to < from) fail('parameter_wrong', { name: 'to_update_id', what: 'at least from_update_id' });
     const ask = { from, to, delivered: false, ofOwner: true };

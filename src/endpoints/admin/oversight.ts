@@ -1,11 +1,11 @@
 /** Lets operators suspend bots and people, and reserve usernames (behaviour §14). */
 import { z } from 'zod';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
-import { pageOfRows, viewed } from '../../server/pages.js';
+import { pageOfRows } from '../../server/pages.js';
 import type { Store } from '../../store/store.js';
 import { pageSize, userId, username } from '../../wire/fields.js';
-import { done, pageOf } from '../../wire/results.js';
+import { pageOf } from '../../wire/results.js';
 import { answer, optional, text } from '../../wire/schema.js';
 
 const bot = z.object({ id: userId });
@@ -15,45 +15,41 @@ const ofBot = (suspended: boolean) => ({
   path: '/api/admin/bots/{id}/suspension',
   params: bot,
   errors: ['bot_not_found'] as const,
-  result: done,
-  handler: async ({ store }: { readonly store: Store }, p: z.output<typeof bot>) => {
-    await store.oversight.suspendBot(p.id, suspended);
-    return true;
-  },
+  handler: ({ store }: { readonly store: Store }, p: z.output<typeof bot>) =>
+    store.oversight.suspendBot(p.id, suspended),
 });
 
 const ofUser = (suspended: boolean) => ({
   path: '/api/admin/users/{id}/suspension',
   params: user,
   errors: ['user_not_found'] as const,
-  result: done,
-  handler: async ({ store }: { readonly store: Store }, p: z.output<typeof user>) => {
-    await store.oversight.suspendUser(p.id, suspended);
-    return true;
-  },
+  handler: ({ store }: { readonly store: Store }, p: z.output<typeof user>) =>
+    store.oversight.suspendUser(p.id, suspended),
 });
 
 export const suspendBot = defineAdminEndpoint({
   verb: 'POST',
-  summary: 'Suspends a bot. Its token and webhook stop before this call returns; its updates are kept.',
+  summary:
+    'Suspends a bot. The bot’s token and webhook stop working before this call returns. Its updates are kept.',
   ...ofBot(true),
 });
 
 export const unsuspendBot = defineAdminEndpoint({
   verb: 'DELETE',
-  summary: 'Ends the suspension of a bot. Its token works again.',
+  summary: 'Ends the suspension of a bot, so that its token works again.',
   ...ofBot(false),
 });
 
 export const suspendUser = defineAdminEndpoint({
   verb: 'POST',
-  summary: 'Suspends a person. Their tokens stop working before this call returns; their bots go on.',
+  summary:
+    'Suspends a person. The person’s tokens stop working before this call returns. Their bots keep working.',
   ...ofUser(true),
 });
 
 export const unsuspendUser = defineAdminEndpoint({
   verb: 'DELETE',
-  summary: 'Ends the suspension of a person. Their tokens work again.',
+  summary: 'Ends the suspension of a person, so that their tokens work again.',
   ...ofUser(false),
 });
 
@@ -70,12 +66,8 @@ export const reservedUsernames = defineAdminEndpoint({
   result: pageOf(z.string()),
   handler: async ({ store }, { cursor = '', limit = limits.page_size_default }) => {
     const found = await store.oversight.reserved(cursor, limit + 1);
-    return pageOfRows(
-      found,
-      limit,
-      (name) => name,
-      viewed((name) => name),
-    );
+    const same = (name: string) => name;
+    return pageOfRows(found, limit, same, same);
   },
 });
 
@@ -86,22 +78,14 @@ export const reserveUsername = defineAdminEndpoint({
   target: 'username',
   params: z.object({ username }),
   errors: ['username_invalid', 'username_taken'],
-  result: done,
-  handler: async ({ store }, p) => {
-    await store.oversight.reserve(p.username);
-    return true;
-  },
+  handler: ({ store }, p) => store.oversight.reserve(p.username),
 });
 
 export const releaseUsername = defineAdminEndpoint({
   verb: 'DELETE',
   path: `${names}/{username}`,
-  summary: 'Removes a username from the reserved ones.',
+  summary: 'Ends the reservation of a username.',
   params: z.object({ username: z.string({ error: answer('username_not_reserved') }) }),
   errors: ['username_not_reserved'],
-  result: done,
-  handler: async ({ store }, p) => {
-    await store.oversight.release(p.username);
-    return true;
-  },
+  handler: ({ store }, p) => store.oversight.release(p.username),
 });

@@ -4,7 +4,7 @@ import { defineAdminEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { viewSelf } from '../../view/users.js';
 import { confirm, externalSubject, personName, userId, username } from '../../wire/fields.js';
-import { done, issuedToken, userWithToken } from '../../wire/results.js';
+import { issuedToken, userWithToken } from '../../wire/results.js';
 import { answer, optional } from '../../wire/schema.js';
 
 export const createUser = defineAdminEndpoint({
@@ -33,7 +33,7 @@ export const createUser = defineAdminEndpoint({
 export const createUserToken = defineAdminEndpoint({
   verb: 'POST',
   path: '/api/admin/users/{id}/tokens',
-  summary: 'Issues a further token to a person.',
+  summary: 'Issues one more token to a person.',
   params: z.object({ id: userId }),
   errors: ['user_not_found', 'too_many_tokens'],
   result: issuedToken,
@@ -43,14 +43,10 @@ export const createUserToken = defineAdminEndpoint({
 export const removeUserTokens = defineAdminEndpoint({
   verb: 'DELETE',
   path: '/api/admin/users/{id}/tokens',
-  summary: 'Revokes all tokens of a person. They stop working before this call returns.',
+  summary: 'Revokes all tokens of a person. The tokens stop working before this call returns.',
   params: z.object({ id: userId }),
   errors: ['user_not_found'],
-  result: done,
-  handler: async ({ store }, p) => {
-    await store.users.removeTokens(p.id);
-    return true;
-  },
+  handler: ({ store }, p) => store.users.removeTokens(p.id),
 });
 
 export const deleteUser = defineAdminEndpoint({
@@ -59,35 +55,24 @@ export const deleteUser = defineAdminEndpoint({
   summary: 'Deletes the account of a person permanently.',
   params: z.object({ id: userId, confirm }),
   errors: ['user_not_found'],
-  result: done,
-  handler: async ({ store }, p) => {
-    await store.accounts.end(p.id);
-    return true;
-  },
+  handler: ({ store }, p) => store.accounts.end(p.id),
 });
 
 export const linkUser = defineAdminEndpoint({
   verb: 'PUT',
   path: '/api/admin/users/{id}/identity',
-  summary: 'Links a person to a subject of the identity provider, in place of the former subject.',
+  summary: 'Links a person to a subject of the identity provider, in place of an earlier link.',
   params: z.object({ id: userId, external_subject: externalSubject }),
   errors: ['user_not_found', 'subject_invalid', 'subject_taken', 'no_identity_provider'],
-  result: done,
-  handler: async ({ store }, p) => {
-    await store.identities.link(p.id, p.external_subject);
-    return true;
-  },
+  handler: ({ store }, p) => store.identities.link(p.id, p.external_subject),
 });
 
 export const unlinkUser = defineAdminEndpoint({
   verb: 'DELETE',
   path: '/api/admin/users/{id}/identity',
-  summary: 'Unlinks a person from the identity provider. Its tokens stop working before this call returns.',
+  summary:
+    'Unlinks a person from the identity provider. The provider’s tokens for this person stop working before this call returns.',
   params: z.object({ id: userId }),
   errors: ['user_not_found', 'no_identity_provider'],
-  result: done,
-  handler: async ({ store }, p) => {
-    await store.identities.link(p.id, null);
-    return true;
-  },
+  handler: ({ store }, p) => store.identities.link(p.id, null),
 });

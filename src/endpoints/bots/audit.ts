@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
-import { pageOfRows, viewed } from '../../server/pages.js';
+import { pageById } from '../../server/pages.js';
 import { viewAudit } from '../../view/bots.js';
 import { botId, numberCursor, pageSize } from '../../wire/fields.js';
 import { auditPage } from '../../wire/owner_results.js';
@@ -11,7 +11,8 @@ import { optional } from '../../wire/schema.js';
 export const listAudit = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/audit',
-  summary: 'Pages through the audit log of a bot since the caller owns it, newest first.',
+  summary:
+    'Pages through the audit log of a bot, newest first. Events from the time before the caller owned the bot are omitted.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: auditPage,
@@ -19,6 +20,6 @@ export const listAudit = defineEndpoint({
     const bot = await store.bots.owned(user.id, p.bot_id);
     const limit = p.limit ?? limits.page_size_default;
     const found = await store.audit.list(bot.id, p.cursor ?? limits.id_max, limit + 1);
-    return pageOfRows(found, limit, ({ id }) => String(id), viewed(viewAudit));
+    return pageById(found, limit, viewAudit);
   },
 });

@@ -3,25 +3,22 @@ import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import type { Store } from '../../store/store.js';
-import { done } from '../../wire/results.js';
 
 const path = '/api/bots/{username}/block';
 const params = z.object({ username: z.string() });
 
 /** A bot that the person never started cannot write to them, so there is nothing to block. */
-async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<true> {
+async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<void> {
   const bot = (await store.bots.findByUsername(username.replace(/^@/, ''))) ?? fail('bot_not_found');
   await store.chats.setBlocked(bot.id, user, blocked);
-  return true;
 }
 
 export const blockBot = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Blocks a bot: neither side can write until it is unblocked.',
+  summary: 'Blocks a bot. Neither side can write until the bot is unblocked.',
   params,
   errors: ['bot_not_found'],
-  result: done,
   handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, true),
 });
 
@@ -31,6 +28,5 @@ export const unblockBot = defineEndpoint({
   summary: 'Unblocks a bot. Starting the bot also unblocks it.',
   params,
   errors: ['bot_not_found'],
-  result: done,
   handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, false),
 });

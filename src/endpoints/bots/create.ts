@@ -6,7 +6,7 @@ import { botWithToken } from '../../wire/results.js';
 export const createBot = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots',
-  summary: 'Creates a bot; its username ends in "bot".',
+  summary: 'Creates a bot. The username must end in "bot".',
   params: z.object({ username: botUsername, name: botName }),
   errors: ['username_invalid', 'username_taken', 'name_invalid', 'name_too_long', 'too_many_bots'],
   result: botWithToken,

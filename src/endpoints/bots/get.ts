@@ -7,7 +7,7 @@ import { ownedBotSettings } from '../../wire/owner_results.js';
 export const getBot = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}',
-  summary: 'Returns a bot of the caller with its texts by language.',
+  summary: 'Returns one of the caller’s bots with its texts in each language.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: ownedBotSettings,

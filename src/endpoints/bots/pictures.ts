@@ -1,4 +1,7 @@
-/** The avatar and start picture of a bot. Only these endpoints set them (interface §2, Other identity items). */
+/**
+ * Reads, sets and removes a bot's avatar and start picture. Only these endpoints set them (interface §2, Other identity
+ * items).
+ */
 import { z } from 'zod';
 import { pictureErrors, putPicture, removePicture, viewPicture } from '../../actions/pictures.js';
 import { type ErrorName, fail } from '../../errors.js';
@@ -6,7 +9,7 @@ import type { PictureKind } from '../../files/pictures.js';
 import type { Endpoint } from '../../server/endpoint.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { botId } from '../../wire/fields.js';
-import { done, picture } from '../../wire/results.js';
+import { picture } from '../../wire/results.js';
 
 const params = z.object({ bot_id: botId });
 
@@ -34,7 +37,7 @@ function endpointsOf(
   const set = defineEndpoint({
     verb: 'PUT',
     path,
-    summary: `Sets the ${name} of a bot. The body is a PNG, JPEG or WebP, ${what}.`,
+    summary: `Sets the ${name} of a bot. The request body is a PNG, JPEG or WebP. ${what}.`,
     params,
     rawBody: true,
     errors: ['bot_not_found', 'not_bot_owner', ...pictureErrors, ...errors],
@@ -48,25 +51,21 @@ function endpointsOf(
     summary: `Removes the ${name} of a bot.`,
     params,
     errors: ['bot_not_found', 'not_bot_owner', 'picture_not_found'],
-    result: done,
-    handler: async ({ user, store, files }, { bot_id }) => {
-      await removePicture({ store, files }, user.id, bot_id, kind);
-      return true;
-    },
+    handler: ({ user, store, files }, { bot_id }) => removePicture({ store, files }, user.id, bot_id, kind),
   });
   return [show, set, remove];
 }
 
-const avatar = endpointsOf('avatar', 'avatar', 'which is cropped to a circle', ['picture_too_small']);
+const avatar = endpointsOf('avatar', 'avatar', 'It is cropped to a circle', ['picture_too_small']);
 
 const startPicture = endpointsOf(
   'start_picture',
-  'picture that is shown before a person starts the bot',
-  'exactly 640x360',
+  'start picture',
+  'It must have exactly 640x360 pixels, and is shown to people who have not started the bot',
   ['start_picture_size'],
 );
 
-// Each endpoint needs a declaration of its own, because the list of endpoints is generated from declarations.
+// Each endpoint needs its own declaration, because the list of endpoints is generated from declarations.
 export const showAvatar: Endpoint = avatar[0];
 export const putAvatar: Endpoint = avatar[1];
 export const removeAvatar: Endpoint = avatar[2];

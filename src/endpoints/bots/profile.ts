@@ -17,9 +17,10 @@ export const showBot = defineEndpoint({
   result: botPage,
   handler: async ({ user, store, files }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
-    const [said, commands, canWrite] = await Promise.all([
+    const [said, commands, menuButton, canWrite] = await Promise.all([
       store.bots.descriptions(bot.id),
       store.bots.commands(bot.id),
+      store.bots.menuButton(bot.id, user.id),
       store.bots.mayWrite(bot.id, user.id),
     ]);
     const language = user.languageCode;
@@ -30,7 +31,11 @@ export const showBot = defineEndpoint({
         shortDescription: textIn(said.shortDescription, language, ''),
       },
       viewPictures(files, said.pictures),
-      commandsFor(commands, user.id, language),
+      {
+        commands: commandsFor(commands, user.id, language),
+        menuButton,
+        defaultRights: said.defaultRights,
+      },
       canWrite,
     );
   },

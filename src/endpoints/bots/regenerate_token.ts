@@ -3,11 +3,11 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { botId } from '../../wire/fields.js';
 import { botWithToken } from '../../wire/results.js';
 
-/** The old token stops working at once (interface §4.2, §5.4). */
+/** Issues a new token for a bot. The old token stops working at once (interface §4.2, §5.4). */
 export const regenerateToken = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/regenerate_token',
-  summary: 'Issues a new token. The old one stops working before this call returns.',
+  summary: 'Issues a new token. The old token stops working before this call returns.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: botWithToken,

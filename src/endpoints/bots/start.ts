@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { textContent, userSender } from '../../actions/compose.js';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { directChat } from '../../store/core/keys.js';
 import { botProfile } from '../../store/core/profiles.js';
@@ -18,7 +18,7 @@ const payload = z
 export const startBot = defineEndpoint({
   verb: 'POST',
   path: '/api/bots/{username}/start',
-  summary: 'Opens the direct chat with a bot, unblocks the bot and sends /start.',
+  summary: 'Opens the direct chat with a bot, unblocks the bot and sends it /start.',
   params: z.object({ username: z.string(), payload: optional(payload) }),
   errors: ['bot_not_found', 'cant_write_to_bot', 'too_many_chats'],
   result: message,

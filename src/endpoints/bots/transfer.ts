@@ -1,19 +1,18 @@
 /** Transfers a bot to another owner (interface §3, §5.7). */
 import { z } from 'zod';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
-import { pageOfRows, viewed } from '../../server/pages.js';
+import { pageOfRows } from '../../server/pages.js';
 import { viewTransfer } from '../../view/bots.js';
 import { botId, confirm, numberCursor, pageSize, usernameOfPerson } from '../../wire/fields.js';
 import { transferPage } from '../../wire/owner_results.js';
-import { done } from '../../wire/results.js';
 import { optional } from '../../wire/schema.js';
 
 export const transferBot = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/transfer',
   summary:
-    'Transfers a bot to another person at once. The caller loses access and the old token stops working. With TRANSFER_CONSENT the recipient must accept first.',
+    'Transfers a bot to another person. If TRANSFER_CONSENT is set, the recipient must accept first. The caller then loses access, and the old token stops working.',
   params: z.object({ bot_id: botId, username: usernameOfPerson, confirm }),
   errors: [
     'bot_not_found',
@@ -24,10 +23,8 @@ export const transferBot = defineEndpoint({
     'recipient_suspended',
     'recipient_too_many_bots',
   ],
-  result: done,
   handler: async ({ user, store }, p) => {
     await store.bots.transfer(user.id, p.bot_id, p.username);
-    return true;
   },
 });
 
@@ -35,15 +32,12 @@ export const listTransfers = defineEndpoint({
   verb: 'GET',
   path: '/api/me/transfers',
   summary:
-    'Pages through the open transfer offers that the caller made or received. Offers exist when transfers need consent.',
+    'Pages through the open transfer offers that the caller made or received. Offers exist only if transfers need consent.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: transferPage,
   handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>
-    pageOfRows(
-      await store.bots.transfersOf(user.id, after, limit + 1),
-      limit,
-      ({ bot_id }) => String(bot_id),
-      viewed(viewTransfer),
+    pageOfRows(await store.bots.transfersOf(user.id, after, limit + 1), limit, viewTransfer, ({ bot_id }) =>
+      String(bot_id),
     ),
 });
 
@@ -55,11 +49,7 @@ export const acceptTransfer = defineEndpoint({
   summary: 'Accepts the transfer of a bot.',
   params,
   errors: ['transfer_not_found', 'too_many_bots'],
-  result: done,
-  handler: async ({ user, store }, p) => {
-    await store.bots.acceptTransfer(user.id, p.bot_id);
-    return true;
-  },
+  handler: ({ user, store }, p) => store.bots.acceptTransfer(user.id, p.bot_id),
 });
 
 export const declineTransfer = defineEndpoint({
@@ -68,9 +58,5 @@ export const declineTransfer = defineEndpoint({
   summary: 'Declines or withdraws the transfer of a bot.',
   params,
   errors: ['transfer_not_found'],
-  result: done,
-  handler: async ({ user, store }, p) => {
-    await store.bots.withdrawTransfer(user.id, p.bot_id);
-    return true;
-  },
+  handler: ({ user, store }, p) => store.bots.withdrawTransfer(user.id, p.bot_id),
 });

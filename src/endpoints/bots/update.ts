@@ -5,11 +5,15 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { botId } from '../../wire/fields.js';
 import { ownedBotSettings } from '../../wire/owner_results.js';
 
-/** Same limits and errors as the setters of the bot interface. Other languages keep their texts (behaviour §11). */
+/**
+ * Changes a bot's texts, with the same limits and errors as the setters of the bot interface. Other languages keep
+ * their texts (behaviour §11).
+ */
 export const updateBot = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me/bots/{bot_id}',
-  summary: 'Sets texts of a bot by language; the key `""` is the default. An empty text removes one.',
+  summary:
+    'Sets texts of a bot by language. The key `""` stands for the default language. An empty text removes the text of a language.',
   params: z.object({
     bot_id: botId,
     name: byLanguage(nameText),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ownBot } from '../../actions/own_bot.js';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { botId, usernameOfPerson } from '../../wire/fields.js';
 import { ownedBotSettings } from '../../wire/owner_results.js';
@@ -15,12 +15,12 @@ const usernames = json(
   { valuesMax: limits.writers_per_bot_max + 1 },
 );
 
-/** Who may write to a bot (interface §5.8). */
+/** Shows and sets who may write to a bot (interface §5.8). */
 export const setWriteAccess = defineEndpoint({
   verb: 'PUT',
   path: '/api/me/bots/{bot_id}/write_access',
   summary:
-    'Sets who may write to a bot in direct chats: everybody, selected people or only its owner. Takes effect before this call returns.',
+    'Sets who may write to a bot in direct chats: everybody, selected people or only its owner. The change takes effect before this call returns.',
   params: z.object({
     bot_id: botId,
     policy: z

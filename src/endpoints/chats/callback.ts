@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { chatOfUser } from '../../actions/compose.js';
+import { chatOfUser, writingErrors } from '../../actions/compose.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { appChatId, appMessageId } from '../../wire/fields.js';
@@ -11,15 +11,7 @@ export const pressButton = defineEndpoint({
   inRedis: true,
   summary: 'Presses an inline button. The answer arrives on the stream.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
-  errors: [
-    'chat_not_found',
-    'not_chat_member',
-    'bot_blocked_by_you',
-    'cant_write_to_bot',
-    'bot_not_found',
-    'message_not_found',
-    'button_not_found',
-  ],
+  errors: [...writingErrors, 'message_not_found', 'button_not_found'],
   result: pressedQuery,
   handler: async ({ user, store }, p) => ({
     callback_query_id: await store.callbacks.press(

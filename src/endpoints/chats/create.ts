@@ -14,13 +14,13 @@ export const createChat = defineEndpoint({
     title: chatTitle,
     username: optional(username),
     private: optional(boolean).describe(
-      'Visible to members only, and others cannot join. Default: true for a group without a username',
+      'True if only members see the chat and nobody can join by themselves. By default true for a group without a username',
     ),
   }),
   errors: ['title_invalid', 'username_invalid', 'username_taken', 'too_many_chats'],
   result: listedChat,
   handler: async ({ user, store }, { type, title, username, private: hidden }) => {
-    // A chat with a username can be found by it, so it cannot be private.
+    // A username makes a chat public, so a private chat cannot have one.
     if (hidden && username !== undefined)
       fail('parameter_wrong', { name: 'private', what: 'false for a chat with a username' });
     const chat = await store.chats.create(type, title, user.id, { username, private: hidden });

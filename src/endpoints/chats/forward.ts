@@ -1,6 +1,6 @@
 /** Forwards messages as a person (behaviour §6, §11). */
 import { z } from 'zod';
-import { chatOfUser } from '../../actions/compose.js';
+import { chatOfUser, writingErrors } from '../../actions/compose.js';
 import { forwardAs } from '../../actions/forwarding.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { appChatId } from '../../wire/fields.js';
@@ -11,19 +11,16 @@ export const forwardMessages = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/forward',
   inRedis: true,
-  summary: 'Forwards up to 100 messages from another chat of the caller, in the order given.',
+  summary: 'Forwards up to 100 messages from another of the caller’s chats, in the given order.',
   params: z.object({
     chat_id: appChatId,
     from_chat_id: appChatId.describe('Id of the source chat'),
     message_ids: messageIds,
   }),
   errors: [
-    'chat_not_found',
-    'not_chat_member',
-    'bot_blocked_by_you',
-    'cant_write_to_bot',
-    'bot_not_found',
+    ...writingErrors,
     'posting_not_allowed',
+    'sending_not_permitted',
     'message_ids_empty',
     'too_many_message_ids',
     'nothing_to_forward',

@@ -1,4 +1,4 @@
-/** Joins a public chat, and leaves any group or channel (behaviour §11). */
+/** Lets people join a public chat, and leave any group or channel (behaviour §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { readableChat } from '../../actions/reading.js';
@@ -6,7 +6,6 @@ import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { isDirect } from '../../store/core/keys.js';
 import { appChatId } from '../../wire/fields.js';
-import { done } from '../../wire/results.js';
 
 const params = z.object({ chat_id: appChatId });
 
@@ -16,12 +15,10 @@ export const joinChat = defineEndpoint({
   summary: 'Joins a public group or channel.',
   params,
   errors: ['chat_not_found', 'kicked_from_chat', 'too_many_chats'],
-  result: done,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     if (isDirect(chat)) fail('chat_not_found');
     await store.chats.join(chat, user.id);
-    return true;
   },
 });
 
@@ -31,7 +28,6 @@ export const leaveChat = defineEndpoint({
   summary: 'Leaves a group or channel.',
   params,
   errors: ['chat_not_found', 'not_chat_member', 'creator_cant_leave'],
-  result: done,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     await store.unlessApplied(async () => {
@@ -41,6 +37,5 @@ export const leaveChat = defineEndpoint({
       if (status === 'creator') fail('creator_cant_leave');
     });
     await store.chats.putMember(chat, { id: user.id, is_bot: false }, 'left', {});
-    return true;
   },
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { chatSummary } from '../../actions/chat_summary.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { page } from '../../server/pages.js';
 import type { ActiveChat } from '../../store/chats/activity.js';
@@ -9,7 +9,7 @@ import { pageSize } from '../../wire/fields.js';
 import { optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
-/** Date and id of the last chat on the previous page. */
+/** The date and id of the last chat on the previous page. */
 const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}$/, { error: cursorError }));
 
 const cursorOf = ({ date, chat }: ActiveChat) => `${date}_${chat.id}`;
@@ -23,7 +23,7 @@ export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Pages through the chats of the caller, by latest message, with message previews. Chats without messages are sorted by when the caller joined.',
+    'Pages through the caller’s chats with previews of messages. The chat with the latest message comes first. A chat without messages is sorted by the time at which the caller joined.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the previous page'),
     limit: optional(pageSize),

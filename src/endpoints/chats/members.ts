@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { readableChat } from '../../actions/reading.js';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
-import { rightNames, rightsOf } from '../../rules/rights.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
+import { isPermitted } from '../../rules/permissions.js';
+import { hasRight, rightNames, rightsOf } from '../../rules/rights.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { pageOfRows } from '../../server/pages.js';
 import { type MemberRow, userProfile } from '../../store/chats/chats.js';
@@ -14,7 +15,7 @@ import { botProfile } from '../../store/core/profiles.js';
 import type { Store } from '../../store/store.js';
 import { viewPerson, viewStranger } from '../../view/users.js';
 import { appChatId, numberCursor, pageSize, userId } from '../../wire/fields.js';
-import { chatMember, done, pageOf } from '../../wire/results.js';
+import { chatMember, pageOf } from '../../wire/results.js';
 import { json, optional } from '../../wire/schema.js';
 
 const path = '/api/chats/{chat_id}/members';
@@ -28,23 +29,28 @@ async function profileOf(store: Store, id: number, isBot: boolean, language: str
 }
 
 /**
- * A group or channel whose members the caller may change. Errors: `chat_not_found`, `not_chat_member`,
- * `not_enough_rights`.
+ * Returns what the caller may do with the members of a group or channel. Errors: `chat_not_found`, `not_chat_member`.
  */
-async function managedChat(store: Store, user: User, chatId: number) {
+async function ownRights(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');
-  const { status, rights: own } = await store.chats.member(chat, user.id);
-  const may = status === 'creator' || (status === 'administrator' && own.can_invite_users === true);
-  if (!may) fail('not_enough_rights');
-  return { creator: status === 'creator' };
+  const [own, { permissions }] = await Promise.all([
+    store.chats.member(chat, user.id),
+    store.chats.details(chat),
+  ]);
+  return {
+    creator: own.status === 'creator',
+    mayAdd: isPermitted(own, permissions, 'can_invite_users'),
+    mayRestrict: hasRight(own, 'can_restrict_members'),
+    manages: hasRight(own, 'can_invite_users') || hasRight(own, 'can_restrict_members'),
+  };
 }
 
 export const listMembers = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'Pages through the members of a group, or the subscribers of a channel for its administrators, in the order of their ids.',
+    'Pages through the members of a group or, for administrators, the subscribers of a channel, sorted by id.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights'],
   result: pageOf(chatMember),
@@ -64,12 +70,8 @@ export const listMembers = defineEndpoint({
         rights: rightsOf(row.status, row.rights),
       };
     };
-    return pageOfRows(
-      await store.chats.members(chat, p.cursor ?? 0, limit + 1),
-      limit,
-      ({ member_id }) => String(member_id),
-      (rows) => Promise.all(rows.map(view)),
-    );
+    const rows = await store.chats.members(chat, p.cursor ?? 0, limit + 1);
+    return pageOfRows(rows, limit, view, ({ member_id }) => String(member_id));
   },
 });
 
@@ -77,13 +79,13 @@ export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
   summary:
-    'Adds a member to a group or channel, or changes their rights. A person who does not allow it is invited instead.',
+    'Adds a member to a group or channel, or changes the rights of a member. If a person does not allow the caller to add them, the person is invited instead.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
     status: optional(
       z.enum(['administrator', 'member'], { error: 'one of: administrator, member' }),
-    ).describe('`member` if absent; needed with `rights`'),
+    ).describe('New status of the member; `member` if absent. Required if `rights` is given'),
     rights: optional(json(rights)),
   }),
   errors: [
@@ -92,6 +94,7 @@ export const putMember = defineEndpoint({
     'not_enough_rights',
     'user_not_found',
     'invitation_declined',
+    'person_banned',
     'too_many_invitations',
     'too_many_chat_bots',
     'too_many_administrators',
@@ -100,13 +103,14 @@ export const putMember = defineEndpoint({
   result: chatMember,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
-    // Rights alone would make the member an ordinary one, because an absent status means `member`.
+    // Refuses rights without a status. They would demote the member, because an absent status means `member`.
     if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
     await store.unlessApplied(async () => {
-      const { creator } = await managedChat(store, user, p.chat_id);
+      const { creator, mayAdd, mayRestrict } = await ownRights(store, user, p.chat_id);
       const present = await store.chats.member(chat, p.member_id);
-      if (present.status === 'creator') fail('not_enough_rights');
+      if (!mayAdd || present.status === 'creator') fail('not_enough_rights');
+      if (!mayRestrict && present.status === 'restricted') fail('not_enough_rights');
       if (!creator && (status === 'administrator' || present.status === 'administrator'))
         fail('not_enough_rights');
     });
@@ -127,21 +131,21 @@ export const putMember = defineEndpoint({
 export const removeMember = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{member_id}`,
-  summary: 'Removes a member from a group or channel. They can return only when added again.',
+  summary:
+    'Removes a member from a group or channel. The member can return only if somebody adds them again.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
-  errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
-  result: done,
+  errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found', 'too_many_banned'],
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     await store.unlessApplied(async () => {
-      const { creator } = await managedChat(store, user, p.chat_id);
+      const { creator, manages } = await ownRights(store, user, p.chat_id);
+      if (!manages) fail('not_enough_rights');
       const { status } = await store.chats.member(chat, p.member_id);
-      if (!['administrator', 'member'].includes(status))
+      if (!['administrator', 'member', 'restricted'].includes(status))
         fail(status === 'creator' ? 'not_enough_rights' : 'user_not_found');
       if (!creator && status === 'administrator') fail('not_enough_rights');
     });
     const { isBot } = await store.chats.member(chat, p.member_id);
     await store.chats.putMember(chat, { id: p.member_id, is_bot: isBot }, 'kicked', {}, user.id);
-    return true;
   },
 });

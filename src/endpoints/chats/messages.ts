@@ -1,17 +1,17 @@
 /** Lists, sends, edits and deletes messages as a person (behaviour §11). */
 import { z } from 'zod';
-import { captionContent, chatOfUser, textContent, userSender } from '../../actions/compose.js';
+import { captionContent, chatOfUser, textContent, userSender, writingErrors } from '../../actions/compose.js';
 import { takeMedia, withMedia } from '../../actions/media.js';
 import { personViewer, readableChat } from '../../actions/reading.js';
 import { viewOwn, withOwnTokens } from '../../actions/shown_tokens.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { page } from '../../server/pages.js';
 import { viewMessage } from '../../view/messages.js';
 import { appChatId, appMessageId, numberCursor, pageSize } from '../../wire/fields.js';
-import { done, message, messagePage } from '../../wire/results.js';
+import { message, messagePage } from '../../wire/results.js';
 import { integer, messageText, optional, parseMode, text } from '../../wire/schema.js';
 
 const path = '/api/chats/{chat_id}/messages';
@@ -25,7 +25,9 @@ export const listMessages = defineEndpoint({
   params: z.object({
     chat_id: appChatId,
     cursor: numberCursor,
-    before: optional(integer()).describe('Instead of `cursor`: messages with lower ids'),
+    before: optional(integer()).describe(
+      'Return messages with lower ids than this, instead of using `cursor`',
+    ),
     limit: optional(pageSize),
   }),
   errors: ['chat_not_found', 'not_chat_member'],
@@ -59,16 +61,13 @@ export const postMessage = defineEndpoint({
     reply_to_message_id: optional(integer()),
   }),
   errors: [
-    'chat_not_found',
-    'not_chat_member',
-    'bot_blocked_by_you',
-    'cant_write_to_bot',
-    'bot_not_found',
+    ...writingErrors,
     'text_empty',
     'text_too_long',
     'caption_too_long',
     'entities_unparsable',
     'entities_too_long',
+    'sending_not_permitted',
     'reply_not_found',
     'wrong_file_id',
     'file_type_mismatch',
@@ -159,9 +158,6 @@ export const deleteMessage = defineEndpoint({
   summary: 'Deletes a message.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId }),
   errors: ['chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
-  result: done,
-  handler: async ({ user, store }, p) => {
-    await store.messages.remove(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id);
-    return true;
-  },
+  handler: ({ user, store }, p) =>
+    store.messages.remove(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id),
 });

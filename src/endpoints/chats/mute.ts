@@ -3,24 +3,22 @@ import { z } from 'zod';
 import { readableChat } from '../../actions/reading.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { appChatId } from '../../wire/fields.js';
-import { done } from '../../wire/results.js';
 import { integer, optional } from '../../wire/schema.js';
 
 const path = '/api/chats/{chat_id}/mute';
-/** Larger times count as forever. */
+/** Later times count as forever. */
 const until_max = 253_402_300_799;
 
 export const muteChat = defineEndpoint({
   verb: 'PUT',
   path,
-  summary: 'Mutes a chat for the caller: no notifications until a time, or forever.',
+  summary: 'Turns off the caller’s notifications of a chat until a given time, or forever.',
   params: z.object({
     chat_id: appChatId,
     until: optional(integer()).describe('Unix time in seconds; forever if absent'),
   }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],
-  result: done,
   handler: async ({ user, store }, { chat_id, until }) => {
     const chat = await readableChat(store, user, chat_id);
     await store.mutes.set(
@@ -28,20 +26,16 @@ export const muteChat = defineEndpoint({
       chat,
       until === undefined ? null : Math.min(Math.max(until, 0), until_max),
     );
-    return true;
   },
 });
 
 export const unmuteChat = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Unmutes a chat for the caller.',
+  summary: 'Turns the caller’s notifications of a chat on again.',
   params: z.object({ chat_id: appChatId }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],
-  result: done,
-  handler: async ({ user, store }, { chat_id }) => {
-    await store.mutes.clear(user.id, await readableChat(store, user, chat_id));
-    return true;
-  },
+  handler: async ({ user, store }, { chat_id }) =>
+    store.mutes.clear(user.id, await readableChat(store, user, chat_id)),
 });

@@ -2,20 +2,16 @@ import { z } from 'zod';
 import { readableChat } from '../../actions/reading.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { appChatId } from '../../wire/fields.js';
-import { done } from '../../wire/results.js';
 import { messageId } from '../../wire/schema.js';
 
-/** The read mark never moves back: an older message changes nothing. */
+/** Moves the read mark forward. An older message changes nothing. */
 export const readChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/read',
-  summary: 'Marks a chat as read up to a message, in all of the caller’s sessions.',
+  summary: 'Marks a chat as read up to a message. This applies to all of the caller’s sessions.',
   params: z.object({ chat_id: appChatId, message_id: messageId }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],
-  result: done,
-  handler: async ({ user, store }, p) => {
-    await store.readMarks.set(user.id, await readableChat(store, user, p.chat_id), p.message_id);
-    return true;
-  },
+  handler: async ({ user, store }, p) =>
+    store.readMarks.set(user.id, await readableChat(store, user, p.chat_id), p.message_id),
 });

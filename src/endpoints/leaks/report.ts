@@ -20,7 +20,7 @@ function tokensIn(body: Buffer): z.output<typeof leakedTokens> {
 export const reportLeaks = definePartnerEndpoint({
   verb: 'POST',
   path: leakReportPath,
-  summary: 'Blocks leaked tokens. They stop working before this call returns.',
+  summary: 'Blocks leaked tokens. The tokens stop working before this call returns.',
   params: z.object({}),
   given: leakedTokens,
   errors: ['not_found'],
@@ -31,7 +31,7 @@ export const reportLeaks = definePartnerEndpoint({
     const tokens = tokensIn(request.body);
     const found = tokens.map(({ token, url }) => ({ token, place: url ?? '' }));
     const known = await store.leaks.report(found, 'report');
-    // Answers with the hash of each token, so that the reporter learns no token from us.
+    // Answers with the hash of each token, so that the answer reveals no token.
     const labels = tokens.map(({ token, type }, i) => ({
       token_hash: createHash('sha256').update(token).digest('hex'),
       token_type: type,

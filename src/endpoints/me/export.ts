@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { exportLines, exportForm as form, waiting } from '../../actions/export_lines.js';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
+import { storeLimits as limits } from '../../store/limits.js';
 import { exportLine } from '../../wire/export_results.js';
 
 let running = 0;
@@ -12,7 +12,7 @@ export const exportSelf = defineEndpoint({
   verb: 'GET',
   path: '/api/me/export',
   summary:
-    'Exports all data of the caller as lines of JSON: profile, tokens and bots without secrets, chats, messages, media and reactions.',
+    'Exports all data about the caller as lines of JSON: profile, tokens and bots (without secrets), chats, messages, media and reactions.',
   params: z.object({}),
   contentType: form.contentType,
   line: exportLine,
@@ -48,7 +48,7 @@ export const exportSelf = defineEndpoint({
         await send();
         stream.close();
       } catch (error) {
-        // Breaks the connection, so that the client notices the incomplete export.
+        // Closes the connection abnormally, so that the client notices the incomplete export.
         end();
         throw error;
       }

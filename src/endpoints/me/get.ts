@@ -7,7 +7,7 @@ import { self } from '../../wire/account_results.js';
 export const getSelf = defineEndpoint({
   verb: 'GET',
   path: '/api/me',
-  summary: 'Returns the caller.',
+  summary: 'Returns the profile of the caller.',
   params: z.object({}),
   result: self,
   handler: ({ user }) => ({ ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups }),

@@ -1,15 +1,14 @@
-/** Invitations to chats. People who may not be added directly receive one instead. */
+/** Lists, accepts and declines invitations to chats. A person who may not be added directly receives an invitation. */
 import { z } from 'zod';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
-import { pageOfRows } from '../../server/pages.js';
+import { pageById } from '../../server/pages.js';
 import { userProfile } from '../../store/chats/chats.js';
 import type { InvitationRow } from '../../store/chats/members.js';
 import { sharedChat } from '../../store/core/keys.js';
 import { viewStranger } from '../../view/users.js';
 import { invitationPage } from '../../wire/chat_results.js';
 import { appChatId, numberCursor, pageSize } from '../../wire/fields.js';
-import { done } from '../../wire/results.js';
 import { optional } from '../../wire/schema.js';
 
 const path = '/api/me/invitations';
@@ -17,7 +16,8 @@ const path = '/api/me/invitations';
 export const listInvitations = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through the caller’s open invitations to groups and channels, newest first.',
+  summary:
+    'Pages through the open invitations to groups and channels that the caller has received, newest first.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: invitationPage,
   handler: async ({ user, store }, p) => {
@@ -32,12 +32,7 @@ export const listInvitations = defineEndpoint({
         date,
       };
     };
-    return pageOfRows(
-      found,
-      limit,
-      ({ id }) => String(id),
-      (rows) => Promise.all(rows.map(view)),
-    );
+    return pageById(found, limit, view);
   },
 });
 
@@ -49,22 +44,14 @@ export const acceptInvitation = defineEndpoint({
   summary: 'Accepts an invitation to a group or channel.',
   params,
   errors: ['invitation_not_found', 'too_many_chats'],
-  result: done,
-  handler: async ({ user, store }, p) => {
-    await store.chats.acceptInvitation(sharedChat(p.chat_id), user.id);
-    return true;
-  },
+  handler: ({ user, store }, p) => store.chats.acceptInvitation(sharedChat(p.chat_id), user.id),
 });
 
 export const declineInvitation = defineEndpoint({
   verb: 'POST',
   path: `${path}/{chat_id}/decline`,
-  summary: 'Declines an invitation. Nobody can invite the caller to that chat again.',
+  summary: 'Declines an invitation. Nobody can invite the caller to this chat again.',
   params,
   errors: ['invitation_not_found'],
-  result: done,
-  handler: async ({ user, store }, p) => {
-    await store.chats.declineInvitation(sharedChat(p.chat_id), user.id);
-    return true;
-  },
+  handler: ({ user, store }, p) => store.chats.declineInvitation(sharedChat(p.chat_id), user.id),
 });

@@ -1,10 +1,9 @@
-/** Push subscriptions: browsers that notify the caller of messages while no window is open (behaviour §11). */
+/** Manages push subscriptions. A subscribed browser shows new messages while no window is open (behaviour §11). */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
+import { storeLimits as limits } from '../../store/limits.js';
 import { pushState } from '../../wire/account_results.js';
-import { done } from '../../wire/results.js';
 import { text } from '../../wire/schema.js';
 
 const path = '/api/me/push';
@@ -25,19 +24,17 @@ export const showPush = defineEndpoint({
 export const subscribePush = defineEndpoint({
   verb: 'POST',
   path,
-  summary: `Subscribes a browser to notifications, sent while the caller has no window open. The body is the JSON of a \`PushSubscription\`. A person has at most ${limits.push_subscriptions_max}; the oldest is replaced.`,
+  summary: `Subscribes a browser to notifications. They are sent while the caller has no window open. The request body is the JSON of a \`PushSubscription\`. A person can have ${limits.push_subscriptions_max} subscriptions. A further subscription replaces the oldest.`,
   params: z.object({
     endpoint: text.describe('HTTPS URL at the push service'),
     keys: z.object({ p256dh: text, auth: text }).describe('Keys of the browser, base64url'),
   }),
   errors: ['push_off', 'push_subscription_invalid'],
-  result: done,
   handler: async ({ user, store, push, request }, { endpoint, keys }) => {
     if (push === null) return fail('push_off');
     const token = request.authorization.replace(/^bearer /i, '').trim();
     const count = () => store.lookUps.take(user.id, null);
     await store.push.subscribe(user.id, await push.read({ endpoint, ...keys }, count), token);
-    return true;
   },
 });
 
@@ -45,10 +42,6 @@ export const unsubscribePush = defineEndpoint({
   verb: 'DELETE',
   path,
   summary: 'Removes the push subscription of a browser.',
-  params: z.object({ endpoint: text.describe('Of the subscription') }),
-  result: done,
-  handler: async ({ user, store }, { endpoint }) => {
-    await store.push.unsubscribe(user.id, endpoint);
-    return true;
-  },
+  params: z.object({ endpoint: text.describe('Endpoint URL of the subscription') }),
+  handler: ({ user, store }, { endpoint }) => store.push.unsubscribe(user.id, endpoint),
 });

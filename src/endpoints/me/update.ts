@@ -1,4 +1,4 @@
-/** Settings that people change about themselves (behaviour §11). */
+/** The settings that people change about themselves (behaviour §11). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
@@ -10,13 +10,13 @@ export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
   summary:
-    'Sets the language of the caller, which bots see as `language_code`, and who may add the caller to groups.',
+    'Sets the caller’s language, which bots see as `language_code`, or who may add the caller to groups.',
   params: z.object({
     language_code: optional(
       z
         .string({ error: answer('language_invalid') })
         .regex(/^[a-z]{2}$/, { error: answer('language_invalid') }),
-    ).describe('Two letters (ISO 639-1); unchanged when absent'),
+    ).describe('Language code of two letters (ISO 639-1). If absent, the language does not change'),
     add_to_groups: optional(
       z.enum(addPolicies, { error: 'one of: everyone, shared_chats, nobody' }),
     ).describe(

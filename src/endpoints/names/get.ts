@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { namedByUsername } from '../../wire/chat_results.js';
 import { usernameOfPerson } from '../../wire/fields.js';
 
-/** Finds public chats, bots and people by username. Private chats have no username. */
+/** Finds a public chat, a bot or a person by username. Private chats have no username. */
 export const findName = defineEndpoint({
   verb: 'GET',
   path: '/api/names/{username}',

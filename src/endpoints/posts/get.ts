@@ -1,11 +1,11 @@
-/** Posts as people read them (behaviour §11). */
+/** Reads posts as a person (behaviour §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { findPost, postName, viewPost, visibleChannel } from '../../actions/posts.js';
 import { ApiError } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
-import { page } from '../../server/pages.js';
+import { each, page } from '../../server/pages.js';
 import type { StoredMessage } from '../../store/core/stored_message.js';
 import { appChatId, numberCursor, pageSize } from '../../wire/fields.js';
 import { post } from '../../wire/post_results.js';
@@ -22,7 +22,7 @@ export const getPostEndpoint = defineEndpoint({
   handler: ({ user, store }, p) => findPost(store, p.post, { id: user.id, isBot: false }, user),
 });
 
-/** Service messages are not posts. A page reads at most this many ranges of messages to skip them. */
+/** The maximum number of message ranges read for one page. Service messages are skipped, because they are not posts. */
 const rangesMax = 5;
 
 export const listPosts = defineEndpoint({
@@ -32,7 +32,9 @@ export const listPosts = defineEndpoint({
   params: z.object({
     chat_id: appChatId,
     cursor: numberCursor,
-    before: optional(integer()).describe('Instead of `cursor`: posts with lower message ids'),
+    before: optional(integer()).describe(
+      'Return posts with lower message ids than this, instead of using `cursor`',
+    ),
     limit: optional(pageSize),
   }),
   result: pageOf(post),
@@ -53,17 +55,12 @@ export const listPosts = defineEndpoint({
         const state = await store.posts.find(message.record.post, { id: user.id, isBot: false });
         return viewPost(store, message, state, user);
       } catch (error) {
-        // The post was deleted after the page was read.
+        // Skips a post that was deleted after the page was read.
         if (error instanceof ApiError && error.kind === 'post_not_found') return null;
         throw error;
       }
     };
-    const shown = await page(
-      messages,
-      false,
-      ({ id }) => String(id),
-      (some) => Promise.all(some.map(view)),
-    );
+    const shown = await page(messages, false, ({ id }) => String(id), each(view));
     return next === 0 ? shown : { next_cursor: String(next), ...shown };
   },
 });

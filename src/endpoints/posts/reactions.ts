@@ -1,12 +1,14 @@
-/** Reactions of people on posts (interface §4.1, behaviour §8). */
+/** Reads and sets reactions on posts as a person (interface §4.1, behaviour §8). */
 import { z } from 'zod';
 import { postName, postOf, reactionPayload } from '../../actions/posts.js';
-import { limits } from '../../limits.js';
 import { heart, reactionEmoji } from '../../rules/emoji.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { pageOfRows } from '../../server/pages.js';
 import { userProfile } from '../../store/chats/chats.js';
-import type { Reactor } from '../../store/posts/posts.js';
+import type { User } from '../../store/core/control.js';
+import type { ReactionChange, Reactor } from '../../store/posts/posts.js';
+import type { Store } from '../../store/store.js';
 import { viewStranger } from '../../view/users.js';
 import { pageSize } from '../../wire/fields.js';
 import { reactionPayload as payload, reactorPage } from '../../wire/post_results.js';
@@ -19,6 +21,12 @@ const emoji = z.string({
   error: ({ input }) => (input === undefined ? 'given' : answer('reaction_invalid')),
 });
 
+const react = async (
+  { user, store }: { readonly user: User; readonly store: Store },
+  name: string,
+  change: ReactionChange,
+) => reactionPayload(await store.posts.react(postOf(store, name), user, change), user);
+
 export const addReaction = defineEndpoint({
   verb: 'POST',
   path: reactions,
@@ -27,31 +35,27 @@ export const addReaction = defineEndpoint({
   params: post.extend({ emoji }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid', 'too_many_reactions'],
-  handler: async ({ user, store }, p) => {
-    const set = { what: 'set', emoji: reactionEmoji(p.emoji) } as const;
-    return reactionPayload(await store.posts.react(postOf(store, p.post), user, set), user);
-  },
+  handler: (context, p) => react(context, p.post, { what: 'set', emoji: reactionEmoji(p.emoji) }),
 });
 
 export const removeReactions = defineEndpoint({
   verb: 'DELETE',
   path: reactions,
   inRedis: true,
-  summary: 'Removes one reaction of the caller from a post, or all of them.',
-  // An empty emoji is refused. Treated as absent, it would remove all reactions.
+  summary: 'Removes one or all of the caller’s reactions from a post.',
+  // Refuses an empty emoji. If it were treated as absent, it would remove all reactions.
   params: post.extend({ emoji: emoji.optional() }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid'],
-  handler: async ({ user, store }, p) => {
-    const change =
-      p.emoji === undefined
-        ? ({ what: 'clear' } as const)
-        : ({ what: 'remove', emoji: reactionEmoji(p.emoji) } as const);
-    return reactionPayload(await store.posts.react(postOf(store, p.post), user, change), user);
-  },
+  handler: (context, { post: name, emoji: given }) =>
+    react(
+      context,
+      name,
+      given === undefined ? { what: 'clear' } : { what: 'remove', emoji: reactionEmoji(given) },
+    ),
 });
 
-/** Kept for older clients (interface §9). */
+/** Remains for older clients (interface §9). */
 export const addLike = defineEndpoint({
   verb: 'POST',
   path: like,
@@ -60,10 +64,7 @@ export const addLike = defineEndpoint({
   params: post,
   body: payload,
   errors: ['post_not_found', 'too_many_reactions'],
-  handler: async ({ user, store }, p) => {
-    const set = { what: 'set', emoji: heart } as const;
-    return reactionPayload(await store.posts.react(postOf(store, p.post), user, set), user);
-  },
+  handler: (context, p) => react(context, p.post, { what: 'set', emoji: heart }),
 });
 
 export const removeLike = defineEndpoint({
@@ -74,10 +75,7 @@ export const removeLike = defineEndpoint({
   params: post,
   body: payload,
   errors: ['post_not_found'],
-  handler: async ({ user, store }, p) => {
-    const remove = { what: 'remove', emoji: heart } as const;
-    return reactionPayload(await store.posts.react(postOf(store, p.post), user, remove), user);
-  },
+  handler: (context, p) => react(context, p.post, { what: 'remove', emoji: heart }),
 });
 
 export const listReactions = defineEndpoint({
@@ -96,11 +94,6 @@ export const listReactions = defineEndpoint({
       const person = await store.users.find(id);
       return { user_id, emoji: set, date, ...(person ? { user: viewStranger(userProfile(person)) } : {}) };
     };
-    return pageOfRows(
-      reactors,
-      limit,
-      ({ cursor }) => cursor,
-      (rows) => Promise.all(rows.map(view)),
-    );
+    return pageOfRows(reactors, limit, view, ({ cursor }) => cursor);
   },
 });

@@ -1,17 +1,19 @@
 import { z } from 'zod';
+import { openEvents } from '../../actions/events.js';
 import { watchReactions } from '../../actions/post_stream.js';
 import { postName, postOf } from '../../actions/posts.js';
 import { personViewer } from '../../actions/reading.js';
 import { withOwnTokens } from '../../actions/shown_tokens.js';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
 import type { Change, StreamListener } from '../../store/chats/streams.js';
 import type { Profile } from '../../store/core/codec.js';
 import { messageFlags } from '../../store/core/codec.js';
 import { type ChatRef, isDirect } from '../../store/core/keys.js';
+import { storeLimits as limits } from '../../store/limits.js';
 import { viewMessage } from '../../view/messages.js';
 import { boolean, optional } from '../../wire/schema.js';
+import { streamEvents } from '../../wire/stream_results.js';
 
 /** The id of a chat in the application API. */
 const nameOf = (chat: ChatRef) => chat.id;
@@ -29,14 +31,14 @@ function eventOf(
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
     case 'p': {
-      // An unpin has no `pinned_message`. A pin that a newer one replaced meanwhile has only the message id; a later
+      // An unpin has no `pinned_message`. If a newer pin has replaced this pin, only the message id is sent. A later
       // event shows the newer pin.
       const shown = change.message && viewMessage(change.message, { isBot: false, bot });
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
-      // The message was edited again or deleted meanwhile. A later event shows that.
+      // Sends nothing if the message was edited again or deleted meanwhile. A later event reports that change.
       if (!change.message) return null;
       const message = viewMessage(change.message, { isBot: false, bot });
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
@@ -51,14 +53,15 @@ function eventOf(
 export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
-  summary: 'Streams events of the caller’s chats, and reactions on a `post`, as server-sent events.',
+  summary: 'Streams events in the caller’s chats, and reactions to a `post`, as server-sent events.',
   params: z.object({
     post: optional(postName),
     background: optional(boolean).describe(
-      'True for a window that is not visible. Notifications are then sent as if it were closed',
+      'True for a window that is not visible. Petrel then sends notifications as if the window were closed',
     ),
   }),
   contentType: 'text/event-stream',
+  events: streamEvents,
   errors: ['post_not_found'],
   handler: async ({ user, store, request, onRevoked }, p) => {
     const post = p.post === undefined ? null : postOf(store, p.post);
@@ -66,36 +69,18 @@ export const openStream = defineEndpoint({
     if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
     if (store.streams.openOf(user.id) >= limits.streams_per_user_max)
       fail('too_many_requests', { retry_after: 1 });
-    const stream = request.openStream();
     let stop: (() => void) | undefined;
     let unwatch: (() => void) | undefined;
-    let ended = false;
-    const end = () => {
-      ended = true;
-      clearInterval(keepAlive);
+    const finish = () => {
       stop?.();
       unwatch?.();
-      forget();
     };
-    const forget = onRevoked(() => {
-      end();
-      stream.close();
-    });
-    const write = (text: string) => {
-      if (ended || stream.write(text)) return;
-      // The reader is too slow. It reconnects with the last event id it received.
-      end();
-      stream.close();
-    };
-    const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);
-    request.onAbort(end);
-    // Events of one stream may wait for a profile. The chain keeps them in order.
+    const { write, close, isOver } = openEvents(request, onRevoked, finish);
+    // Keeps the events of one stream in order with a chain of promises, because an event may have to wait for a
+    // profile.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
-      order = order.then(work).catch(() => {
-        end();
-        stream.close();
-      });
+      order = order.then(work).catch(close);
     };
     write('retry: 1000\n\n');
     try {
@@ -118,10 +103,7 @@ export const openStream = defineEndpoint({
           inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
         },
         leave() {
-          inOrder(() => {
-            end();
-            stream.close();
-          });
+          inOrder(close);
         },
       };
       stop = await store.streams.open(user.id, request.lastEventId, listener, p.background === true);
@@ -131,12 +113,13 @@ export const openStream = defineEndpoint({
         });
       }
     } catch (error) {
-      // The stream has started, so the error cannot be sent. Close it, and the reader reconnects.
-      end();
-      stream.close();
+      // The stream has started, so the error cannot be sent. Closing the stream makes the client reconnect.
+      close();
       throw error;
+    } finally {
+      // Ends the subscriptions if the stream has already ended, because it may have ended before they existed.
+      if (isOver()) finish();
     }
-    if (ended) end();
     return replied;
   },
 });

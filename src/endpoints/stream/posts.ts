@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { openEvents } from '../../actions/events.js';
 import { watchReactions } from '../../actions/post_stream.js';
 import { postOf } from '../../actions/posts.js';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
+import { storeLimits as limits } from '../../store/limits.js';
+import { postStreamEvents } from '../../wire/stream_results.js';
 
 const wrong = `ids of 1 to ${limits.posts_watched_max} posts, separated by commas`;
 const posts = z
@@ -13,41 +15,25 @@ const posts = z
     error: wrong,
   });
 
-/** For pages that show several posts. Events of chats come on `/api/stream`. */
+/** Streams the reactions on several posts to a page that shows them. `/api/stream` sends the events of chats. */
 export const openPostsStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream/posts',
   summary: `Streams \`post_reactions\` of up to ${limits.posts_watched_max} posts as server-sent events: the current reactions, then each change.`,
   params: z.object({ posts: posts.describe('Ids or external ids, separated by commas') }),
   contentType: 'text/event-stream',
+  events: postStreamEvents,
   errors: ['post_not_found'],
   handler: async ({ user, store, request, onRevoked }, p) => {
     const ids = p.posts.map((name) => postOf(store, name));
     // Checks access before the stream starts, so that the error is an ordinary answer.
     await Promise.all(ids.map((id) => store.posts.find(id, { id: user.id, isBot: false })));
     const leave = store.streams.join(user.id) ?? fail('too_many_requests', { retry_after: 1 });
-    const stream = request.openStream();
     const stops: Array<() => void> = [];
-    let ended = false;
-    const end = () => {
-      if (ended) return;
-      ended = true;
-      clearInterval(keepAlive);
+    const { write, close, isOver } = openEvents(request, onRevoked, () => {
       for (const stop of stops) stop();
-      forget();
       leave();
-    };
-    const close = () => {
-      end();
-      stream.close();
-    };
-    const forget = onRevoked(close);
-    const write = (text: string) => {
-      // A reader that is too slow is disconnected. It reconnects and gets the current reactions.
-      if (!ended && !stream.write(text)) close();
-    };
-    const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);
-    request.onAbort(end);
+    });
     stops.push(store.streams.onLeave(close));
     write('retry: 1000\n\nevent: ready\ndata: {}\n\n');
     try {
@@ -55,7 +41,7 @@ export const openPostsStream = defineEndpoint({
         const stop = await watchReactions(store, user, id, (data) =>
           write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`),
         );
-        if (ended) stop();
+        if (isOver()) stop();
         else stops.push(stop);
       }
     } catch (error) {

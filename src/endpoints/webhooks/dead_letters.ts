@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
-import { page, viewed } from '../../server/pages.js';
+import { each, page } from '../../server/pages.js';
 import { botProfile } from '../../store/core/profiles.js';
 import { viewDeadLetter } from '../../view/deliveries.js';
 import { botId, numberCursor, pageSize } from '../../wire/fields.js';
@@ -13,7 +13,7 @@ const path = '/api/me/bots/{bot_id}/webhook/dead_letters';
 export const listDeadLetters = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through dead letters, oldest first. They are kept for a week.',
+  summary: 'Pages through dead letters, oldest first. Dead letters are kept for a week.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   result: deadLetterPage,
   errors: ['bot_not_found', 'not_bot_owner'],
@@ -26,7 +26,7 @@ export const listDeadLetters = defineEndpoint({
       items,
       more,
       ({ update }) => String(update.updateId),
-      viewed((letter) => viewDeadLetter(letter, profile)),
+      each((letter) => viewDeadLetter(letter, profile)),
     );
   },
 });
@@ -34,7 +34,7 @@ export const listDeadLetters = defineEndpoint({
 export const discardDeadLetters = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Discards all dead letters.',
+  summary: 'Discards all dead letters of a bot.',
   params: z.object({ bot_id: botId }),
   result: discardedCount,
   errors: ['bot_not_found', 'not_bot_owner'],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
-import { pageOfRows, viewed } from '../../server/pages.js';
+import { pageById } from '../../server/pages.js';
 import { viewAttempt } from '../../view/deliveries.js';
 import { botId, numberCursor, pageSize } from '../../wire/fields.js';
 import { integer, optional, text } from '../../wire/schema.js';
@@ -14,15 +14,15 @@ const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: st
 
 /**
  * Lists all failures and the last successes of a bot's webhook; older successes are only counted (behaviour §10). Hides
- * deliveries made for a former owner, because they show answers of that owner's receiver.
+ * deliveries made for a former owner, because they contain answers of that owner's receiver.
  */
 export const listDeliveries = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/deliveries',
-  summary: `Pages through the delivery attempts of a webhook, newest first: failures of a week and the last ${limits.delivery_successes_kept} successes.`,
+  summary: `Pages through the delivery attempts of a webhook, newest first: the failures of the last week and the last ${limits.delivery_successes_kept} successes.`,
   params: z.object({
     bot_id: botId,
-    update_id: optional(integer()).describe('Only attempts for this update'),
+    update_id: optional(integer()).describe('Returns only attempts to deliver this update'),
     status,
     cursor: numberCursor,
     limit: optional(pageSize),
@@ -43,6 +43,6 @@ export const listDeliveries = defineEndpoint({
       store.attempts.list(bot.id, filter, p.cursor ?? limits.id_max, limit + 1),
       store.attempts.counts(bot.id),
     ]);
-    return { ...(await pageOfRows(found, limit, ({ id }) => String(id), viewed(viewAttempt))), counts };
+    return { ...(await pageById(found, limit, viewAttempt)), counts };
   },
 });

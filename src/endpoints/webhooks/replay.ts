@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
+import { storeLimits } from '../../store/limits.js';
 import { allDead, type ReplayAsk } from '../../store/webhooks/replays.js';
 import { botId } from '../../wire/fields.js';
 import { boolean, integer, optional } from '../../wire/schema.js';
@@ -13,7 +14,10 @@ interface Given {
   readonly dead_letters?: boolean | undefined;
 }
 
-/** The requested range, or all dead letters. Errors: `parameter_required`, `parameter_wrong`. */
+/**
+ * Reads the requested range. Without a range, returns all dead letters. Errors: `parameter_required`,
+ * `parameter_wrong`.
+ */
 function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given): ReplayAsk {
   if (dead_letters && from === undefined && to === undefined) return allDead;
   if (from === undefined) return fail('parameter_required', { name: 'from_update_id' });
@@ -22,21 +26,25 @@ function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given):
   return { from, to, delivered: !dead_letters, ofOwner: true };
 }
 
-const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_id' }).max(limits.id_max)));
+const updateId = optional(
+  integer().pipe(z.number().min(0, { error: 'an update_id' }).max(ruleLimits.id_max)),
+);
 
 /**
- * Replays to a webhook keep the `update_id`, so that receivers can drop duplicates. Replays to polling get a new one,
+ * Replays to a webhook keep the `update_id`, so that receivers can drop duplicates. Replays to polling get a new id,
  * because polling offsets only grow.
  */
 export const replayUpdates = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/replay',
-  summary: `Delivers updates again under the same update_id: all dead letters, or a range of dead letters and the last ${limits.delivery_successes_kept} deliveries. At most ${limits.replay_max} a call.`,
+  summary: `Delivers updates again, each with its original update_id: all dead letters, or all stored updates in a range of ids. Dead letters and the last ${ruleLimits.delivery_successes_kept} successful deliveries are stored. At most ${storeLimits.replay_max} updates per call.`,
   params: z.object({
     bot_id: botId,
-    from_update_id: updateId.describe('First update of a range'),
-    to_update_id: updateId.describe('Last update of the range'),
-    dead_letters: optional(boolean).describe('Only dead letters; all of them without a range'),
+    from_update_id: updateId.describe('Id of the first update of a range'),
+    to_update_id: updateId.describe('Id of the last update of the range'),
+    dead_letters: optional(boolean).describe(
+      'True to replay only dead letters: all, or those in the range if one is given',
+    ),
   }),
   result: queuedCount,
   errors: ['bot_not_found', 'not_bot_owner'],

@@ -20,7 +20,7 @@ export const showSigningSecret = defineEndpoint({
 export const rotateSigningSecret = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/secret/rotate',
-  summary: 'Replaces the signing secret. Deliveries carry signatures of both secrets for 24 hours.',
+  summary: 'Replaces the signing secret. For 24 hours, deliveries are signed with both secrets.',
   params,
   result: signingSecret,
   errors: ['bot_not_found', 'not_bot_owner'],

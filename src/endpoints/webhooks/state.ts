@@ -7,7 +7,7 @@ import { webhookInfo } from '../../wire/results.js';
 export const showWebhook = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook',
-  summary: 'Returns the same as `getWebhookInfo`, for the bot’s owner.',
+  summary: 'Returns to the bot’s owner what `getWebhookInfo` returns to the bot.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: webhookInfo,

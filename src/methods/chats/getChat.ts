@@ -1,24 +1,24 @@
 import { z } from 'zod';
-import { botChat } from '../../actions/bot_chats.js';
+import { botChat, botChatErrors } from '../../actions/bot_chats.js';
+import { viewChatPhoto } from '../../actions/chat_info.js';
 import { botSender } from '../../actions/compose.js';
-import { limits } from '../../limits.js';
+import { permissionNames, unpackPermissions } from '../../rules/permissions.js';
+import { hasRight } from '../../rules/rights.js';
 import { defineMethod } from '../../server/method.js';
 import { isDirect } from '../../store/core/keys.js';
+import { storeLimits as limits } from '../../store/limits.js';
 import { viewMessage } from '../../view/messages.js';
 import { viewChat } from '../../view/users.js';
 import { chatInfo } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** Rights of every member in a group or channel. */
-const permissions = {
-  can_send_messages: true,
-  can_pin_messages: false,
-  can_invite_users: false,
-  can_edit_messages: false,
-  can_delete_messages: false,
-};
+/** The permissions of the subscribers of a channel. */
+const nothing = Object.fromEntries(permissionNames.map((name) => [name, false]));
 
-/** Fields that typed client libraries require in every chat. Petrel has no such features. */
+/** The rights that only administrators have. */
+const notPermitted = { can_edit_messages: false, can_delete_messages: false };
+
+/** The fields that typed client libraries require in every chat, for features that Petrel does not support. */
 const unused = {
   accepted_gift_types: {
     unlimited_gifts: false,
@@ -36,9 +36,9 @@ export const getChat = defineMethod({
   effect: 'read',
   summary: 'Returns a chat.',
   params: z.object({ chat_id: chatId }),
-  errors: ['chat_id_empty', 'chat_not_found', 'not_group_member', 'not_channel_member'],
+  errors: botChatErrors,
   result: chatInfo,
-  handler: async ({ bot, store }, p) => {
+  handler: async ({ bot, store, files }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
     const profile = viewChat(found.profile);
     const view: Record<string, unknown> = {
@@ -50,7 +50,16 @@ export const getChat = defineMethod({
     const pinned = await store.history.pinned(found);
     if (pinned) view.pinned_message = viewMessage(pinned, { isBot: true, bot: botSender(bot).profile });
     if (isDirect(chat)) return view;
-    const may = { ...permissions, can_send_messages: found.kind === 'group' };
-    return { ...view, permissions: may, member_count: found.profile.m };
+    const [{ description, photo, permissions, links }, own] = await Promise.all([
+      store.chats.details(chat),
+      store.chats.member(chat, bot.id),
+    ]);
+    const code = hasRight(own, 'can_invite_users') ? links[bot.id] : undefined;
+    if (code !== undefined) view.invite_link = store.chats.inviteUrl(code);
+    if (description !== '') view.description = description;
+    Object.assign(view, viewChatPhoto(files, photo));
+    const permitted = unpackPermissions(permissions);
+    const may = found.kind === 'group' ? permitted : nothing;
+    return { ...view, permissions: { ...may, ...notPermitted }, member_count: found.profile.m };
   },
 });

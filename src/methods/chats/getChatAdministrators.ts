@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botChat, profileOf } from '../../actions/bot_chats.js';
+import { botChat, botChatErrors, profileOf } from '../../actions/bot_chats.js';
 import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { isDirect } from '../../store/core/keys.js';
@@ -7,19 +7,13 @@ import { viewMember } from '../../view/members.js';
 import { botChatMembers } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** Lists the people who manage a chat, and the bot itself if it does. Bots do not see other bots. */
+/** Lists the people who manage a chat. Includes the calling bot if it is an administrator, but no other bots. */
 export const getChatAdministrators = defineMethod({
   name: 'getChatAdministrators',
   effect: 'read',
   summary: 'Lists the creator and the administrators of a chat.',
   params: z.object({ chat_id: chatId }),
-  errors: [
-    'chat_id_empty',
-    'chat_not_found',
-    'not_group_member',
-    'not_channel_member',
-    'private_chat_administrators',
-  ],
+  errors: [...botChatErrors, 'private_chat_administrators'],
   result: botChatMembers,
   handler: async ({ bot, store }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
@@ -30,7 +24,7 @@ export const getChatAdministrators = defineMethod({
         .filter(({ id, isBot }) => !isBot || id === bot.id)
         .map(async (member) => {
           const profile = await profileOf(store, member.id);
-          return profile && viewMember(profile, member, found.profile.t);
+          return profile && viewMember(profile, member, found.profile.t, bot.id);
         }),
     );
     return shown.filter((member) => member !== null);

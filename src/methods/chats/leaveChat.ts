@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { botChat } from '../../actions/bot_chats.js';
+import { botChat, botChatErrors } from '../../actions/bot_chats.js';
 import { chatOfBot } from '../../actions/compose.js';
 import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { isDirect } from '../../store/core/keys.js';
-import { done } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
 export const leaveChat = defineMethod({
@@ -12,14 +11,7 @@ export const leaveChat = defineMethod({
   effect: 'configure',
   summary: 'Leaves a group or channel.',
   params: z.object({ chat_id: chatId }),
-  errors: [
-    'chat_id_empty',
-    'chat_not_found',
-    'not_group_member',
-    'not_channel_member',
-    'private_chat_members',
-  ],
-  result: done,
+  errors: [...botChatErrors, 'private_chat_members'],
   handler: async ({ bot, store }, p) => {
     const chat = chatOfBot(bot.id, p.chat_id);
     await store.unlessApplied(async () => {
@@ -27,6 +19,5 @@ export const leaveChat = defineMethod({
       if (isDirect(chat)) fail('private_chat_members');
     });
     await store.chats.putMember(chat, { id: bot.id, is_bot: true }, 'left', {});
-    return true;
   },
 });

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { botSender, chatOfBot } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
-import { done } from '../../wire/results.js';
 import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 
-/** Pins a message and replaces the pinned one (interface §3, §5.11; behaviour §5). */
+/** Pins a message. It replaces the message that was pinned before (interface §3, §5.11; behaviour §5). */
 export const pinChatMessage = defineMethod({
   name: 'pinChatMessage',
   effect: 'grow',
@@ -21,10 +20,8 @@ export const pinChatMessage = defineMethod({
     'message_to_pin_not_found',
     'service_cant_be_pinned',
   ],
-  result: done,
   handler: async ({ bot, store }, p) => {
     const chat = chatOfBot(bot.id, p.chat_id);
     await store.pins.pin(chat, botSender(bot), p.message_id, p.disable_notification !== true);
-    return true;
   },
 });

@@ -3,7 +3,7 @@ import { commandsKey, scopeParams } from '../../actions/command_scope.js';
 import { defineMethod } from '../../server/method.js';
 import { botCommandList } from '../../wire/results.js';
 
-/** The commands set for a scope and language; an empty list if none were set (behaviour §4). */
+/** Returns the commands of a scope and language, or an empty list if none were set (behaviour §4). */
 export const getMyCommands = defineMethod({
   name: 'getMyCommands',
   effect: 'read',

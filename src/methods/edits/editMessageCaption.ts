@@ -7,6 +7,7 @@ import {
   keyboard,
   keyboardErrors,
 } from '../../actions/compose.js';
+import { captionAbove } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
@@ -19,13 +20,14 @@ import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } f
 export const editMessageCaption = defineMethod({
   name: 'editMessageCaption',
   effect: 'grow',
-  summary: 'Replaces the caption of a message with media, and its inline keyboard.',
+  summary: 'Replaces the caption and the inline keyboard of a media message.',
   params: z.object({
     chat_id: chatId,
     message_id: messageId,
     caption: optional(text),
     parse_mode: parseMode,
     caption_entities: entities,
+    show_caption_above_media: captionAbove,
     reply_markup: replyMarkup,
   }),
   errors: [

@@ -7,13 +7,17 @@ import {
   keyboard,
   keyboardErrors,
 } from '../../actions/compose.js';
+import { thumbnailErrors } from '../../actions/media.js';
 import { mediaDescriptor, withDescribed } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
-/** Replaces media and caption by media of any kind (interface §4.3.5). Without `reply_markup`, removes the keyboard. */
+/**
+ * Replaces the media and caption with media of any kind (interface §4.3.5). Without `reply_markup`, removes the
+ * keyboard.
+ */
 export const editMessageMedia = defineMethod({
   name: 'editMessageMedia',
   effect: 'grow',
@@ -29,6 +33,7 @@ export const editMessageMedia = defineMethod({
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'media_cant_be_edited',
+    'sending_not_permitted',
     'message_not_modified',
     'caption_too_long',
     'parse_mode_unsupported',
@@ -39,6 +44,7 @@ export const editMessageMedia = defineMethod({
     'file_type_mismatch',
     'file_empty',
     'photo_invalid',
+    ...thumbnailErrors,
     'too_much_stored',
   ],
   result: message,

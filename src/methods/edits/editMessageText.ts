@@ -16,7 +16,7 @@ import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from
 export const editMessageText = defineMethod({
   name: 'editMessageText',
   effect: 'grow',
-  summary: 'Replaces the text of a message, and its inline keyboard.',
+  summary: 'Replaces the text and the inline keyboard of a message.',
   params: z.object({
     chat_id: chatId,
     message_id: messageId,

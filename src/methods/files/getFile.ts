@@ -4,11 +4,11 @@ import { defineMethod } from '../../server/method.js';
 import { fileInfo } from '../../wire/results.js';
 import { text } from '../../wire/schema.js';
 
-/** Returns the download path of a file (behaviour §4). Media stored as a URL have no `file_path`. */
+/** Returns the download path of a file (behaviour §4). A file stored as a URL has no `file_path`. */
 export const getFile = defineMethod({
   name: 'getFile',
   effect: 'read',
-  summary: 'Returns the path of a file: download it from `/file/bot<token>/<file_path>`.',
+  summary: 'Returns the `file_path` of a file. Download the file from `/file/bot<token>/<file_path>`.',
   params: z.object({ file_id: text.describe('`file_id` from a message the bot sent or received') }),
   errors: ['wrong_file_id'],
   result: fileInfo,

@@ -1,17 +1,16 @@
 import { z } from 'zod';
 import { defineMethod } from '../../server/method.js';
-import { done } from '../../wire/results.js';
 
 /**
- * On other servers this ends a bot's instance before the bot moves to another server. Here every node serves every bot
- * and keeps no instance, so nothing changes: token, queue, polls and webhook continue (behaviour §4).
+ * On other servers this method ends a bot's instance before the bot moves to another server. In Petrel every node
+ * serves every bot, and a bot has no instance. The call therefore changes nothing: token, queue, polls and webhook
+ * continue to work (behaviour §4).
  */
 export const close = defineMethod({
   name: 'close',
   effect: 'change',
   inAnswers: false,
-  summary: 'Returns true and changes nothing: nodes keep no bot instances.',
+  summary: 'Returns true and changes nothing, because nodes keep no bot instances.',
   params: z.object({}),
-  result: done,
-  handler: () => true,
+  handler: () => undefined,
 });

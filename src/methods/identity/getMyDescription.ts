@@ -4,7 +4,7 @@ import { textIn } from '../../rules/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { botDescription } from '../../wire/results.js';
 
-/** The description in a language, else the default, else '' (behaviour §2). */
+/** Returns the description in a language, else the default description, else '' (behaviour §2). */
 export const getMyDescription = defineMethod({
   name: 'getMyDescription',
   effect: 'read',

@@ -4,7 +4,10 @@ import { textIn } from '../../rules/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { botName } from '../../wire/results.js';
 
-/** The name in a language, else the default, else the name given at creation (interface §4.3). Answered from memory. */
+/**
+ * Returns the name in a language, else the default name, else the name given at creation (interface §4.3). Answers from
+ * memory.
+ */
 export const getMyName = defineMethod({
   name: 'getMyName',
   effect: 'read',

@@ -4,7 +4,7 @@ import { textIn } from '../../rules/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { botShortDescription } from '../../wire/results.js';
 
-/** The short description in a language, else the default, else '' (behaviour §2). */
+/** Returns the short description in a language, else the default short description, else '' (behaviour §2). */
 export const getMyShortDescription = defineMethod({
   name: 'getMyShortDescription',
   effect: 'read',

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { defineMethod } from '../../server/method.js';
-import { done } from '../../wire/results.js';
 
 /**
- * Elsewhere this ends a bot's session with a hosted service before it moves to a self-hosted server. Petrel is the only
- * server, so nothing changes: the token stays valid and updates continue (behaviour §4).
+ * With a hosted service, this method ends a bot's session before the bot moves to a self-hosted server. Petrel is the
+ * only server, so the call changes nothing: the token stays valid and updates continue (behaviour §4).
  */
 export const logOut = defineMethod({
   name: 'logOut',
@@ -12,6 +11,5 @@ export const logOut = defineMethod({
   inAnswers: false,
   summary: 'Returns true and changes nothing. The token stays valid.',
   params: z.object({}),
-  result: done,
-  handler: () => true,
+  handler: () => undefined,
 });

@@ -1,29 +1,29 @@
 import { z } from 'zod';
-import { botSender, captionContent, chatOfBot, keyboard, keyboardErrors } from '../../actions/compose.js';
+import {
+  botSender,
+  captionContent,
+  chatOfBot,
+  keyboard,
+  keyboardErrors,
+  replyAndFlags,
+  sendingOf,
+} from '../../actions/compose.js';
 import { forwardingErrors, type Overrides, readSources, resend } from '../../actions/forwarding.js';
+import { captionAbove } from '../../actions/send_media.js';
 import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
+import { type Media, messageKinds } from '../../store/core/codec.js';
 import { messageReference } from '../../wire/results.js';
-import {
-  boolean,
-  chatId,
-  entities,
-  messageId,
-  optional,
-  parseMode,
-  replyMarkup,
-  replyParameters,
-  text,
-} from '../../wire/schema.js';
+import { chatId, entities, messageId, parseMode, replyMarkup, text } from '../../wire/schema.js';
 
 /**
- * Sends a copy of a message as the bot's own (interface §4.3, behaviour §6). A given caption replaces that of media,
- * and an empty one removes it; texts have no caption. A given keyboard replaces the original one.
+ * Sends a copy of a message as the bot's own (interface §4.3, behaviour §6). A given caption replaces the caption of
+ * media, and an empty caption removes it. Texts have no caption. A given keyboard replaces the original keyboard.
  */
 export const copyMessage = defineMethod({
   name: 'copyMessage',
   effect: 'grow',
-  summary: 'Copies a message without its source.',
+  summary: 'Sends a copy of a message. The copy does not show the source of the message.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,
@@ -31,12 +31,9 @@ export const copyMessage = defineMethod({
     caption: text.nullish(),
     parse_mode: parseMode,
     caption_entities: entities,
+    show_caption_above_media: captionAbove,
     reply_markup: replyMarkup,
-    reply_parameters: replyParameters,
-    reply_to_message_id: optional(messageId),
-    allow_sending_without_reply: optional(boolean),
-    disable_notification: optional(boolean),
-    protect_content: optional(boolean),
+    ...replyAndFlags,
   }),
   errors: [
     ...forwardingErrors,
@@ -58,18 +55,18 @@ export const copyMessage = defineMethod({
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
-    // Uses a batch of one. A single send would keep a copy of the message in Redis for a day under the idempotency key,
-    // but only the id is returned.
+    // Uses a batch of one. A single send would store a copy of the message in Redis for a day under the idempotency
+    // key, but this call returns only the id.
     const { ids } = await store.messages.sendMany(chat, botSender(bot), async () => {
       const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');
-      const { media } = source.record.content;
+      const { kind, content } = source.record;
       const overrides: Overrides = {
-        ...(words === null || media === undefined ? {} : { content: { ...words, media } }),
+        ...sendingOf(p),
+        ...(words === null || kind !== messageKinds.media
+          ? {}
+          : { content: { ...words, media: content.media as Media } }),
         ...(markup === undefined ? {} : { markup }),
-        replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
-        allowMissingReply:
-          p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
       };
       return [resend(bot, 'copy', source, p, overrides)];
     });

@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { messageReferences } from '../../wire/results.js';
 import { boolean, chatId, messageIds, optional } from '../../wire/schema.js';
 
-/** Copies up to 100 messages in one script, in the order given. Skips missing ones (behaviour §6). */
+/** Copies up to 100 messages in one script, in the order given. Skips missing messages (behaviour §6). */
 export const copyMessages = defineMethod({
   name: 'copyMessages',
   effect: 'grow',

@@ -11,7 +11,7 @@ import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 export const forwardMessage = defineMethod({
   name: 'forwardMessage',
   effect: 'grow',
-  summary: 'Forwards a message with its source.',
+  summary: 'Forwards a message. The forwarded message shows its source.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { amount, media, mediaErrors, mediaParams, sendMedia, spoiler } from '../../actions/send_media.js';
+import { media, mediaErrors, mediaParams, movingParams, sendMedia } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
@@ -8,14 +8,7 @@ export const sendAnimation = defineMethod({
   name: 'sendAnimation',
   effect: 'grow',
   summary: 'Sends an animation: a GIF or a silent video.',
-  params: z.object({
-    ...mediaParams,
-    animation: media,
-    width: amount,
-    height: amount,
-    duration: amount,
-    has_spoiler: spoiler,
-  }),
+  params: z.object({ ...mediaParams, animation: media, ...movingParams }),
   errors: mediaErrors,
   result: message,
   handler: (context, p) => sendMedia(context, 'animation', p.animation, p),

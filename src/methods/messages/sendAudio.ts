@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../actions/send_media.js';
+import { amount, media, mediaErrors, mediaParams, sendMedia, thumbnail } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 import { optional, text } from '../../wire/schema.js';
@@ -13,8 +13,9 @@ export const sendAudio = defineMethod({
     ...mediaParams,
     audio: media,
     duration: amount,
-    performer: optional(text).describe('Who plays'),
-    title: optional(text).describe('Of the piece'),
+    performer: optional(text).describe('Performer of the piece'),
+    title: optional(text).describe('Title of the piece'),
+    thumbnail,
   }),
   errors: mediaErrors,
   result: message,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { chatErrors, chatOfBot } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
-import { done } from '../../wire/results.js';
 import { answer, chatId } from '../../wire/schema.js';
 
 const actions = [
@@ -18,7 +17,7 @@ const actions = [
   'upload_video_note',
 ] as const;
 
-/** Action names of older Bot API versions. Libraries still send them. */
+/** The action names of older Bot API versions, which libraries still send. */
 const formerActions: Readonly<Record<string, string>> = {
   record_audio: 'record_voice',
   upload_audio: 'upload_voice',
@@ -36,9 +35,5 @@ export const sendChatAction = defineMethod({
   summary: 'Shows a chat action such as “typing”.',
   params: z.object({ chat_id: chatId, action }),
   errors: [...chatErrors, 'bot_blocked', 'chat_action_invalid'],
-  result: done,
-  handler: async ({ bot, store }, p) => {
-    await store.chats.showAction(chatOfBot(bot.id, p.chat_id), bot.id, p.action);
-    return true;
-  },
+  handler: ({ bot, store }, p) => store.messages.showAction(chatOfBot(bot.id, p.chat_id), bot.id, p.action),
 });

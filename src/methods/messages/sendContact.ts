@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { objectErrors, objectParams, sendObject } from '../../actions/send_object.js';
 import type { Contact } from '../../content/contact.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 import { optional, shortText } from '../../wire/schema.js';
@@ -18,14 +18,16 @@ export const sendContact = defineMethod({
     phone_number: words.describe('Phone number, shown as sent'),
     first_name: words.describe('First name of the contact'),
     last_name: optional(words).describe('Last name of the contact'),
-    vcard: optional(shortText(limits.vcard_length_max)).describe('A vCard with more about the contact'),
+    vcard: optional(shortText(limits.vcard_length_max)).describe('vCard with further data of the contact'),
   }),
   errors: objectErrors,
   result: message,
   handler: (context, p) => {
     const { phone_number, first_name, last_name, vcard } = p;
     const contact: Contact = {
-      ...{ type: 'contact', phone_number, first_name },
+      type: 'contact',
+      phone_number,
+      first_name,
       ...(last_name === undefined ? {} : { last_name }),
       ...(vcard === undefined ? {} : { vcard }),
     };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { media, mediaErrors, mediaParams, sendMedia } from '../../actions/send_media.js';
+import { media, mediaErrors, mediaParams, sendMedia, thumbnail } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
@@ -8,7 +8,7 @@ export const sendDocument = defineMethod({
   name: 'sendDocument',
   effect: 'grow',
   summary: 'Sends a file of any kind.',
-  params: z.object({ ...mediaParams, document: media }),
+  params: z.object({ ...mediaParams, document: media, thumbnail }),
   result: message,
   errors: mediaErrors,
   handler: (context, p) => sendMedia(context, 'document', p.document, p),

@@ -1,24 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { botSender, captionContent, chatOfBot } from '../../actions/compose.js';
+import { botSender, captionContent, chatOfBot, sendingOf, sendingParams } from '../../actions/compose.js';
 import { takeAll, takeMedia, withMedia } from '../../actions/media.js';
-import {
-  amount,
-  captionParams,
-  mediaErrors,
-  sendingOf,
-  sendingParams,
-  spoiler,
-} from '../../actions/send_media.js';
+import { describedMedia, mediaErrors } from '../../actions/send_media.js';
 import { fileKinds } from '../../content/kinds.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineMethod } from '../../server/method.js';
 import type { MediaType } from '../../store/core/codec.js';
 import { viewMessage } from '../../view/messages.js';
 import { messageList } from '../../wire/results.js';
-import { json, optional, text } from '../../wire/schema.js';
+import { json } from '../../wire/schema.js';
 
 const { album_items_min: min, album_items_max: max } = limits;
 const list = `an array of ${min} to ${max} media`;
@@ -26,14 +19,7 @@ const list = `an array of ${min} to ${max} media`;
 const item = z.object(
   {
     type: z.enum(['photo', 'video', 'audio', 'document'], { error: 'photo, video, audio or document' }),
-    media: text,
-    ...captionParams,
-    has_spoiler: spoiler,
-    width: amount,
-    height: amount,
-    duration: amount,
-    performer: optional(text),
-    title: optional(text),
+    ...describedMedia,
   },
   { error: 'an object with type and media' },
 );
@@ -50,11 +36,11 @@ function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
 /** Clients expect the id of an album to be a number written as text. */
 const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString();
 
-/** Sends an album in one script: all of it or nothing, with no other message in between (behaviour §4). */
+/** Sends an album in one script. Sends all messages or none, and no other message comes between them (behaviour §4). */
 export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
   effect: 'grow',
-  summary: 'Sends an album of 2 to 10 photos and videos, audio files, or documents.',
+  summary: 'Sends an album of 2 to 10 items: photos and videos, only audio files, or only documents.',
   params: z.object({
     ...sendingParams,
     media: json(z.array(item, { error: list }).min(min, { error: list }).max(max, { error: list })).describe(

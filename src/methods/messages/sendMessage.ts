@@ -5,23 +5,14 @@ import {
   chatOfBot,
   keyboard,
   keyboardErrors,
+  replyAndFlags,
+  sendingOf,
   textContent,
 } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
-import { messageFlags } from '../../store/core/codec.js';
 import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
-import {
-  boolean,
-  chatId,
-  entities,
-  messageId,
-  messageText,
-  optional,
-  parseMode,
-  replyMarkup,
-  replyParameters,
-} from '../../wire/schema.js';
+import { chatId, entities, messageText, parseMode, replyMarkup } from '../../wire/schema.js';
 
 /** Sends a text message (behaviour §4). */
 export const sendMessage = defineMethod({
@@ -34,16 +25,13 @@ export const sendMessage = defineMethod({
     parse_mode: parseMode,
     entities,
     reply_markup: replyMarkup,
-    reply_parameters: replyParameters,
-    reply_to_message_id: optional(messageId),
-    allow_sending_without_reply: optional(boolean),
-    disable_notification: optional(boolean),
-    protect_content: optional(boolean),
+    ...replyAndFlags,
   }),
   errors: [
     ...chatErrors,
     'bot_blocked',
     'posting_not_allowed',
+    'sending_not_permitted',
     'text_empty',
     'text_too_long',
     'parse_mode_unsupported',
@@ -60,11 +48,7 @@ export const sendMessage = defineMethod({
     const sent = await store.messages.send(chat, sender, {
       content: made instanceof Promise ? await made : made,
       markup: keyboard(p.reply_markup),
-      flags:
-        (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
-      replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
-      allowMissingReply:
-        p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
+      ...sendingOf(p),
     });
     return viewMessage(sent, { isBot: true, bot: sender.profile });
   },

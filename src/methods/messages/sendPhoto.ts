@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { media, mediaErrors, mediaParams, sendMedia, spoiler } from '../../actions/send_media.js';
+import { media, mediaErrors, mediaParams, sendMedia, visualParams } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
@@ -8,7 +8,7 @@ export const sendPhoto = defineMethod({
   name: 'sendPhoto',
   effect: 'grow',
   summary: 'Sends a photo: an upload, an HTTPS URL or a `file_id`.',
-  params: z.object({ ...mediaParams, photo: media, has_spoiler: spoiler }),
+  params: z.object({ ...mediaParams, photo: media, ...visualParams }),
   errors: mediaErrors,
   result: message,
   handler: (context, p) => sendMedia(context, 'photo', p.photo, p),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { objectErrors, objectParams, sendObject } from '../../actions/send_object.js';
 import type { Venue } from '../../content/venue.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 import { decimal, optional, shortText } from '../../wire/schema.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { amount, media, mediaErrors, mediaParams, sendMedia, spoiler } from '../../actions/send_media.js';
+import { media, mediaErrors, mediaParams, movingParams, sendMedia } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
@@ -8,14 +8,7 @@ export const sendVideo = defineMethod({
   name: 'sendVideo',
   effect: 'grow',
   summary: 'Sends a video.',
-  params: z.object({
-    ...mediaParams,
-    video: media,
-    width: amount,
-    height: amount,
-    duration: amount,
-    has_spoiler: spoiler,
-  }),
+  params: z.object({ ...mediaParams, video: media, ...movingParams }),
   errors: mediaErrors,
   result: message,
   handler: (context, p) => sendMedia(context, 'video', p.video, p),

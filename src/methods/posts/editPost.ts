@@ -18,7 +18,7 @@ import { replyMarkup } from '../../wire/schema.js';
 export const editPost = defineMethod({
   name: 'editPost',
   effect: 'grow',
-  summary: 'Replaces the text of a post, its media or their caption, or its inline keyboard.',
+  summary: 'Replaces the text, media, caption or inline keyboard of a post.',
   params: z.object({
     ...postFields,
     ...postContentParams,
@@ -52,7 +52,7 @@ export const editPost = defineMethod({
       ? await edit(async () => ({ what: 'markup' }))
       : await withPostContent(context, null, p, edit);
     state ??= await find().catch((error) => {
-      // An earlier run of this call made the edit, and the post has been deleted since.
+      // Handles a post that was deleted after an earlier run of this call made the edit.
       if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
       return { post, chat: edited.chat, messageId: edited.id, version: 0, reactions: [], own: [] };
     });

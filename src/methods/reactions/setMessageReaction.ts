@@ -3,7 +3,9 @@ import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
-/** Bots cannot react (interface §1). The method exists so that libraries get an explicit error. It always fails. */
+/**
+ * Always fails, because bots cannot react (interface §1). The method exists so that libraries get an explicit error.
+ */
 export const setMessageReaction = defineMethod({
   name: 'setMessageReaction',
   effect: 'change',

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { isLongerThan } from '../../rules/text.js';
 import { defineMethod } from '../../server/method.js';
-import { done } from '../../wire/results.js';
 import { boolean, clampedInteger, optional, text } from '../../wire/schema.js';
 
-/** A URL that the person's client opens. Same schemes as URL buttons, and the same length limit as media URLs. */
+/**
+ * A URL that the person's client opens. It allows the same schemes as URL buttons and the same length as media URLs.
+ */
 const followed = z
   .string({ error: 'a string' })
   .max(limits.media_url_length_max, {
@@ -18,7 +19,7 @@ const followed = z
 export const answerCallbackQuery = defineMethod({
   name: 'answerCallbackQuery',
   effect: 'change',
-  summary: 'Answers the press of an inline button.',
+  summary: 'Answers a callback query, which a person sent by pressing an inline button.',
   params: z.object({
     callback_query_id: text,
     text: optional(text).describe(
@@ -29,7 +30,6 @@ export const answerCallbackQuery = defineMethod({
     cache_time: optional(clampedInteger(0, 86_400)),
   }),
   errors: ['query_too_old', 'callback_answer_too_long'],
-  result: done,
   handler: async ({ bot, store }, p) => {
     if (isLongerThan(p.text ?? '', limits.callback_answer_length_max)) fail('callback_answer_too_long');
     await store.callbacks.answer(bot.id, p.callback_query_id, {
@@ -38,6 +38,5 @@ export const answerCallbackQuery = defineMethod({
       ...(p.url === undefined ? {} : { url: p.url }),
       show_alert: p.show_alert ?? false,
     });
-    return true;
   },
 });

@@ -9,7 +9,7 @@ export const deleteWebhook = defineMethod({
   name: 'deleteWebhook',
   effect: 'configure',
   inAnswers: false,
-  summary: 'Deletes the webhook, so updates can be polled again. Optionally drops pending updates.',
+  summary: 'Deletes the webhook, so that the bot can poll again. Optionally drops pending updates.',
   params: z.object({ drop_pending_updates: optional(boolean) }),
   result: done,
   handler: ({ bot, store }, p) => removeWebhook(store, bot.id, p.drop_pending_updates ?? false),

@@ -1,19 +1,20 @@
 import { z } from 'zod';
 import { botSender } from '../../actions/compose.js';
-import { limits } from '../../limits.js';
 import { updateMask } from '../../rules/update_kinds.js';
 import { defineMethod } from '../../server/method.js';
 import type { Bot } from '../../store/core/control.js';
+import { storeLimits as limits } from '../../store/limits.js';
 import { viewUpdate } from '../../view/updates.js';
 import { updateList } from '../../wire/results.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../wire/schema.js';
 
-/** Long poll for updates (behaviour §9). A newer poll ends an older one of the same bot. */
+/** Waits for updates by long polling (behaviour §9). A newer poll ends an older poll of the same bot. */
 export const getUpdates = defineMethod({
   name: 'getUpdates',
   effect: 'read',
   polls: true,
-  summary: 'Returns pending updates, waiting for the first one if asked, and confirms earlier ones.',
+  summary:
+    'Returns pending updates and confirms earlier updates. With `timeout`, waits for the first update.',
   params: z.object({
     offset: optional(integer()),
     limit: optional(clampedInteger(1, limits.updates_batch_max)),
@@ -35,7 +36,7 @@ export const getUpdates = defineMethod({
       mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates),
       onGone,
     });
-    // The bot may have been renamed while the poll waited.
+    // Reads the bot again, because it may have been renamed while the poll waited.
     const { profile } = botSender(entries.length === 0 ? bot : await store.bots.present(bot));
     const updates: unknown[] = [];
     let bytes = 0;

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { removeWebhook } from '../../actions/webhooks.js';
-import { limits } from '../../limits.js';
 import { updateMask } from '../../rules/update_kinds.js';
+import { callLimits } from '../../server/limits.js';
 import { Described, defineMethod, type MethodContext } from '../../server/method.js';
+import { storeLimits } from '../../store/limits.js';
 import { done } from '../../wire/results.js';
 import { allowedUpdates, answer, boolean, integer, optional, text } from '../../wire/schema.js';
 
@@ -11,17 +12,17 @@ const attached = 'attach://';
 const connections = integer(answer('webhook_connections_wrong')).pipe(
   z
     .number()
-    .min(limits.webhook_connections_min, { error: answer('webhook_connections_wrong') })
-    .max(limits.webhook_connections_max_per_bot, { error: answer('webhook_connections_wrong') }),
+    .min(callLimits.webhook_connections_min, { error: answer('webhook_connections_wrong') })
+    .max(storeLimits.webhook_connections_max_per_bot, { error: answer('webhook_connections_wrong') }),
 );
 
 const secretToken = text
-  .max(limits.webhook_secret_length_max, { error: answer('webhook_secret_too_long') })
+  .max(callLimits.webhook_secret_length_max, { error: answer('webhook_secret_too_long') })
   .regex(/^[A-Za-z0-9_-]+$/, { error: answer('webhook_secret_invalid') });
 
 /**
- * The certificate: the uploaded part that the parameter names, else the part `certificate`, else the PEM in the
- * parameter itself.
+ * Returns the certificate: the uploaded part that the parameter names, else the part `certificate`, else the PEM text
+ * in the parameter itself.
  */
 function certificateOf({ uploads, receivers }: MethodContext, given: string | undefined): string | null {
   const part = given?.startsWith(attached) ? given.slice(attached.length) : 'certificate';
@@ -34,7 +35,7 @@ export const setWebhook = defineMethod({
   name: 'setWebhook',
   effect: 'configure',
   inAnswers: false,
-  summary: 'Sets a webhook: updates are pushed to its URL and no longer polled.',
+  summary: 'Sets a webhook. Updates are then pushed to its URL and can no longer be polled.',
   params: z.object({
     url: z
       .preprocess((value) => value ?? '', text)
@@ -74,7 +75,7 @@ export const setWebhook = defineMethod({
         url: target.url,
         secretToken: p.secret_token ?? null,
         certificate,
-        maxConnections: p.max_connections ?? limits.webhook_connections_default,
+        maxConnections: p.max_connections ?? storeLimits.webhook_connections_default,
         address,
       },
       { drop, mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates) },

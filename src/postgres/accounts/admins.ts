@@ -1,37 +1,35 @@
-/** Statements on administrators' tokens and on the log of their calls. */
-import { type Database, isDuplicate, one, type Sql } from '../sql.js';
+/** SQL statements for administrators' tokens and for the log of their API calls. */
+import { type Database, fragment, isDuplicate, type Sql, seconds } from '../sql.js';
 
 export interface AdminTokenRow {
   readonly id: number;
   readonly name: string;
   /** when the token was created, Unix time in s */
   readonly created_at: number;
-  /** when the token expires, Unix time in s; null for one that does not */
+  /** when the token expires, Unix time in s; null for a token that does not expire */
   readonly expires_at: number | null;
 }
 
-const tokenColumns = `id, name, extract(epoch from created_at)::bigint as created_at,
-  extract(epoch from expires_at)::bigint as expires_at`;
+const tokenColumns = fragment(`id, name, ${seconds('created_at')} as created_at,
+  ${seconds('expires_at')} as expires_at`);
 
 /** Finds the valid token with this fingerprint. */
-export async function findAdminToken(sql: Sql, fingerprint: Buffer): Promise<AdminTokenRow | null> {
-  const [row] = await sql.query<AdminTokenRow>(
-    `select ${tokenColumns} from admin_tokens
-      where fingerprint = $1 and (expires_at is null or expires_at > now())`,
-    [fingerprint],
-  );
-  return row ?? null;
-}
+export const findAdminToken = (sql: Sql, fingerprint: Buffer) => sql.first<AdminTokenRow>`
+  select ${tokenColumns} from admin_tokens
+  where fingerprint = ${fingerprint} and (expires_at is null or expires_at > now())`;
 
 export interface NewAdminToken {
   readonly name: string;
-  /** Days until the token expires; null for a token that does not expire. */
+  /** The days until the token expires; null for a token that does not expire. */
   readonly days: number | null;
   /** Computes the fingerprint of the token with the given id. */
   readonly fingerprintOf: (id: number) => Buffer;
 }
 
-/** Adds a token and returns its id; `taken` if another token has the name, `full` if there are `max` tokens. */
+/**
+ * Adds a token and returns its id. Returns `taken` if another token has this name, and `full` if there are already
+ * `max` tokens.
+ */
 export function addAdminToken(
   db: Database,
   { name, days, fingerprintOf }: NewAdminToken,
@@ -39,19 +37,14 @@ export function addAdminToken(
 ): Promise<number | 'taken' | 'full'> {
   return db
     .transaction(async (sql) => {
-      await sql.query('lock table admin_tokens in share row exclusive mode');
-      const { count } = await one<{ count: number }>(sql, 'select count(*) as count from admin_tokens');
-      if (Number(count) >= max) return 'full' as const;
-      const { id } = await one<{ id: number }>(
-        sql,
-        "select nextval(pg_get_serial_sequence('admin_tokens', 'id')) as id",
-      );
-      await sql.query(
-        `insert into admin_tokens (id, name, fingerprint, expires_at) overriding system value
-         values ($1, $2, $3, now() + $4::integer * interval '1 day')`,
-        [id, name, fingerprintOf(Number(id)), days],
-      );
-      return Number(id);
+      await sql.run`lock table admin_tokens in share row exclusive mode`;
+      const count = await sql.value<number>`select count(*) as count from admin_tokens`;
+      if (count >= max) return 'full' as const;
+      const id = await sql.value<number>`select nextval(pg_get_serial_sequence('admin_tokens', 'id')) as id`;
+      await sql.run`
+        insert into admin_tokens (id, name, fingerprint, expires_at) overriding system value
+        values (${id}, ${name}, ${fingerprintOf(id)}, now() + ${days}::integer * interval '1 day')`;
+      return id;
     })
     .catch((error) => {
       if (isDuplicate(error)) return 'taken' as const;
@@ -60,20 +53,17 @@ export function addAdminToken(
 }
 
 export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
-  sql.query(`select ${tokenColumns} from admin_tokens order by name`);
+  sql.rows`select ${tokenColumns} from admin_tokens order by name`;
 
 /** Removes a token. Returns false when there is no token of this name. */
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
-  // Runs in a transaction, so that Redis learns of the change.
-  return db.transaction(async (sql) => {
-    const rows = await sql.query('delete from admin_tokens where name = $1 returning 1', [name]);
-    return rows.length > 0;
-  });
+  // Uses a transaction, because only a transaction reports the change to Redis.
+  return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
-/** A call of an administrator. None of its texts may contain a token. */
+/** An API call made by an administrator. None of the texts may contain a token. */
 export interface AdminCall {
-  /** Name of the token. */
+  /** The name of the token. */
   readonly token: string;
   readonly action: string;
   readonly target: string;
@@ -82,44 +72,34 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** when the call was made, Unix time in s; for a group of equal calls, the time of the first */
+  /** time of the call, Unix time in s; for a group of identical calls, the time of the first call */
   readonly at: number;
-  /** HTTP status of the response; null for a change whose outcome is not known. */
+  /** HTTP status of the response; null for a change whose outcome is unknown */
   readonly status: number | null;
   readonly times: number;
 }
 
-const texts = ({ token, action, target, address }: AdminCall) => [token, action, target, address];
+/** Logs a change before it is made. Returns the id of the log entry. */
+export const beginAdminCall = (sql: Sql, { token, action, target, address }: AdminCall) => sql.value<number>`
+  insert into admin_calls (token, action, target, address)
+  values (${token}, ${action}, ${target}, ${address}) returning id`;
 
-/** Logs a change before it is made; returns the id of the entry. */
-export async function beginAdminCall(sql: Sql, call: AdminCall): Promise<number> {
-  const { id } = await one<{ id: number }>(
-    sql,
-    'insert into admin_calls (token, action, target, address) values ($1, $2, $3, $4) returning id',
-    texts(call),
-  );
-  return Number(id);
-}
+export const endAdminCall = (sql: Sql, id: number, status: number) => sql.run`
+  update admin_calls set status = ${status} where id = ${id}`;
 
-export async function endAdminCall(sql: Sql, id: number, status: number): Promise<void> {
-  await sql.query('update admin_calls set status = $2 where id = $1', [id, status]);
-}
+/** Logs a call that changed nothing. Identical calls within an hour share one log entry. */
+export const countAdminCall = (
+  sql: Sql,
+  { token, action, target, address }: AdminCall,
+  status: number,
+) => sql.run`
+  insert into admin_calls (token, action, target, address, status, hour)
+  values (${token}, ${action}, ${target}, ${address}, ${status}, date_trunc('hour', now()))
+  on conflict (hour, token, action, target, address, status) where hour is not null
+  do update set times = admin_calls.times + 1`;
 
-/** Logs a call that changed nothing. Equal calls within an hour share one entry. */
-export async function countAdminCall(sql: Sql, call: AdminCall, status: number): Promise<void> {
-  await sql.query(
-    `insert into admin_calls (token, action, target, address, status, hour)
-     values ($1, $2, $3, $4, $5, date_trunc('hour', now()))
-     on conflict (hour, token, action, target, address, status) where hour is not null
-     do update set times = admin_calls.times + 1`,
-    [...texts(call), status],
-  );
-}
-
-/** Log entries with ids below `before`, newest first. */
+/** Reads the log entries with ids below `before`, newest first. */
 export const listAdminCalls = (sql: Sql, before: number, limit: number): Promise<AdminCallRow[]> =>
-  sql.query(
-    `select id, extract(epoch from at)::bigint as at, token, action, target, address, status, times
-       from admin_calls where id < $1 order by id desc limit $2`,
-    [before, limit],
-  );
+  sql.rows`
+    select id, ${seconds('at')} as at, token, action, target, address, status, times
+    from admin_calls where id < ${before} order by id desc limit ${limit}`;

@@ -1,43 +1,33 @@
-/** Statements on identities: people as identity providers name them, each by an issuer and a subject. */
+/**
+ * SQL statements for identities. An identity is the name that an identity provider uses for a person: an issuer and a
+ * subject.
+ */
 import { ApiError, fail } from '../../errors.js';
-import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { insertUser, type NewUser } from './users.js';
 
 export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** the person; null for an identity that no longer belongs to anybody */
+  /** the person; null if the identity no longer belongs to anybody */
   readonly user_id: number | null;
   readonly version: number;
 }
 
-const columns = 'id, issuer, subject, user_id, version';
+const columns = fragment('id, issuer, subject, user_id, version');
 
-export async function loadIdentity(sql: Sql, issuer: string, subject: string): Promise<IdentityRow | null> {
-  const [row] = await sql.query<IdentityRow>(
-    `select ${columns} from user_identities where issuer = $1 and subject = $2`,
-    [issuer, subject],
-  );
-  return row ?? null;
-}
+export const loadIdentity = (sql: Sql, issuer: string, subject: string) => sql.first<IdentityRow>`
+  select ${columns} from user_identities where issuer = ${issuer} and subject = ${subject}`;
 
-export async function loadIdentityById(sql: Sql, id: number): Promise<IdentityRow | null> {
-  const [row] = await sql.query<IdentityRow>(`select ${columns} from user_identities where id = $1`, [id]);
-  return row ?? null;
-}
+export const loadIdentityById = (sql: Sql, id: number) => sql.first<IdentityRow>`
+  select ${columns} from user_identities where id = ${id}`;
 
-async function release(
-  sql: Sql,
-  issuer: string,
-  user: number,
-  keep: string | null,
-): Promise<readonly string[]> {
-  const rows = await sql.query<{ id: number; subject: string }>(
-    `update user_identities set user_id = null, version = nextval('control_versions')
-      where issuer = $1 and user_id = $2 and subject is distinct from $3 returning id, subject`,
-    [issuer, user, keep],
-  );
+async function release(sql: Sql, issuer: string, user: number, keep: string | null) {
+  const rows = await sql.rows<{ id: number; subject: string }>`
+    update user_identities set user_id = null, version = nextval('control_versions')
+    where issuer = ${issuer} and user_id = ${user} and subject is distinct from ${keep}
+    returning id, subject`;
   await noteStale(
     sql,
     rows.map(({ id }) => ['identity', id]),
@@ -45,22 +35,20 @@ async function release(
   return rows.map(({ subject }) => subject);
 }
 
-/** Links a subject to a person within a transaction. Error: `subject_taken`. */
+/** Links a subject to a person, inside the caller's transaction. Error: `subject_taken`. */
 export async function takeSubject(sql: Sql, issuer: string, user: number, subject: string): Promise<void> {
-  const [taken] = await sql.query<{ id: number }>(
-    `insert into user_identities (issuer, subject, user_id) values ($1, $2, $3)
-     on conflict (issuer, subject) do update set user_id = excluded.user_id, version = excluded.version
-      where user_identities.user_id is null or user_identities.user_id = excluded.user_id
-     returning id`,
-    [issuer, subject, user],
-  );
-  if (!taken) return fail('subject_taken');
-  await noteStale(sql, [['identity', taken.id]]);
+  const taken = await sql.firstValue<number>`
+    insert into user_identities (issuer, subject, user_id) values (${issuer}, ${subject}, ${user})
+    on conflict (issuer, subject) do update set user_id = excluded.user_id, version = excluded.version
+     where user_identities.user_id is null or user_identities.user_id = excluded.user_id
+    returning id`;
+  if (taken === undefined) return fail('subject_taken');
+  await noteStale(sql, [['identity', taken]]);
 }
 
 /**
- * Links a subject to a person, in place of their former subject of this issuer; null only unlinks. Returns the former
- * subjects, or null when there is no such person. Error: `subject_taken`.
+ * Replaces the person's subject at this issuer. If the new subject is null, only unlinks the old one. Returns the
+ * former subjects, or null when the person does not exist. Error: `subject_taken`.
  */
 export function setSubject(
   db: Database,
@@ -69,21 +57,19 @@ export function setSubject(
   subject: string | null,
 ): Promise<readonly string[] | null> {
   return db.transaction(async (sql) => {
-    const people = await sql.query('select 1 from users where id = $1 and deleted_at is null for update', [
-      user,
-    ]);
-    if (people.length === 0) return null;
+    const exists = await sql.some`select 1 from users where id = ${user} and deleted_at is null for update`;
+    if (!exists) return null;
     const former = await release(sql, issuer, user, subject);
     if (subject !== null) await takeSubject(sql, issuer, user, subject);
-    // Makes nodes forget the person, and with them the cached tokens of the former subject.
+    // Makes nodes drop the person and the former subject's tokens from their caches.
     await noteStale(sql, [['user', user]]);
     return former;
   });
 }
 
 /**
- * Returns the person of a subject; creates one if there is none. Concurrent calls create only one. A username that is
- * not available is left out.
+ * Returns the person with this subject, or creates a person if the subject is new. Concurrent calls create only one
+ * person. If the username is not available, the new person has no username.
  */
 export function createForSubject(
   db: Database,
@@ -92,22 +78,18 @@ export function createForSubject(
   user: NewUser,
 ): Promise<number> {
   return db.transaction(async (sql) => {
-    // Concurrent calls for one subject wait for this row.
-    const identity = await one<{ id: number; user_id: number | null }>(
-      sql,
-      `insert into user_identities (issuer, subject) values ($1, $2)
-       on conflict (issuer, subject) do update set issuer = excluded.issuer returning id, user_id`,
-      [issuer, subject],
-    );
+    // Locks this row, so that concurrent calls for one subject wait.
+    const identity = await sql.one<{ id: number; user_id: number | null }>`
+      insert into user_identities (issuer, subject) values (${issuer}, ${subject})
+      on conflict (issuer, subject) do update set issuer = excluded.issuer returning id, user_id`;
     if (identity.user_id !== null) return identity.user_id;
     const made = await insertUser(sql, user).catch((error: unknown) => {
       if (!(error instanceof ApiError) || user.username === undefined) throw error;
       return insertUser(sql, { ...user, username: undefined });
     });
-    await sql.query(
-      "update user_identities set user_id = $2, version = nextval('control_versions') where id = $1",
-      [identity.id, made],
-    );
+    await sql.run`
+      update user_identities set user_id = ${made}, version = nextval('control_versions')
+      where id = ${identity.id}`;
     await noteStale(sql, [
       ['user', made],
       ['identity', identity.id],

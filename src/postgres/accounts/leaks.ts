@@ -1,10 +1,10 @@
-/** Statements on tokens that were found in public, and on former tokens. */
-import { limits } from '../../limits.js';
-import { type Database, one, type Sql } from '../sql.js';
+/** SQL statements for tokens that were found in public, and for former tokens. */
+import { postgresLimits as limits } from '../limits.js';
+import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A token that somebody found, with the bot or person whose it would be. */
+/** A token that was found in public, and the id of the bot or person in it. */
 export interface FoundToken {
-  /** index of the token among the tokens that were found */
+  /** index of this token in the list of found tokens */
   readonly at: number;
   readonly id: number;
   readonly hmac: Buffer;
@@ -12,29 +12,31 @@ export interface FoundToken {
   readonly place: string;
 }
 
-/** The found tokens that were valid, and the outbox rows of their copies. */
+/** The found tokens that were valid, and the outbox rows for the cached copies of these tokens. */
 export interface Ended {
-  /** indexes of the tokens that were valid until now; for bots also of those blocked before */
+  /** indexes of the tokens that were valid until now, and of bot tokens that were already blocked */
   readonly hits: readonly number[];
-  /** outbox rows that name the stale copies */
+  /** outbox rows that name the stale cached copies */
   readonly outbox: readonly number[];
 }
 
 /**
- * Delays between the notices of one report, so that a large report delays neither the management bot's conversations
- * with other people nor other clients' calls.
+ * Spreads the notices of one report over time. Otherwise a large report would delay conversations with the management
+ * bot and the calls of other clients.
  */
-const dueAt = `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`;
+const dueAt = fragment(
+  `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`,
+);
 
 /**
- * SQL that records leaked tokens when they end, `ended` being the change: the leaks, notices to people, audit entries
- * and stale copies. It is one statement for any number of tokens; none of its parts joins another, so that no plan is
- * slow.
+ * SQL that applies the change `ended` to leaked tokens, and records the leaks, notices to people, audit entries and
+ * stale copies. One statement handles any number of tokens. Its CTEs are not joined, because Postgres may choose slow
+ * plans for such joins.
  */
 const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
   `with ended as (${ended}), noted as (
      insert into leaks (${kind}_id, reported_by, place) select id, $1, place from ended
-   ), told as (
+   ), notified as (
      insert into notices (user_id, notice, next_at)
        select owner, jsonb_build_object(${notice}, 'where', place), ${dueAt} from ended
    ), stale as (
@@ -69,62 +71,58 @@ const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
 /**
- * Blocks the found tokens that are live tokens of bots. Returns them together with those blocked before. Each token
- * must be given once.
+ * Blocks the found tokens that are live bot tokens. Returns these tokens, and those that were already blocked. Each
+ * token must be passed only once.
  */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
   return db.transaction(async (sql) => {
-    const held = await sql.query<{ readonly at: number; readonly fresh: boolean }>(
-      `select g.at, b.blocked_hmac is distinct from b.token_hmac as fresh
-         from unnest($1::int[], $2::bigint[], $3::bytea[]) as g(at, id, hmac)
-         join bots b on b.id = g.id and b.token_hmac = g.hmac order by b.id for update of b`,
-      [atsOf(found), idsOf(found), hmacsOf(found)],
-    );
+    const held = await sql.rows<{ readonly at: number; readonly fresh: boolean }>`
+      select g.at, b.blocked_hmac is distinct from b.token_hmac as fresh
+      from unnest(${atsOf(found)}::int[], ${idsOf(found)}::bigint[], ${hmacsOf(found)}::bytea[]) as g(at, id,
+        hmac)
+      join bots b on b.id = g.id and b.token_hmac = g.hmac order by b.id for update of b`;
     const live = new Set(held.flatMap(({ at, fresh }) => (fresh ? [at] : [])));
-    // A token that is looked up under several peppers has several entries: the first live one names its bot.
+    // A token that is looked up under several peppers has several entries. The first entry with a live token names its
+    // bot.
     const ended = found.filter(({ at }) => live.delete(at));
-    const { outbox } = await one<Ended>(sql, endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)]);
+    const { outbox } = (
+      await sql.query<Ended>(endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)])
+    )[0] as Ended;
     return { hits: held.map(({ at }) => at), outbox };
   });
 }
 
-/** Removes the found tokens that are live tokens of people, and returns them. Each token must be given once. */
+/** Removes the found tokens that are live tokens of people, and returns them. Each token must be passed only once. */
 export function removeLeakedUserTokens(
   db: Database,
   found: readonly FoundToken[],
   by: string,
 ): Promise<Ended> {
   const values = [by, atsOf(found), idsOf(found), placesOf(found), hmacsOf(found)];
-  return db.transaction((sql) => one<Ended>(sql, endUserTokens, values));
+  return db.transaction(async (sql) => (await sql.query<Ended>(endUserTokens, values))[0] as Ended);
 }
 
-/** The lookup values, in base64, under which a token was once valid. */
+/** Returns those of the given lookup values (base64) that once belonged to valid tokens. */
 export async function loadFormer(
   sql: Sql,
   found: ReadonlyArray<Pick<FoundToken, 'hmac'>>,
 ): Promise<Set<string>> {
-  const rows = await sql.query<{ hmac: string }>(
-    "select encode(hmac, 'base64') as hmac from former_tokens where hmac = any($1::bytea[])",
-    [found.map(({ hmac }) => hmac)],
-  );
-  return new Set(rows.map(({ hmac }) => hmac));
+  const former = await sql.column<string>`
+    select encode(hmac, 'base64') from former_tokens
+    where hmac = any(${found.map(({ hmac }) => hmac)}::bytea[])`;
+  return new Set(former);
 }
 
-/** Whether a token, live, blocked or former, is stored under one of these lookup values. */
-export async function hasExisted(sql: Sql, hmacs: readonly Buffer[]): Promise<boolean> {
-  const rows = await sql.query(
-    `select 1 from bots where token_hmac = any($1::bytea[])
-     union all select 1 from former_tokens where hmac = any($1::bytea[])
-     union all select 1 from user_tokens where hmac = any($1::bytea[]) limit 1`,
-    [hmacs],
-  );
-  return rows.length > 0;
-}
+/** Whether a live, blocked or former token is stored under one of these lookup values. */
+export const hasExisted = (sql: Sql, hmacs: readonly Buffer[]) => sql.some`
+  select 1 from bots where token_hmac = any(${hmacs}::bytea[])
+  union all select 1 from former_tokens where hmac = any(${hmacs}::bytea[])
+  union all select 1 from user_tokens where hmac = any(${hmacs}::bytea[]) limit 1`;
 
-/** Removes outbox rows after their copies were refreshed and revoked. */
+/** Removes outbox rows, after the cached copies were refreshed and the tokens revoked. */
 export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Promise<void> {
   if (outbox.length === 0) return;
-  await sql.query('delete from control_outbox where id = any($1::bigint[])', [outbox]);
+  await sql.run`delete from control_outbox where id = any(${outbox}::bigint[])`;
 }
 
 export interface LeakRow {
@@ -133,21 +131,17 @@ export interface LeakRow {
   /** username of the bot; null when the bot no longer exists */
   readonly username: string | null;
   readonly user_id: number | null;
-  /** when the token was found, Unix time in ms */
+  /** whether the bot's token is still blocked, because the bot has no new token yet */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;
-  /** whether the bot has had no new token since */
+  /** whether the bot has not received a new token since */
   readonly blocked: boolean;
 }
 
-/** Leaks with ids below `before`, the latest first. */
-export function listLeaks(sql: Sql, before: number, limit: number): Promise<LeakRow[]> {
-  return sql.query<LeakRow>(
-    `select l.id, l.bot_id, b.username, l.user_id, (extract(epoch from l.found_at) * 1000)::bigint as found_at,
-            l.reported_by, l.place, coalesce(b.blocked_hmac = b.token_hmac, false) as blocked
-       from leaks l left join bots b on b.id = l.bot_id
-      where l.id < $1 order by l.id desc limit $2`,
-    [before, limit],
-  );
-}
+/** Reads the leaks with ids below `before`, newest first. */
+export const listLeaks = (sql: Sql, before: number, limit: number) => sql.rows<LeakRow>`
+  select l.id, l.bot_id, b.username, l.user_id, (extract(epoch from l.found_at) * 1000)::bigint as found_at,
+        l.reported_by, l.place, coalesce(b.blocked_hmac = b.token_hmac, false) as blocked
+   from leaks l left join bots b on b.id = l.bot_id
+  where l.id < ${before} order by l.id desc limit ${limit}`;

@@ -1,7 +1,7 @@
-/** Statements that re-encrypt stored secrets under new keys, and move lookup values to a new pepper. */
-import { type Database, one, type Sql } from '../sql.js';
+/** SQL statements that re-encrypt stored secrets with new keys and move lookup values to a new pepper. */
+import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A copy in Redis that a batch has made stale, with its outbox row, which is removed once the copy is refreshed. */
+/** A cached copy in Redis that a batch made stale. Its outbox row is removed after the copy is refreshed. */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -13,22 +13,15 @@ export interface BotBox {
   readonly token_hmac: Buffer;
 }
 
-/** Encrypted tokens of bots with ids greater than `after`, ordered by id. */
-export function listBotBoxes(sql: Sql, after: number, limit: number): Promise<BotBox[]> {
-  return sql.query(
-    'select id, token_box, token_hmac from bots where id > $1 and token_box is not null order by id limit $2',
-    [after, limit],
-  );
-}
+/** Reads the encrypted tokens of bots with ids greater than `after`, ordered by bot id. */
+export const listBotBoxes = (sql: Sql, after: number, limit: number) => sql.rows<BotBox>`
+  select id, token_box, token_hmac from bots where id > ${after} and token_box is not null
+  order by id limit ${limit}`;
 
-/** Adds outbox rows of the given subject for stale copies; the sweep refreshes the copies if this process dies. */
-async function noteCopies(sql: Sql, subject: string, ids: readonly number[]): Promise<StaleCopy[]> {
-  const rows = await sql.query<{ id: number; subject_id: number }>(
-    `insert into control_outbox (subject, subject_id) select $1, unnest($2::bigint[]) returning id, subject_id`,
-    [subject, ids],
-  );
-  return rows.map((row) => ({ outboxId: row.id, id: row.subject_id }));
-}
+/** Adds outbox rows with this subject for stale copies. If this process dies, the sweep refreshes the copies. */
+const noteCopies = (sql: Sql, subject: string, ids: readonly number[]) => sql.rows<StaleCopy>`
+  insert into control_outbox (subject, subject_id) select ${subject}, unnest(${ids}::bigint[])
+  returning id as "outboxId", subject_id as id`;
 
 export interface BotBoxChange {
   readonly was: BotBox;
@@ -36,30 +29,26 @@ export interface BotBoxChange {
   readonly hmac: Buffer;
 }
 
-/** Changes bots whose token is still the one that was read, and returns the copies in Redis that became stale. */
+/**
+ * Replaces encrypted tokens that have not changed since they were read. Returns the copies in Redis that became stale.
+ */
 export function replaceBotBoxes(
   db: Database,
   changes: readonly BotBoxChange[],
 ): Promise<{ readonly changed: number; readonly stale: readonly StaleCopy[] }> {
   return db.transaction(async (sql) => {
-    await sql.query("select set_config('petrel.rotating', '1', true)");
+    await sql.run`select set_config('petrel.rotating', '1', true)`;
     const ids = changes.map(({ was }) => was.id);
-    await sql.query('select 1 from bots where id = any($1::bigint[]) order by id for update', [ids]);
-    const rows = await sql.query<{ id: number; moved: boolean }>(
-      `update bots b set token_box = n.box, token_hmac = n.hmac,
-              blocked_hmac = case when b.blocked_hmac = n.was_hmac then n.hmac else b.blocked_hmac end,
-              version = case when n.hmac = n.was_hmac then b.version else nextval('control_versions') end
-         from unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) as n(id, was_box, box, was_hmac, hmac)
-        where b.id = n.id and b.token_box = n.was_box and b.token_hmac = n.was_hmac
-        returning b.id, n.hmac <> n.was_hmac as moved`,
-      [
-        ids,
-        changes.map(({ was }) => was.token_box),
-        changes.map(({ box }) => box),
-        changes.map(({ was }) => was.token_hmac),
-        changes.map(({ hmac }) => hmac),
-      ],
-    );
+    await sql.run`select 1 from bots where id = any(${ids}::bigint[]) order by id for update`;
+    const rows = await sql.rows<{ id: number; moved: boolean }>`
+      update bots b set token_box = n.box, token_hmac = n.hmac,
+        blocked_hmac = case when b.blocked_hmac = n.was_hmac then n.hmac else b.blocked_hmac end,
+        version = case when n.hmac = n.was_hmac then b.version else nextval('control_versions') end
+      from unnest(${ids}::bigint[], ${changes.map(({ was }) => was.token_box)}::bytea[],
+        ${changes.map(({ box }) => box)}::bytea[], ${changes.map(({ was }) => was.token_hmac)}::bytea[],
+        ${changes.map(({ hmac }) => hmac)}::bytea[]) as n(id, was_box, box, was_hmac, hmac)
+      where b.id = n.id and b.token_box = n.was_box and b.token_hmac = n.was_hmac
+      returning b.id, n.hmac <> n.was_hmac as moved`;
     const moved = rows.filter((row) => row.moved).map((row) => row.id);
     return { changed: rows.length, stale: await noteCopies(sql, 'bot_copy', moved) };
   });
@@ -73,155 +62,113 @@ export interface WebhookBoxes {
   readonly former_signing_box: Buffer | null;
 }
 
-/** Encrypted webhook fields of bots with ids greater than `after`, ordered by bot id. */
-export function listWebhookBoxes(sql: Sql, after: number, limit: number): Promise<WebhookBoxes[]> {
-  return sql.query(
-    `select bot_id, url_box, secret_box, signing_box, former_signing_box from webhooks
-      where bot_id > $1 order by bot_id limit $2`,
-    [after, limit],
-  );
-}
+/** Reads the encrypted webhook fields of bots with ids greater than `after`, ordered by bot id. */
+export const listWebhookBoxes = (sql: Sql, after: number, limit: number) => sql.rows<WebhookBoxes>`
+  select bot_id, url_box, secret_box, signing_box, former_signing_box from webhooks
+  where bot_id > ${after} order by bot_id limit ${limit}`;
 
 export interface WebhookBoxesChange {
   readonly was: WebhookBoxes;
   readonly next: WebhookBoxes;
 }
 
-/** Changes webhooks whose encrypted fields are still as read; returns the copies in Redis that became stale. */
+/**
+ * Replaces encrypted webhook fields that have not changed since they were read. Returns the copies in Redis that became
+ * stale.
+ */
 export function replaceWebhookBoxes(
   db: Database,
   changes: readonly WebhookBoxesChange[],
 ): Promise<readonly StaleCopy[]> {
-  const column = (read: (boxes: WebhookBoxes) => Buffer | null) => [
-    changes.map(({ was }) => read(was)),
-    changes.map(({ next }) => read(next)),
-  ];
+  const was = (name: keyof WebhookBoxes) => changes.map((change) => change.was[name]);
+  const next = (name: keyof WebhookBoxes) => changes.map((change) => change.next[name]);
   return db.transaction(async (sql) => {
-    const ids = changes.map(({ was }) => was.bot_id);
-    await sql.query('select 1 from webhooks where bot_id = any($1::bigint[]) order by bot_id for update', [
-      ids,
-    ]);
-    const rows = await sql.query<{ id: number }>(
-      `update webhooks w set url_box = n.url, secret_box = n.secret, signing_box = n.signing,
-              former_signing_box = n.former, sealed_version = nextval('control_versions')
-         from unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[],
-                     $8::bytea[], $9::bytea[])
-              as n(id, was_url, url, was_secret, secret, was_signing, signing, was_former, former)
-        where w.bot_id = n.id and w.url_box is not distinct from n.was_url
-          and w.secret_box is not distinct from n.was_secret and w.signing_box = n.was_signing
-          and w.former_signing_box is not distinct from n.was_former
-        returning w.bot_id as id`,
-      [
-        ids,
-        ...column((boxes) => boxes.url_box),
-        ...column((boxes) => boxes.secret_box),
-        ...column((boxes) => boxes.signing_box),
-        ...column((boxes) => boxes.former_signing_box),
-      ],
-    );
-    return noteCopies(
-      sql,
-      'webhook_copy',
-      rows.map((row) => row.id),
-    );
+    const ids = was('bot_id');
+    await sql.run`select 1 from webhooks where bot_id = any(${ids}::bigint[]) order by bot_id for update`;
+    const changed = await sql.column<number>`
+      update webhooks w set url_box = n.url, secret_box = n.secret, signing_box = n.signing,
+        former_signing_box = n.former, sealed_version = nextval('control_versions')
+      from unnest(${ids}::bigint[], ${was('url_box')}::bytea[], ${next('url_box')}::bytea[],
+        ${was('secret_box')}::bytea[], ${next('secret_box')}::bytea[],
+        ${was('signing_box')}::bytea[], ${next('signing_box')}::bytea[],
+        ${was('former_signing_box')}::bytea[], ${next('former_signing_box')}::bytea[])
+        as n(id, was_url, url, was_secret, secret, was_signing, signing, was_former, former)
+      where w.bot_id = n.id and w.url_box is not distinct from n.was_url
+        and w.secret_box is not distinct from n.was_secret and w.signing_box = n.was_signing
+        and w.former_signing_box is not distinct from n.was_former
+      returning w.bot_id`;
+    return noteCopies(sql, 'webhook_copy', changed);
   });
 }
 
-/** Removes outbox rows of copies that were refreshed. */
+/** Removes outbox rows whose copies were refreshed. */
 export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise<void> {
   if (copies.length === 0) return;
-  await sql.query('delete from control_outbox where id = any($1::bigint[])', [
-    copies.map(({ outboxId }) => outboxId),
-  ]);
+  await sql.run`
+    delete from control_outbox where id = any(${copies.map(({ outboxId }) => outboxId)}::bigint[])`;
 }
 
-/** Every column with encrypted values. A test compares this with the schema. */
+/** Every column with encrypted values. A test compares this list with the schema. */
 export const boxColumns = {
   bots: ['token_box'],
   webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box'],
 } as const;
 
 /**
- * Counts the values in Postgres that are encrypted under another key than `key`, and the pending copies that may
- * contain such values.
+ * Counts the values in Postgres that are encrypted with a key other than `key`, and the stale copies that may contain
+ * such values.
  */
-export async function countFormer(
-  sql: Sql,
-  key: string,
-): Promise<{ readonly boxes: number; readonly copies: number }> {
+export function countFormer(sql: Sql, key: string) {
   const former = Object.entries(boxColumns).flatMap(([table, columns]) =>
     columns.map(
       (column) =>
-        `(select count(*) from ${table} where substr(${column}, 2, get_byte(${column}, 0)) <> convert_to($1, 'UTF8'))`,
+        `(select count(*) from ${table} where substr(${column}, 2, get_byte(${column}, 0)) <> own.key)`,
     ),
   );
-  return one(
-    sql,
-    `select ${former.join(' + ')} as boxes,
-            (select count(*) from control_outbox where subject in ('bot_copy', 'webhook_copy')) as copies`,
-    [key],
-  );
+  return sql.one<{ readonly boxes: number; readonly copies: number }>`
+    with own as (select convert_to(${key}, 'UTF8') as key)
+    select ${fragment(former.join(' + '))} as boxes,
+      (select count(*) from control_outbox where subject in ('bot_copy', 'webhook_copy')) as copies from own`;
 }
 
-/** Values on which all nodes must agree, such as the ids of keys in use and the check value of the pepper. */
+/**
+ * Reads the values that must be equal on all nodes, such as the ids of the keys in use and the check value of the
+ * pepper.
+ */
 export async function readInstallation(sql: Sql): Promise<Map<string, string>> {
-  const rows = await sql.query<{ name: string; value: string }>('select name, value from installation');
+  const rows = await sql.rows<{ name: string; value: string }>`select name, value from installation`;
   return new Map(rows.map(({ name, value }) => [name, value]));
 }
 
-/** Stores values whose names are not stored yet. */
-export async function noteInstallation(sql: Sql, values: ReadonlyMap<string, string>): Promise<void> {
-  await sql.query(
-    'insert into installation (name, value) select * from unnest($1::text[], $2::text[]) on conflict do nothing',
-    [[...values.keys()], [...values.values()]],
-  );
-}
+/** Stores the values whose names are not stored yet. */
+export const noteInstallation = (sql: Sql, values: ReadonlyMap<string, string>) => sql.run`
+  insert into installation (name, value) select *
+  from unnest(${[...values.keys()]}::text[], ${[...values.values()]}::text[]) on conflict do nothing`;
 
-/** Replaces a value if it is still `was`. Returns whether it was replaced. */
-export async function replaceInstallation(
-  sql: Sql,
-  name: string,
-  was: string,
-  value: string,
-): Promise<boolean> {
-  const rows = await sql.query(
-    'update installation set value = $3 where name = $1 and value = $2 returning 1',
-    [name, was, value],
-  );
-  return rows.length > 0;
-}
+/** Replaces a value if it still equals `was`. Returns whether it did. */
+export const replaceInstallation = (sql: Sql, name: string, was: string, value: string) => sql.some`
+  update installation set value = ${value} where name = ${name} and value = ${was} returning 1`;
 
-/** Records that nothing is encrypted under these keys any more, so that nodes may run without them. */
-export async function retireKeys(sql: Sql, ids: readonly string[]): Promise<void> {
-  await sql.query('delete from installation where name = any($1::text[])', [
-    ids.map((id) => `TOKEN_KEYS ${id}`),
-  ]);
-}
+/** Records that no value is encrypted with these keys any more. Nodes may then run without the keys. */
+export const retireKeys = (sql: Sql, ids: readonly string[]) => sql.run`
+  delete from installation where name = any(${ids.map((id) => `TOKEN_KEYS ${id}`)}::text[])`;
 
 /**
- * Makes `pepper` the one that nodes must have, unless it already is. Returns how many tokens of people may still be
- * stored under a former pepper: those that existed at the change and have not been used since.
+ * Makes `pepper` the pepper that all nodes must use. Returns how many tokens of people may still be stored under a
+ * former pepper. Such tokens existed when the pepper changed and have not been used since.
  */
 export function adoptPepper(db: Database, pepper: string): Promise<number> {
   return db.transaction(async (sql) => {
-    await sql.query("select 1 from installation where name = 'TOKEN_PEPPER' for update");
-    const rows = await sql.query(
-      "update installation set value = $1 where name = 'TOKEN_PEPPER' and value <> $1 returning 1",
-      [pepper],
-    );
-    if (rows.length > 0) await sql.query('update user_tokens set former_pepper = true');
-    const { count } = await one<{ count: number }>(
-      sql,
-      'select count(*) as count from user_tokens where former_pepper',
-    );
-    return Number(count);
+    await sql.run`select 1 from installation where name = 'TOKEN_PEPPER' for update`;
+    const changed = await sql.some`
+      update installation set value = ${pepper} where name = 'TOKEN_PEPPER' and value <> ${pepper}
+      returning 1`;
+    if (changed) await sql.run`update user_tokens set former_pepper = true`;
+    return sql.value<number>`select count(*) from user_tokens where former_pepper`;
   });
 }
 
-/**
- * Stores a person's token under another lookup value, if `pepper` is the one that nodes must have. Returns whether it
- * did.
- */
+/** Stores a person's token under another lookup value, if all nodes must use `pepper`. Returns whether it did. */
 export function moveUserToken(
   db: Database,
   user: number,
@@ -230,15 +177,14 @@ export function moveUserToken(
   pepper: string,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    await sql.query('select 1 from users where id = $1 for update', [user]);
-    const rows = await sql.query(
-      `update user_tokens set hmac = $3, former_pepper = false
-        where user_id = $1 and hmac = $2
-          and exists (select 1 from installation where name = 'TOKEN_PEPPER' and value = $4) returning 1`,
-      [user, was, hmac, pepper],
-    );
-    if (rows.length === 0) return false;
-    await sql.query("update users set version = nextval('control_versions') where id = $1", [user]);
+    await sql.run`select 1 from users where id = ${user} for update`;
+    const moved = await sql.some`
+      update user_tokens set hmac = ${hmac}, former_pepper = false
+      where user_id = ${user} and hmac = ${was}
+        and exists (select 1 from installation where name = 'TOKEN_PEPPER' and value = ${pepper})
+        returning 1`;
+    if (!moved) return false;
+    await sql.run`update users set version = nextval('control_versions') where id = ${user}`;
     await noteCopies(sql, 'user_copy', [user]);
     return true;
   });

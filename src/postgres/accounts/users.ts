@@ -1,9 +1,9 @@
-/** Statements on people and their tokens. */
+/** SQL statements for people and their tokens. */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
-import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
+import { type Database, noteStale, type Sql, seconds } from '../sql.js';
 
-/** Who may add a person to groups and channels without asking. */
+/** The rule on who may add a person to groups and channels without an invitation. */
 export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
 
 export interface UserRow {
@@ -14,7 +14,7 @@ export interface UserRow {
   readonly last_name: string | null;
   readonly language_code: string | null;
   readonly version: number;
-  /** lookup values of the person's live tokens, base64 */
+  /** lookup values of the person's live tokens (base64) */
   readonly tokens: readonly string[];
   readonly suspended: boolean;
   readonly add_to_groups: AddPolicy;
@@ -27,30 +27,29 @@ export interface NewUser {
   readonly language_code?: string | undefined;
 }
 
-/** Takes a username; people, bots and public chats share one namespace. Error: `username_taken`. */
+/** Takes a username. People, bots and public chats share one namespace. Error: `username_taken`. */
 export async function takeName(sql: Sql, name: string, owner: number): Promise<void> {
-  const taken = await sql.query<{ name: string }>(
-    `insert into names as n (name, owner) values ($1, $2)
-     on conflict (name) do update set owner = excluded.owner, free_at = null where n.free_at <= now() returning name`,
-    [name.toLowerCase(), owner],
-  );
-  if (taken.length === 0) fail('username_taken');
+  const taken = await sql.some`
+    insert into names as n (name, owner) values (${name.toLowerCase()}, ${owner})
+    on conflict (name) do update set owner = excluded.owner, free_at = null where n.free_at <= now()
+    returning name`;
+  if (!taken) fail('username_taken');
 }
 
-/** Inserts a person within a transaction; returns the id. Error: `username_taken`. */
+/** Inserts a person inside the caller's transaction. Returns the id. Error: `username_taken`. */
 export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
-  const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
+  const id = await sql.value<number>`select nextval('ids') as id`;
   if (user.username !== undefined) await takeName(sql, user.username, id);
-  await sql.query(
-    `insert into users (id, username, first_name, last_name, language_code) values ($1, $2, $3, $4, $5)`,
-    [id, user.username ?? null, user.first_name, user.last_name ?? null, user.language_code ?? null],
-  );
+  await sql.run`
+    insert into users (id, username, first_name, last_name, language_code)
+    values (${id}, ${user.username ?? null}, ${user.first_name}, ${user.last_name ?? null},
+      ${user.language_code ?? null})`;
   return id;
 }
 
 /**
- * Creates a person with a first token. `lookupFor` computes the token's lookup value for the new id; `also` runs in
- * the same transaction.
+ * Creates a person with a first token. `lookupFor` computes the token's lookup value for the new id. `also` does
+ * further work in the same transaction.
  */
 export function createUser(
   db: Database,
@@ -61,7 +60,7 @@ export function createUser(
   return db.transaction(async (sql) => {
     const id = await insertUser(sql, user);
     await also(sql, id);
-    await sql.query('insert into user_tokens (user_id, hmac) values ($1, $2)', [id, lookupFor(id)]);
+    await sql.run`insert into user_tokens (user_id, hmac) values (${id}, ${lookupFor(id)})`;
     await noteStale(sql, [['user', id]]);
     return id;
   });
@@ -69,23 +68,23 @@ export function createUser(
 
 export interface UserTokenRow {
   readonly id: number;
-  /** name of the token; '' for one that was issued without a name */
+  /** name of the token; '' for a token issued without a name */
   readonly name: string;
   /** when the token was created, Unix time in seconds */
   readonly created_at: number;
-  /** YYYY-MM-DD in UTC; null for a token that was never used */
+  /** date as YYYY-MM-DD in UTC; null for a token that was never used */
   readonly last_used_on: string | null;
 }
 
-/** A created token, named by the digest that is stored of it (base64). Only its creator knows the token. */
+/** A newly created token and the digest (base64) under which it is stored. Only the creator knows the token. */
 export interface MadeUserToken {
   readonly id: number;
   readonly lookup: string;
 }
 
 /**
- * Adds a token to a person. A person's named tokens have different names. Returns null when there is no such person.
- * Errors: `too_many_tokens`, `token_name_taken`.
+ * Adds a token to a person. Two tokens of a person cannot have the same name. Returns null when there is no such
+ * person. Errors: `too_many_tokens`, `token_name_taken`.
  */
 export function addUserToken(
   db: Database,
@@ -94,53 +93,40 @@ export function addUserToken(
   lookup: Buffer,
 ): Promise<MadeUserToken | null> {
   return db.transaction(async (sql) => {
-    // Concurrent additions for one person wait here.
+    // Serialises concurrent additions for one person.
     if (!(await raiseVersion(sql, user))) return null;
-    const { count, taken } = await one<{ count: number; taken: boolean }>(
-      sql,
-      `select count(*) as count, coalesce(bool_or(name = $2 and $2 <> ''), false) as taken
-         from user_tokens where user_id = $1`,
-      [user, name],
-    );
-    if (Number(count) >= limits.user_tokens_max) fail('too_many_tokens');
+    const { count, taken } = await sql.one<{ count: number; taken: boolean }>`
+      select count(*) as count, coalesce(bool_or(name = ${name} and ${name} <> ''), false) as taken
+      from user_tokens where user_id = ${user}`;
+    if (count >= limits.user_tokens_max) fail('too_many_tokens');
     if (taken) fail('token_name_taken');
-    const made = await one<{ id: number }>(
-      sql,
-      `insert into user_tokens (user_id, hmac, name) values ($1, $2, $3)
-       returning id`,
-      [user, lookup, name],
-    );
+    const id = await sql.value<number>`
+      insert into user_tokens (user_id, hmac, name) values (${user}, ${lookup}, ${name}) returning id`;
     await noteStale(sql, [['user', user]]);
-    return { ...made, lookup: lookup.toString('base64') };
+    return { id, lookup: lookup.toString('base64') };
   });
 }
 
-/** Replaces the secret of a token that has not been shown to anybody. Returns false when the token no longer exists. */
+/** Replaces the secret of a token that nobody has seen yet. Returns false when the token no longer exists. */
 export function replaceUserToken(db: Database, user: number, id: number, lookup: Buffer): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, user))) return false;
-    const rows = await sql.query(
-      'update user_tokens set hmac = $3 where user_id = $1 and id = $2 returning id',
-      [user, id, lookup],
-    );
+    const changed = await sql.some`
+      update user_tokens set hmac = ${lookup} where user_id = ${user} and id = ${id} returning id`;
     await noteStale(sql, [['user', user]]);
-    return rows.length > 0;
+    return changed;
   });
 }
 
-/** Tokens of a person with ids greater than `after`, in order of creation. */
-export function loadUserTokens(
+/** Reads the tokens of a person with ids greater than `after`, in order of creation. */
+export const loadUserTokens = (
   sql: Sql,
   user: number,
   after: number,
   limit: number,
-): Promise<UserTokenRow[]> {
-  return sql.query<UserTokenRow>(
-    `select id, name, extract(epoch from created_at)::bigint as created_at, last_used_on::text as last_used_on
-       from user_tokens where user_id = $1 and id > $2 order by id limit $3`,
-    [user, after, limit],
-  );
-}
+) => sql.rows<UserTokenRow>`
+  select id, name, ${seconds('created_at')} as created_at, last_used_on::text as last_used_on
+  from user_tokens where user_id = ${user} and id > ${after} order by id limit ${limit}`;
 
 /** Removes one token of a person, by id or by name. Returns false when there is no such token. */
 export function removeUserToken(
@@ -150,31 +136,22 @@ export function removeUserToken(
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, user))) return false;
-    const rows =
-      'id' in which
-        ? await sql.query('delete from user_tokens where user_id = $1 and id = $2 returning id', [
-            user,
-            which.id,
-          ])
-        : await sql.query(
-            "delete from user_tokens where user_id = $1 and name = $2 and name <> '' returning id",
-            [user, which.name],
-          );
-    if (rows.length > 0) await noteStale(sql, [['user', user]]);
-    return rows.length > 0;
+    const removed = await ('id' in which
+      ? sql.some`delete from user_tokens where user_id = ${user} and id = ${which.id} returning id`
+      : sql.some`
+        delete from user_tokens where user_id = ${user} and name = ${which.name} and name <> ''
+        returning id`);
+    if (removed) await noteStale(sql, [['user', user]]);
+    return removed;
   });
 }
 
 /** Records that tokens were used today. */
-export async function noteTokensUsed(sql: Sql, lookups: readonly Buffer[]): Promise<void> {
-  await sql.query(
-    `update user_tokens set last_used_on = (now() at time zone 'utc')::date
-      where hmac = any($1::bytea[]) and last_used_on is distinct from (now() at time zone 'utc')::date`,
-    [lookups],
-  );
-}
+export const noteTokensUsed = (sql: Sql, lookups: readonly Buffer[]) => sql.run`
+  update user_tokens set last_used_on = (now() at time zone 'utc')::date
+  where hmac = any(${lookups}::bytea[]) and last_used_on is distinct from (now() at time zone 'utc')::date`;
 
-/** Changes to a person's own settings; absent fields are left unchanged. */
+/** The changes to a person's own settings. Absent fields stay unchanged. */
 export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;
@@ -183,14 +160,13 @@ export interface UserChange {
 /** Changes settings of a person. Returns false when there is no such person. */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<boolean> {
   return db.transaction(async (sql) => {
-    const rows = await sql.query(
-      `update users set language_code = coalesce($2, language_code), add_to_groups = coalesce($3, add_to_groups),
-              version = nextval('control_versions')
-        where id = $1 and deleted_at is null returning id`,
-      [id, change.language_code ?? null, change.add_to_groups ?? null],
-    );
-    if (rows.length > 0) await noteStale(sql, [['user', id]]);
-    return rows.length > 0;
+    const changed = await sql.some`
+      update users set language_code = coalesce(${change.language_code ?? null}, language_code),
+        add_to_groups = coalesce(${change.add_to_groups ?? null}, add_to_groups),
+        version = nextval('control_versions')
+      where id = ${id} and deleted_at is null returning id`;
+    if (changed) await noteStale(sql, [['user', id]]);
+    return changed;
   });
 }
 
@@ -198,51 +174,45 @@ export function changeUser(db: Database, id: number, change: UserChange): Promis
 export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, id))) return false;
-    await sql.query('delete from user_tokens where user_id = $1', [id]);
+    await sql.run`delete from user_tokens where user_id = ${id}`;
     await noteStale(sql, [['user', id]]);
     return true;
   });
 }
 
 /**
- * Prevents the end of a person's account until the transaction ends. Fails with `refusal` if it has already ended,
- * usually during a call that the person made while it existed.
+ * Locks a person, so that their account cannot end before the transaction does. Fails with `refusal` if the account has
+ * already ended, usually while this person's call was running.
  */
 export async function lockPerson(
   sql: Sql,
   id: number,
-  refusal: 'unauthorized' | 'chat_member_not_found' | 'user_not_found' = 'unauthorized',
+  refusal:
+    | 'unauthorized'
+    | 'chat_member_not_found'
+    | 'user_not_found'
+    | 'join_request_missing' = 'unauthorized',
 ): Promise<void> {
-  const rows = await sql.query('select 1 from users where id = $1 and deleted_at is null for no key update', [
-    id,
-  ]);
-  if (rows.length === 0) fail(refusal);
+  const exists =
+    await sql.some`select 1 from users where id = ${id} and deleted_at is null for no key update`;
+  if (!exists) fail(refusal);
 }
 
-async function raiseVersion(sql: Sql, id: number): Promise<boolean> {
-  const rows = await sql.query(
-    "update users set version = nextval('control_versions') where id = $1 and deleted_at is null returning id",
-    [id],
-  );
-  return rows.length > 0;
-}
+const raiseVersion = (sql: Sql, id: number) => sql.some`
+  update users set version = nextval('control_versions') where id = ${id} and deleted_at is null
+  returning id`;
 
-export async function loadUser(sql: Sql, id: number): Promise<UserRow | null> {
-  const [row] = await sql.query<UserRow>(
-    `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version, u.suspended_at is not null as suspended, u.add_to_groups,
-            coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id) from user_tokens t where t.user_id = u.id),
-                     '{}') as tokens
-       from users u where u.id = $1 and u.deleted_at is null`,
-    [id],
-  );
-  return row ?? null;
-}
+export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
+  select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version,
+    u.suspended_at is not null as suspended, u.add_to_groups,
+    coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id)
+      from user_tokens t where t.user_id = u.id), '{}') as tokens
+  from users u where u.id = ${id} and u.deleted_at is null`;
 
-/** Id of the person, bot or public chat that holds a name; null for a reserved name or one of a deleted bot. */
-export async function findName(sql: Sql, name: string): Promise<number | null> {
-  const [row] = await sql.query<{ owner: number }>(
-    'select owner from names where name = $1 and free_at is null and owner <> 0',
-    [name.toLowerCase()],
-  );
-  return row?.owner ?? null;
-}
+/**
+ * Finds the id of the person, bot or public chat with this name. Null if the name is reserved or belonged to a deleted
+ * bot.
+ */
+export const findName = async (sql: Sql, name: string) =>
+  (await sql.firstValue<number>`
+    select owner from names where name = ${name.toLowerCase()} and free_at is null and owner <> 0`) ?? null;

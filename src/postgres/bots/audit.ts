@@ -1,7 +1,10 @@
-/** Statements on the audit log of bots. An event is written in the transaction of the change that it describes. */
-import { one, type Sql } from '../sql.js';
+/**
+ * SQL statements for the audit log of bots. An event is written in the same transaction as the change that it
+ * describes.
+ */
+import { type Sql, seconds } from '../sql.js';
 
-/** Names of audit events, as the API returns them. */
+/** The names of audit events, as the API returns them. */
 export const auditEvents = [
   'created',
   'token_shown',
@@ -24,7 +27,7 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** Who made a change: a person (by id), the bot through the bot interface, an operator, or the service itself. */
+/** The actor of a change: a person (by id), the bot through the bot interface, an operator, or the service itself. */
 export type AuditActor =
   | { readonly type: 'user'; readonly id: number }
   | { readonly type: 'bot' | 'operator' | 'service' };
@@ -41,8 +44,9 @@ export interface AuditRow {
 }
 
 /**
- * Logs an action of `actor` on a bot. `sql` is the transaction of the change, so that every change is logged and only
- * changes that were made are. `details` are shown to the owner unchanged: they must contain no token, secret or URL.
+ * Logs an action of `actor` on a bot. `sql` must be the transaction of the change, so that exactly the committed
+ * changes are logged. The owner sees `details` unchanged, so they must contain no token, secret or URL. Returns the id
+ * of the log entry.
  */
 export async function noteAudit(
   sql: Sql,
@@ -50,25 +54,21 @@ export async function noteAudit(
   actor: AuditActor,
   event: AuditEvent,
   details: Readonly<Record<string, unknown>> = {},
-): Promise<void> {
+): Promise<number> {
   const id = actor.type === 'user' ? actor.id : null;
-  await sql.query(
-    'insert into bot_audit (bot_id, actor_type, actor_id, event, details) values ($1, $2, $3, $4, $5)',
-    [bot, actor.type, id, event, JSON.stringify(details)],
-  );
+  return sql.value<number>`
+    insert into bot_audit (bot_id, actor_type, actor_id, event, details)
+    values (${bot}, ${actor.type}, ${id}, ${event}, ${JSON.stringify(details)}) returning id`;
 }
 
-/** The audit entry for updates that an operator delivers again in one call. */
+/** The audit entry for updates that an operator replays in one call. */
 export interface ReplayNote {
   readonly actor: AuditActor;
-  /** Id of the entry that covers earlier steps of the same call; null for the first step. */
+  /** The id of the entry that earlier steps of the same call created; null for the first step. */
   readonly event: number | null;
 }
 
-/**
- * Logs updates that are delivered again: one entry per call, whose count grows with each step. Returns the entry's
- * id.
- */
+/** Logs replayed updates. A call has one entry, whose count grows with each step. Returns the id of the entry. */
 export async function noteReplay(
   sql: Sql,
   bot: number,
@@ -77,29 +77,21 @@ export async function noteReplay(
 ): Promise<number> {
   const [first, last] = [updateIds[0], updateIds.at(-1)];
   if (event !== null) {
-    await sql.query(
-      `update bot_audit set details = details || jsonb_build_object(
-         'queued', (details->>'queued')::bigint + $2::bigint, 'to_update_id', $3::bigint) where id = $1`,
-      [event, updateIds.length, last],
-    );
+    await sql.run`
+      update bot_audit set details = details || jsonb_build_object(
+        'queued', (details->>'queued')::bigint + ${updateIds.length}::bigint, 'to_update_id', ${last}::bigint)
+      where id = ${event}`;
     return event;
   }
   const details = { queued: updateIds.length, from_update_id: first, to_update_id: last };
-  const { id } = await one<{ id: number }>(
-    sql,
-    `insert into bot_audit (bot_id, actor_type, actor_id, event, details)
-     values ($1, $2, $3, 'updates_replayed', $4) returning id`,
-    [bot, actor.type, actor.type === 'user' ? actor.id : null, JSON.stringify(details)],
-  );
-  return id;
+  return noteAudit(sql, bot, actor, 'updates_replayed', details);
 }
 
-/** Audit entries of a bot since its current owner got it, with ids below `before`, newest first. */
-export function loadAudit(sql: Sql, bot: number, before: number, limit: number): Promise<AuditRow[]> {
-  return sql.query<AuditRow>(
-    `select a.id, a.actor_type, a.actor_id, a.event, a.details, extract(epoch from a.at)::bigint as at
-       from bot_audit a join bots b on b.id = a.bot_id
-      where a.bot_id = $1 and a.id < $2 and a.at >= b.owned_since order by a.id desc limit $3`,
-    [bot, before, limit],
-  );
-}
+/**
+ * Reads the audit entries of a bot with ids below `before`, newest first. Leaves out entries from before the current
+ * owner got the bot.
+ */
+export const loadAudit = (sql: Sql, bot: number, before: number, limit: number) => sql.rows<AuditRow>`
+  select a.id, a.actor_type, a.actor_id, a.event, a.details, ${seconds('a.at')} as at
+   from bot_audit a join bots b on b.id = a.bot_id
+  where a.bot_id = ${bot} and a.id < ${before} and a.at >= b.owned_since order by a.id desc limit ${limit}`;

@@ -1,24 +1,28 @@
-/** Statements on bots, their tokens and their commands. */
+/** SQL statements for bots, their tokens and their commands. */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits } from '../../rules/limits.js';
 import { lockPerson, takeName } from '../accounts/users.js';
-import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { postgresLimits as limits } from '../limits.js';
+import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { type AuditActor, noteAudit } from './audit.js';
+import type { MenuButton } from './menu_buttons.js';
 import type { BotPictures } from './pictures.js';
 
 export interface BotRow {
   readonly id: number;
-  /** null for a deleted bot, and for the management bot, which nobody owns */
+  /** null for a deleted bot, and for the management bot, which has no owner */
   readonly owner_id: number | null;
   readonly username: string;
-  /** the default name, or the name at creation if no default was set */
+  /** the default name, or the name given at creation if no default is set */
   readonly name: string;
-  /** lookup value of the live token, base64; '' while it is blocked; null for a deleted bot and for the
-   * management bot */
+  /**
+   * lookup value of the live token (base64); '' while the token is blocked; null for a deleted bot and for the
+   * management bot
+   */
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
-  /** names of the bot by language, '' for the default */
+  /** names of the bot by language, '' for the default language */
   readonly names: TextsColumn;
   readonly version: number;
 }
@@ -30,38 +34,35 @@ export interface StoredToken {
   readonly box: Buffer;
 }
 
-export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
-  suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`;
+const botColumns = fragment(`id, owner_id, username, coalesce(names->>'', name) as name,
+  case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
+  suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`);
 
 /**
- * Fails if a person has `max` bots already; otherwise makes concurrent creations wait until the transaction ends.
+ * Fails if a person already has `max` bots. Otherwise makes concurrent creations wait until the transaction ends.
  * Error: `too_many_bots`.
  */
 export async function roomForBot(
   sql: Sql,
   owner: number,
-  max: number = limits.bots_per_owner_max,
+  max: number = ruleLimits.bots_per_owner_max,
 ): Promise<void> {
   await lockPerson(sql, owner);
   if ((await countBotsOf(sql, owner)) >= max) fail('too_many_bots');
 }
 
 /**
- * Counts a creation. The caller has locked the person's row. Error: `too_many_requests` for a person who created
- * `max` bots within a day.
+ * Counts a bot creation. The caller must have locked the person's row. Error: `too_many_requests` for a person who
+ * created `max` bots within a day.
  */
 async function noteCreation(sql: Sql, user: number, max: number): Promise<void> {
-  await sql.query("delete from bot_creations where user_id = $1 and created_at <= now() - interval '1 day'", [
-    user,
-  ]);
-  const { count, wait } = await one<{ count: number; wait: number | null }>(
-    sql,
-    `select count(*) as count, ceil(extract(epoch from min(created_at) + interval '1 day' - now()))::int as wait
-       from bot_creations where user_id = $1`,
-    [user],
-  );
+  await sql.run`delete from bot_creations where user_id = ${user} and created_at <= now() - interval '1 day'`;
+  const { count, wait } = await sql.one<{ count: number; wait: number | null }>`
+    select count(*) as count,
+      ceil(extract(epoch from min(created_at) + interval '1 day' - now()))::int as wait
+    from bot_creations where user_id = ${user}`;
   if (count >= max) fail('too_many_requests', { retry_after: wait ?? 1 });
-  await sql.query('insert into bot_creations (user_id) values ($1)', [user]);
+  await sql.run`insert into bot_creations (user_id) values (${user})`;
 }
 
 /**
@@ -74,29 +75,28 @@ export function createBot(
     readonly owner: number;
     readonly username: string;
     readonly name: string;
-    /** maximum number of bots that an owner may have */
+    /** greatest number of bots that an owner may have */
     readonly max?: number | undefined;
   },
   tokenFor: (id: number) => StoredToken,
 ): Promise<number> {
   return db.transaction(async (sql) => {
     await roomForBot(sql, bot.owner, bot.max);
-    const max = Math.max(bot.max ?? limits.bots_per_owner_max, limits.bots_created_per_day_min);
+    const max = Math.max(bot.max ?? ruleLimits.bots_per_owner_max, limits.bots_created_per_day_min);
     await noteCreation(sql, bot.owner, max);
-    const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
+    const id = await sql.value<number>`select nextval('ids') as id`;
     await takeName(sql, bot.username, id);
     const token = tokenFor(id);
-    await sql.query(
-      'insert into bots (id, owner_id, username, name, token_hmac, token_box) values ($1, $2, $3, $4, $5, $6)',
-      [id, bot.owner, bot.username, bot.name, token.lookup, token.box],
-    );
+    await sql.run`
+      insert into bots (id, owner_id, username, name, token_hmac, token_box)
+      values (${id}, ${bot.owner}, ${bot.username}, ${bot.name}, ${token.lookup}, ${token.box})`;
     await noteAudit(sql, id, { type: 'user', id: bot.owner }, 'created');
     await noteStale(sql, [['bot', id]]);
     return id;
   });
 }
 
-/** Replaces a bot's token if `owner` owns the bot now; returns null otherwise. */
+/** Replaces a bot's token if `owner` owns the bot now. Returns null otherwise. */
 export function replaceBotToken(
   db: Database,
   id: number,
@@ -104,88 +104,64 @@ export function replaceBotToken(
   token: StoredToken,
 ): Promise<BotRow | null> {
   return db.transaction(async (sql) => {
-    const [row] = await sql.query<BotRow>(
-      `update bots set token_hmac = $3, token_box = $4, version = nextval('control_versions')
-        where id = $1 and owner_id = $2 returning ${botColumns}`,
-      [id, owner, token.lookup, token.box],
-    );
+    const row = await sql.first<BotRow>`
+      update bots set token_hmac = ${token.lookup}, token_box = ${token.box},
+        version = nextval('control_versions')
+      where id = ${id} and owner_id = ${owner} returning ${botColumns}`;
     if (row) {
       await noteAudit(sql, id, { type: 'user', id: owner }, 'token_issued');
       await noteStale(sql, [['bot', id]]);
     }
-    return row ?? null;
+    return row;
   });
 }
 
-export async function loadBot(sql: Sql, id: number): Promise<BotRow | null> {
-  const [row] = await sql.query<BotRow>(`select ${botColumns} from bots where id = $1`, [id]);
-  return row ?? null;
-}
+export const loadBot = (sql: Sql, id: number) => sql.first<BotRow>`
+  select ${botColumns} from bots where id = ${id}`;
 
-/** Loads the bots with these ids; unknown ids are left out. */
-export function loadBots(sql: Sql, ids: readonly number[]): Promise<BotRow[]> {
-  return sql.query<BotRow>(`select ${botColumns} from bots where id = any($1::bigint[])`, [ids]);
-}
+/** Loads the bots with these ids. Skips unknown ids. */
+export const loadBots = (sql: Sql, ids: readonly number[]) => sql.rows<BotRow>`
+  select ${botColumns} from bots where id = any(${ids}::bigint[])`;
 
-/** Bots of a person with ids greater than `after`, ordered by id; the first `skip` of them are skipped. */
-export function loadBotsOf(
+/** Reads the bots of a person with ids greater than `after`, ordered by id. Skips the first `skip` bots. */
+export const loadBotsOf = (
   sql: Sql,
   owner: number,
   after: number,
   limit: number,
   skip = 0,
-): Promise<BotRow[]> {
-  return sql.query<BotRow>(
-    `select ${botColumns} from bots where owner_id = $1 and id > $2 order by id limit $3 offset $4`,
-    [owner, after, limit, skip],
-  );
-}
+) => sql.rows<BotRow>`
+  select ${botColumns} from bots where owner_id = ${owner} and id > ${after}
+  order by id limit ${limit} offset ${skip}`;
 
-export async function countBotsOf(sql: Sql, owner: number): Promise<number> {
-  const { count } = await one<{ count: number }>(
-    sql,
-    'select count(*) as count from bots where owner_id = $1',
-    [owner],
-  );
-  return Number(count);
-}
+export const countBotsOf = (sql: Sql, owner: number) => sql.value<number>`
+  select count(*) as count from bots where owner_id = ${owner}`;
 
-/** The encrypted token that is stored to show it to its owner. */
+/** The encrypted token. It is stored because the owner may ask to see it. */
 export interface TokenBox {
   readonly box: Buffer;
-  /** True after a leak: the token is shown to nobody. */
+  /** Whether the token was blocked after a leak. Nobody can see a blocked token. */
   readonly blocked: boolean;
 }
 
-const boxColumns = 'token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked';
+const boxColumns = fragment('token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked');
 
-/** Encrypted token of a bot that `owner` owns now. Null otherwise. */
-export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise<TokenBox | null> {
-  const [row] = await sql.query<TokenBox>(`select ${boxColumns} from bots where id = $1 and owner_id = $2`, [
-    id,
-    owner,
-  ]);
-  return row ?? null;
-}
+/** Reads the encrypted token of a bot if `owner` owns the bot now. Null otherwise. */
+export const loadTokenBox = (sql: Sql, id: number, owner: number) => sql.first<TokenBox>`
+  select ${boxColumns} from bots where id = ${id} and owner_id = ${owner}`;
 
-/** Encrypted tokens of the bots among these that `owner` owns. */
-export function loadTokenBoxes(
-  sql: Sql,
-  owner: number,
-  ids: readonly number[],
-): Promise<Array<TokenBox & { readonly id: number }>> {
-  return sql.query(`select id, ${boxColumns} from bots where owner_id = $1 and id = any($2)`, [owner, ids]);
-}
+/** Reads the encrypted tokens of the given bots. Skips bots that `owner` does not own. */
+export const loadTokenBoxes = (sql: Sql, owner: number, ids: readonly number[]) =>
+  sql.rows<TokenBox & { readonly id: number }>`
+    select id, ${boxColumns} from bots where owner_id = ${owner} and id = any(${ids})`;
 
-/** Encrypted token to show to the bot's owner. Logs this in the audit log unless the token is blocked. */
+/** Returns the encrypted token for display to the bot's owner. Adds an audit entry unless the token is blocked. */
 export function showTokenBox(db: Database, id: number, owner: number): Promise<TokenBox | null> {
   return db.transaction(async (sql) => {
-    const [row] = await sql.query<TokenBox>(
-      `select ${boxColumns} from bots where id = $1 and owner_id = $2 for share`,
-      [id, owner],
-    );
+    const row = await sql.first<TokenBox>`
+      select ${boxColumns} from bots where id = ${id} and owner_id = ${owner} for share`;
     if (row && !row.blocked) await noteAudit(sql, id, { type: 'user', id: owner }, 'token_shown');
-    return row ?? null;
+    return row;
   });
 }
 
@@ -200,7 +176,7 @@ export interface CommandsRow {
 }
 
 /**
- * Sets the commands of one scope and language. An empty list removes them and always succeeds. Errors:
+ * Sets the commands for one scope and language. An empty list removes the commands and always succeeds. Errors:
  * `too_many_command_scopes`, `commands_too_long`.
  */
 export function setCommands(
@@ -210,36 +186,33 @@ export function setCommands(
   commands: readonly BotCommand[],
 ): Promise<void> {
   return db.transaction(async (sql) => {
-    const [kept] = await sql.query<{ scopes: number; bytes: number }>(
-      `update bots set commands = case when $3::jsonb = '[]' then commands - $2::text
-                                       else jsonb_set(commands, array[$2::text], $3::jsonb) end,
-              version = nextval('control_versions')
-        where id = $1
-       returning (select count(*)::int from jsonb_object_keys(commands)) as scopes,
-                 octet_length(commands::text) as bytes`,
-      [id, key, JSON.stringify(commands)],
-    );
+    const list = JSON.stringify(commands);
+    const kept = await sql.first<{ scopes: number; bytes: number }>`
+      update bots set commands = case when ${list}::jsonb = '[]' then commands - ${key}::text
+                                      else jsonb_set(commands, array[${key}::text], ${list}::jsonb) end,
+        version = nextval('control_versions')
+      where id = ${id}
+      returning (select count(*)::int from jsonb_object_keys(commands)) as scopes,
+        octet_length(commands::text) as bytes`;
     if (kept && commands.length > 0) {
-      if (kept.scopes > limits.command_scopes_max) fail('too_many_command_scopes');
+      if (kept.scopes > ruleLimits.command_scopes_max) fail('too_many_command_scopes');
       if (kept.bytes > limits.commands_bytes_max) fail('commands_too_long');
     }
     await noteStale(sql, [['commands', id]]);
   });
 }
 
-export async function loadCommands(sql: Sql, id: number): Promise<CommandsRow | null> {
-  const [row] = await sql.query<CommandsRow>('select commands, version from bots where id = $1', [id]);
-  return row ?? null;
-}
+export const loadCommands = (sql: Sql, id: number) => sql.first<CommandsRow>`
+  select commands, version from bots where id = ${id}`;
 
-/** Texts to set by language, '' for the default language; a null value removes the text. */
+/** The texts to set, by language. The key '' stands for the default language. A null value removes the text. */
 export type TextsChange = Readonly<Record<string, string | null>>;
 
 const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
 
 /**
- * Sets and removes texts of a bot if `owner` owns it now, or of any bot if `owner` is null. Returns null when there
- * is no such bot.
+ * Sets and removes texts of a bot. If `owner` is given, the bot must belong to that person now. Returns null when the
+ * bot does not exist or belongs to somebody else.
  */
 export function setTexts(
   db: Database,
@@ -255,23 +228,14 @@ export function setTexts(
   const named = !isEmpty(names);
   const described = !isEmpty(descriptions) || !isEmpty(shortDescriptions);
   return db.transaction(async (sql) => {
-    const [row] = await sql.query<BotRow>(
-      `update bots set names = jsonb_strip_nulls(names || $3::jsonb),
-              descriptions = jsonb_strip_nulls(descriptions || $4::jsonb),
-              short_descriptions = jsonb_strip_nulls(short_descriptions || $5::jsonb),
-              version = case when $6 then nextval('control_versions') else version end,
-              descriptions_version = case when $7 then nextval('control_versions') else descriptions_version end
-        where id = $1 and owner_id = coalesce($2, owner_id) returning ${botColumns}`,
-      [
-        id,
-        owner,
-        JSON.stringify(names),
-        JSON.stringify(descriptions),
-        JSON.stringify(shortDescriptions),
-        named,
-        described,
-      ],
-    );
+    const row = await sql.first<BotRow>`
+      update bots set names = jsonb_strip_nulls(names || ${JSON.stringify(names)}::jsonb),
+        descriptions = jsonb_strip_nulls(descriptions || ${JSON.stringify(descriptions)}::jsonb),
+        short_descriptions = jsonb_strip_nulls(short_descriptions || ${JSON.stringify(shortDescriptions)}::jsonb),
+        version = case when ${named} then nextval('control_versions') else version end,
+        descriptions_version =
+          case when ${described} then nextval('control_versions') else descriptions_version end
+      where id = ${id} and owner_id = coalesce(${owner}, owner_id) returning ${botColumns}`;
     if (row) {
       const actor: AuditActor = owner === null ? { type: 'bot' } : { type: 'user', id: owner };
       const changed = Object.entries({
@@ -287,27 +251,30 @@ export function setTexts(
         ...(described ? ([['descriptions', id]] as const) : []),
       ]);
     }
-    return row ?? null;
+    return row;
   });
+}
+
+/** The rights that a bot asks for as administrator, by type of chat. */
+export interface DefaultRights {
+  readonly group?: readonly string[];
+  readonly channel?: readonly string[];
 }
 
 export interface DescriptionsRow {
   readonly descriptions: TextsColumn;
   readonly short_descriptions: TextsColumn;
   readonly pictures: BotPictures;
+  readonly menu_button: MenuButton | null;
+  readonly default_rights: DefaultRights;
   readonly version: number;
 }
 
-export async function loadDescriptions(sql: Sql, id: number): Promise<DescriptionsRow | null> {
-  const [row] = await sql.query<DescriptionsRow>(
-    'select descriptions, short_descriptions, pictures, descriptions_version as version from bots where id = $1',
-    [id],
-  );
-  return row ?? null;
-}
+export const loadDescriptions = (sql: Sql, id: number) => sql.first<DescriptionsRow>`
+  select descriptions, short_descriptions, pictures, menu_button, default_rights, descriptions_version as version
+  from bots
+  where id = ${id}`;
 
-/** Time at which the current owner got a bot. For an unknown bot the end of time, so that no entry of it is shown. */
-export async function loadOwnedSince(sql: Sql, bot: number): Promise<Date> {
-  const [row] = await sql.query<{ owned_since: Date }>('select owned_since from bots where id = $1', [bot]);
-  return row?.owned_since ?? new Date(8.64e15);
-}
+/** Reads when the current owner got a bot. The time is infinite for an unknown bot, so that no audit entry is shown. */
+export const loadOwnedSince = async (sql: Sql, bot: number) =>
+  (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

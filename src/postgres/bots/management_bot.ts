@@ -1,10 +1,10 @@
-/** Statements that create the management bot and update its texts. It is a bot without owner and token. */
+/** SQL statements that create the management bot and update its texts. This bot has no owner and no token. */
 
 import { takeName } from '../accounts/users.js';
-import { type Database, noteStale, one } from '../sql.js';
+import { type Database, noteStale } from '../sql.js';
 import type { BotCommand } from './bots.js';
 
-/** Profile of the management bot. Texts are by language, '' for the default; commands are by scope and language. */
+/** The profile of the management bot: texts by language ('' for the default), and commands by scope and language. */
 export interface ManagementIdentity {
   readonly username: string;
   readonly names: Readonly<Record<string, string>>;
@@ -14,41 +14,40 @@ export interface ManagementIdentity {
 }
 
 const place = 'MANAGEMENT_BOT';
-/** An arbitrary lock number, the same on every node. */
+/** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
 const advisoryLock = 7_261_530_115;
 
 /**
- * Creates the bot unless it exists, and gives it this username and these texts unless it has them. Any number of
- * nodes may do this at once. Returns the bot's id. Error: `username_taken` by somebody else.
+ * Creates the management bot if it does not exist, and updates its username and texts if they differ. Several nodes may
+ * call this at the same time. Returns the bot's id. Error: `username_taken` if somebody else has the username.
  */
 export function ensureManagementBot(db: Database, identity: ManagementIdentity): Promise<number> {
   const { username, names, descriptions, shortDescriptions, commands } = identity;
   const said = [names, descriptions, shortDescriptions, commands].map((each) => JSON.stringify(each));
   return db.transaction(async (sql) => {
-    await sql.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
+    await sql.run`select pg_advisory_xact_lock(${advisoryLock})`;
     const [known] = await sql.query<{ id: number; username: string; same: boolean }>(
-      `select b.id, b.username,
-              (b.names, b.descriptions, b.short_descriptions, b.commands) = ($2::jsonb, $3::jsonb, $4::jsonb, $5::jsonb) as same
+      `select b.id, b.username, (b.names, b.descriptions, b.short_descriptions, b.commands) =
+         ($2::jsonb, $3::jsonb, $4::jsonb, $5::jsonb) as same
          from installation i join bots b on b.id = i.value::bigint where i.name = $1`,
       [place, ...said],
     );
     if (known?.same && known.username === username) return known.id;
-    const id = known?.id ?? (await one<{ id: number }>(sql, "select nextval('ids') as id")).id;
+    const id = known?.id ?? (await sql.value<number>`select nextval('ids')`);
     if (known?.username.toLowerCase() !== username.toLowerCase()) {
       await takeName(sql, username, id);
-      await sql.query('delete from names where owner = $1 and name <> $2', [id, username.toLowerCase()]);
+      await sql.run`delete from names where owner = ${id} and name <> ${username.toLowerCase()}`;
     }
     await sql.query(
       `insert into bots (id, username, name, names, descriptions, short_descriptions, commands)
        values ($1, $2, $3, $4, $5, $6, $7)
-       on conflict (id) do update set username = $2, names = $4, descriptions = $5, short_descriptions = $6, commands = $7,
-         version = nextval('control_versions'), descriptions_version = nextval('control_versions')`,
+       on conflict (id) do update set username = $2, names = $4, descriptions = $5, short_descriptions = $6,
+         commands = $7, version = nextval('control_versions'), descriptions_version = nextval('control_versions')`,
       [id, username, names[''], ...said],
     );
-    await sql.query(
-      'insert into installation (name, value) values ($1, $2) on conflict (name) do update set value = $2',
-      [place, String(id)],
-    );
+    await sql.run`
+      insert into installation (name, value) values (${place}, ${id}::text)
+      on conflict (name) do update set value = excluded.value`;
     await noteStale(sql, [
       ['bot', id],
       ['descriptions', id],

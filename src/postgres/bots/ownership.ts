@@ -1,58 +1,56 @@
-/** Statements that transfer a bot to another person or offer it to them. */
+/** SQL statements that transfer or offer a bot to another person. */
 import { fail } from '../../errors.js';
 import { findName } from '../accounts/users.js';
-import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { type Database, noteStale, type Sql, seconds } from '../sql.js';
 import { noteAudit } from './audit.js';
 import { roomForBot, type StoredToken } from './bots.js';
-import { tellPerson } from './notices.js';
+import { notifyPerson } from './notices.js';
 
-/** New credentials of a transferred bot. */
+/** The new credentials of a transferred bot. */
 export interface NewCredentials {
   readonly token: StoredToken;
-  /** encrypted signing secret of the webhook; the former one stays in use until `overlapMs` later */
+  /** encrypted signing secret of the webhook; the former secret stays valid for another `overlapMs` */
   readonly signing: Buffer;
   readonly overlapMs: number;
-  /** maximum number of bots that an owner may have */
+  /** greatest number of bots that an owner may have */
   readonly botsMax?: number | undefined;
 }
 
-function checkOwner(row: { readonly owner_id: number | null } | undefined, owner: number): void {
-  if (row === undefined || row.owner_id === null) fail('bot_not_found');
-  if (row.owner_id !== owner) fail('not_bot_owner');
+function checkOwner(present: number | null | undefined, owner: number): void {
+  if (present === undefined || present === null) fail('bot_not_found');
+  if (present !== owner) fail('not_bot_owner');
 }
 
 /**
- * Locks a bot of `owner`, so that nobody else changes it until the transaction ends. Errors: `bot_not_found`,
+ * Locks a bot of `owner`. Nobody else can change the bot until the transaction ends. Errors: `bot_not_found`,
  * `not_bot_owner`.
  */
 export async function lockOwned(sql: Sql, bot: number, owner: number): Promise<void> {
-  const [row] = await sql.query<{ owner_id: number | null }>(
-    'select owner_id from bots where id = $1 for no key update',
-    [bot],
+  checkOwner(
+    await sql.firstValue<number | null>`select owner_id from bots where id = ${bot} for no key update`,
+    owner,
   );
-  checkOwner(row, owner);
 }
 
 /**
- * Finds the person by username who could get a bot of `owner`. Errors: `username_unknown`, `username_not_person`,
+ * Finds the person who will receive a bot of `owner`, by username. Errors: `username_unknown`, `username_not_person`,
  * `transfer_to_self`, `recipient_suspended`.
  */
 async function findRecipient(sql: Sql, owner: number, username: string): Promise<number> {
   const id = await findName(sql, username);
   if (id === null) return fail('username_unknown', { name: username });
   if (id === owner) return fail('transfer_to_self');
-  const [person] = await sql.query<{ suspended: boolean }>(
-    'select suspended_at is not null as suspended from users where id = $1',
-    [id],
-  );
-  if (person === undefined) return fail('username_not_person', { name: username });
-  if (person.suspended) fail('recipient_suspended');
+  const suspended = await sql.firstValue<boolean>`
+    select suspended_at is not null from users where id = ${id}`;
+  if (suspended === undefined) return fail('username_not_person', { name: username });
+  if (suspended) fail('recipient_suspended');
   return id;
 }
 
 /**
- * Changes the owner of a bot. People are locked before bots, as when a bot is created. Secrets that the former owner
- * has seen are replaced: the former token fails at once, and the former signing secret ends as after a rotation.
+ * Changes the owner of a bot. Locks people before bots, as does the creation of a bot. Replaces the secrets that the
+ * former owner has seen. The former token fails at once. The former signing secret expires in the same way as after a
+ * rotation.
  */
 async function handOver(
   sql: Sql,
@@ -63,19 +61,17 @@ async function handOver(
 ): Promise<void> {
   await roomForBot(sql, to, credentials.botsMax);
   await lockOwned(sql, bot, from);
-  await sql.query(
-    `update bots set owner_id = $2, owned_since = now(), token_hmac = $3, token_box = $4,
-            version = nextval('control_versions'), write_version = nextval('control_versions')
-      where id = $1`,
-    [bot, to, credentials.token.lookup, credentials.token.box],
-  );
-  await sql.query(
-    `update webhooks set former_signing_box = signing_box, signing_box = $2,
-            former_until = now() + $3::bigint * interval '1 millisecond', version = nextval('control_versions')
-      where bot_id = $1`,
-    [bot, credentials.signing, credentials.overlapMs],
-  );
-  await sql.query('delete from bot_transfers where bot_id = $1', [bot]);
+  await sql.run`
+    update bots set owner_id = ${to}, owned_since = now(), token_hmac = ${credentials.token.lookup},
+      token_box = ${credentials.token.box}, version = nextval('control_versions'),
+      write_version = nextval('control_versions')
+    where id = ${bot}`;
+  await sql.run`
+    update webhooks set former_signing_box = signing_box, signing_box = ${credentials.signing},
+      former_until = now() + ${credentials.overlapMs}::bigint * interval '1 millisecond',
+      version = nextval('control_versions')
+    where bot_id = ${bot}`;
+  await sql.run`delete from bot_transfers where bot_id = ${bot}`;
   await noteAudit(sql, bot, { type: 'user', id: from }, 'transferred', { from, to });
   await noteStale(sql, [
     ['bot', bot],
@@ -84,16 +80,14 @@ async function handOver(
   ]);
 }
 
-/** Usernames of a bot and a person, as notices name them; '' for a person without a username. */
+/** Reads the usernames of a bot and a person, for notices. A person without a username has ''. */
 const namesOf = (sql: Sql, bot: number, person: number) =>
-  one<{ username: string; person: string }>(
-    sql,
-    `select b.username, coalesce(u.username, '') as person from bots b, users u where b.id = $1 and u.id = $2`,
-    [bot, person],
-  );
+  sql.one<{ username: string; person: string }>`
+    select b.username, coalesce(u.username, '') as person from bots b, users u
+    where b.id = ${bot} and u.id = ${person}`;
 
-/** Stores a notice to the person who got a bot or was offered it. */
-async function tellRecipient(
+/** Stores a notice to the person who received a bot or an offer. */
+async function notifyRecipient(
   sql: Sql,
   kind: 'transferred_to_you' | 'transfer_offered',
   bot: number,
@@ -101,11 +95,11 @@ async function tellRecipient(
   to: number,
 ): Promise<void> {
   const { username, person: from } = await namesOf(sql, bot, owner);
-  await tellPerson(sql, to, { kind, bot, username, from });
+  await notifyPerson(sql, to, { kind, bot, username, from });
 }
 
-/** Stores a notice with the outcome to the person who offered the bot. */
-async function tellOfferer(
+/** Stores a notice about the outcome to the person who offered the bot. */
+async function notifyOfferer(
   sql: Sql,
   kind: 'transfer_accepted' | 'transfer_declined',
   bot: number,
@@ -113,7 +107,7 @@ async function tellOfferer(
   recipient: number,
 ): Promise<void> {
   const { username, person: to } = await namesOf(sql, bot, recipient);
-  await tellPerson(sql, owner, { kind, bot, username, to });
+  await notifyPerson(sql, owner, { kind, bot, username, to });
 }
 
 const ownCountAsRecipients = (error: unknown): never => {
@@ -133,22 +127,19 @@ export function transferBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Callers who do not own the bot learn nothing about the username. People are locked before the bot, so the bot's
-    // owner is checked again afterwards.
-    const [row] = await sql.query<{ owner_id: number | null }>('select owner_id from bots where id = $1', [
-      bot,
-    ]);
-    checkOwner(row, owner);
+    // Checks the owner first, because only the owner may learn anything about the username. Checks the owner again
+    // later, because people must be locked before the bot.
+    checkOwner(await sql.firstValue<number | null>`select owner_id from bots where id = ${bot}`, owner);
     const to = await findRecipient(sql, owner, username);
     await handOver(sql, bot, owner, to, credentials).catch(ownCountAsRecipients);
-    await tellRecipient(sql, 'transferred_to_you', bot, owner, to);
+    await notifyRecipient(sql, 'transferred_to_you', bot, owner, to);
     return true;
   });
 }
 
 /**
  * Offers a bot to the person with this username, replacing an earlier offer. Errors: those of `transferBot` except
- * the last.
+ * `recipient_too_many_bots`.
  */
 export function offerBot(
   db: Database,
@@ -160,19 +151,16 @@ export function offerBot(
   return db.transaction(async (sql) => {
     await lockOwned(sql, bot, owner);
     const to = await findRecipient(sql, owner, username);
-    await sql.query(
-      `insert into bot_transfers (bot_id, from_id, to_id, expires_at)
-       values ($1, $2, $3, now() + $4::bigint * interval '1 millisecond')
-       on conflict (bot_id) do update set from_id = $2, to_id = $3, created_at = now(), expires_at = excluded.expires_at`,
-      [bot, owner, to, ageMs],
-    );
+    await sql.run`
+      insert into bot_transfers (bot_id, from_id, to_id, expires_at)
+      values (${bot}, ${owner}, ${to}, now() + ${ageMs}::bigint * interval '1 millisecond')
+      on conflict (bot_id) do update set from_id = ${owner}, to_id = ${to}, created_at = now(),
+        expires_at = excluded.expires_at`;
     await noteAudit(sql, bot, { type: 'user', id: owner }, 'transfer_offered', { to });
-    await tellRecipient(sql, 'transfer_offered', bot, owner, to);
+    await notifyRecipient(sql, 'transfer_offered', bot, owner, to);
     return true;
   });
 }
-
-const offered = 'bot_id = $1 and to_id = $2 and expires_at > now()';
 
 /** Transfers a bot to the person to whom it was offered. Errors: `transfer_not_found`, `too_many_bots`. */
 export function acceptBot(
@@ -182,29 +170,27 @@ export function acceptBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    const [offer] = await sql.query<{ from_id: number }>(
-      // A concurrent answer to the offer waits here, and then finds that the offer no longer exists.
-      `select from_id from bot_transfers where ${offered} for update`,
-      [bot, user],
-    );
-    if (offer === undefined) return fail('transfer_not_found');
-    await handOver(sql, bot, offer.from_id, user, credentials);
-    await tellOfferer(sql, 'transfer_accepted', bot, offer.from_id, user);
+    // A concurrent answer to the offer waits at this statement, and then finds that the offer no longer exists.
+    const from = await sql.firstValue<number>`
+      select from_id from bot_transfers
+      where bot_id = ${bot} and to_id = ${user} and expires_at > now() for update`;
+    if (from === undefined) return fail('transfer_not_found');
+    await handOver(sql, bot, from, user, credentials);
+    await notifyOfferer(sql, 'transfer_accepted', bot, from, user);
     return true;
   });
 }
 
-/** Removes an offer, for the person who made it or the one who got it. Error: `transfer_not_found`. */
+/** Removes an offer on behalf of the person who made or received it. Error: `transfer_not_found`. */
 export function withdrawOffer(db: Database, bot: number, user: number): Promise<boolean> {
   return db.transaction(async (sql) => {
-    const [offer] = await sql.query<{ to_id: number; from_id: number }>(
-      'delete from bot_transfers where bot_id = $1 and (to_id = $2 or from_id = $2) and expires_at > now() returning to_id, from_id',
-      [bot, user],
-    );
-    if (offer === undefined) return fail('transfer_not_found');
+    const offer = await sql.first<{ to_id: number; from_id: number }>`
+      delete from bot_transfers where bot_id = ${bot} and (to_id = ${user} or from_id = ${user})
+        and expires_at > now() returning to_id, from_id`;
+    if (offer === null) return fail('transfer_not_found');
     const event = offer.to_id === user ? 'transfer_declined' : 'transfer_withdrawn';
     await noteAudit(sql, bot, { type: 'user', id: user }, event);
-    if (offer.to_id === user) await tellOfferer(sql, 'transfer_declined', bot, offer.from_id, user);
+    if (offer.to_id === user) await notifyOfferer(sql, 'transfer_declined', bot, offer.from_id, user);
     return true;
   });
 }
@@ -218,13 +204,9 @@ export interface OfferRow {
   readonly expires_at: number;
 }
 
-/** Offers that a person made or got, for bots with ids greater than `after`, ordered by bot id. */
-export function loadOffers(sql: Sql, user: number, after: number, limit: number): Promise<OfferRow[]> {
-  return sql.query<OfferRow>(
-    `select t.bot_id, b.username as bot_username, t.from_id, t.to_id, extract(epoch from t.expires_at)::bigint as expires_at
-       from bot_transfers t join bots b on b.id = t.bot_id and b.owner_id = t.from_id
-      where (t.to_id = $1 or t.from_id = $1) and t.expires_at > now() and t.bot_id > $2
-      order by t.bot_id limit $3`,
-    [user, after, limit],
-  );
-}
+/** Reads the offers that a person made or received, for bots with ids greater than `after`, ordered by bot id. */
+export const loadOffers = (sql: Sql, user: number, after: number, limit: number) => sql.rows<OfferRow>`
+  select t.bot_id, b.username as bot_username, t.from_id, t.to_id, ${seconds('t.expires_at')} as expires_at
+   from bot_transfers t join bots b on b.id = t.bot_id and b.owner_id = t.from_id
+  where (t.to_id = ${user} or t.from_id = ${user}) and t.expires_at > now() and t.bot_id > ${after}
+  order by t.bot_id limit ${limit}`;

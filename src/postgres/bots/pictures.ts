@@ -1,34 +1,34 @@
-/** Statements on pictures of bots, and on stored files that no record refers to. */
+/** SQL statements for the pictures of bots, and for stored files that no record refers to. */
 
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
 
-/** One size of a picture. */
+/** A picture in one of its sizes. */
 export interface StoredPicture {
   /** key in the blob store */
   readonly key: string;
   /** size in bytes */
   readonly size: number;
-  /** width and height in pixels */
+  /** width and height in pixels (the picture is square) */
   readonly width: number;
   readonly height: number;
 }
 
-/** Pictures by kind, each in its sizes, the largest first; a kind without picture is absent. */
+/** The pictures of a bot by kind. Each picture has all its sizes, largest first. A kind without a picture is absent. */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];
 }
 
-/** The picture that was set, and the one that it replaced. */
+/** The new picture, and the picture that it replaced. */
 export interface PictureChange {
   readonly present: readonly StoredPicture[] | null;
   readonly former: readonly StoredPicture[] | null;
 }
 
 /**
- * Sets or removes a picture of a bot if `owner` owns it now; returns null otherwise. Marks the new files as used and
- * the former ones as unused.
+ * Sets or removes a picture of a bot if `owner` owns the bot now. Returns null otherwise. Marks the new files as used
+ * and the former files as unused.
  */
 export function setPicture(
   db: Database,
@@ -38,58 +38,48 @@ export function setPicture(
   picture: readonly StoredPicture[] | null,
 ): Promise<PictureChange | null> {
   return db.transaction(async (sql) => {
-    const [row] = await sql.query<{ pictures: BotPictures }>(
-      'select pictures from bots where id = $1 and owner_id = $2 for update',
-      [id, owner],
-    );
-    if (!row) return null;
-    const former = row.pictures[kind] ?? null;
-    await sql.query(
-      `update bots set pictures = jsonb_strip_nulls(jsonb_set(pictures, array[$2::text], $3::jsonb)),
-              descriptions_version = nextval('control_versions')
-        where id = $1`,
-      [id, kind, JSON.stringify(picture)],
-    );
-    await sql.query('delete from unused_files where key = any($1::text[])', [
-      (picture ?? []).map(({ key }) => key),
-    ]);
-    await noteUnused(
-      sql,
-      (former ?? []).map(({ key }) => key),
-    );
+    const pictures = await sql.firstValue<BotPictures>`
+      select pictures from bots where id = ${id} and owner_id = ${owner} for update`;
+    if (!pictures) return null;
+    const former = pictures[kind] ?? null;
+    await sql.run`
+      update bots set pictures = jsonb_strip_nulls(jsonb_set(pictures, array[${kind}::text],
+        ${JSON.stringify(picture)}::jsonb)), descriptions_version = nextval('control_versions')
+      where id = ${id}`;
+    const keysOf = (sizes: readonly StoredPicture[] | null) => (sizes ?? []).map(({ key }) => key);
+    await forgetUnused(sql, keysOf(picture));
+    await noteUnused(sql, keysOf(former));
     await noteAudit(sql, id, { type: 'user', id: owner }, 'picture_changed', { picture: kind });
     await noteStale(sql, [['descriptions', id]]);
     return { present: picture, former };
   });
 }
 
-/** Removes all pictures of bots that are deleted, and marks their files as unused. */
+/** Removes all pictures of deleted bots, and marks their files as unused. */
 export async function releasePictures(sql: Sql, bots: readonly number[]): Promise<void> {
-  const found = await sql.query<{ key: string }>(
-    `select size->>'key' as key from bots, jsonb_path_query(pictures, '$.*[*]') size where id = any($1::bigint[])`,
-    [bots],
-  );
-  await sql.query("update bots set pictures = '{}' where id = any($1::bigint[])", [bots]);
-  await noteUnused(
-    sql,
-    found.map(({ key }) => key),
-  );
-}
-
-/** Records stored files that no record refers to: before they are written, or when the last reference is removed. */
-export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
-  if (keys.length === 0) return;
-  await sql.query('insert into unused_files (key) select unnest($1::text[]) on conflict do nothing', [keys]);
-}
-
-/** Removes entries of unused files after the files were deleted. */
-export async function forgetUnused(sql: Sql, keys: readonly string[]): Promise<void> {
-  await sql.query('delete from unused_files where key = any($1::text[])', [keys]);
+  const keys = await sql.column<string>`
+    select size->>'key' from bots, jsonb_path_query(pictures, '$.*[*]') size
+    where id = any(${bots}::bigint[])`;
+  await sql.run`update bots set pictures = '{}' where id = any(${bots}::bigint[])`;
+  await noteUnused(sql, keys);
 }
 
 /**
- * Takes files that have been unused for `ageMs`, at most `limit`, and removes the entries of those that `remove`
- * reports as deleted. Skips rows that another process is working on. Returns how many entries were removed.
+ * Records stored files that no record refers to. Call this before a file is written, and when its last reference is
+ * removed.
+ */
+export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
+  if (keys.length === 0) return;
+  await sql.run`insert into unused_files (key) select unnest(${keys}::text[]) on conflict do nothing`;
+}
+
+/** Removes the entries of unused files after the files were deleted. */
+export const forgetUnused = (sql: Sql, keys: readonly string[]) => sql.run`
+  delete from unused_files where key = any(${keys}::text[])`;
+
+/**
+ * Takes at most `limit` files that have been unused for `ageMs`. Skips rows that another process is working on. Removes
+ * the entries of the files that `remove` reports as deleted, and returns how many there were.
  */
 export function takeUnused(
   db: Database,
@@ -98,13 +88,11 @@ export function takeUnused(
   remove: (key: string) => Promise<boolean>,
 ): Promise<number> {
   return db.transaction(async (sql) => {
-    const rows = await sql.query<{ key: string }>(
-      `select key from unused_files where since < now() - $1 * interval '1 millisecond'
-        order by since limit $2 for update skip locked`,
-      [ageMs, limit],
-    );
+    const keys = await sql.column<string>`
+      select key from unused_files where since < now() - ${ageMs} * interval '1 millisecond'
+      order by since limit ${limit} for update skip locked`;
     const gone: string[] = [];
-    for (const { key } of rows) if (await remove(key)) gone.push(key);
+    for (const key of keys) if (await remove(key)) gone.push(key);
     await forgetUnused(sql, gone);
     return gone.length;
   });

@@ -1,6 +1,6 @@
-/** Statements on who may write to a bot (interface §5.8). */
+/** SQL statements for the rules on who may write to a bot (interface §5.8). */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
 import { lockOwned } from './ownership.js';
@@ -8,9 +8,9 @@ import { lockOwned } from './ownership.js';
 export type WritePolicy = 'all' | 'selected' | 'owner';
 
 /**
- * Sets who may write to a bot of `owner`. `usernames` apply to the policy `selected` and are stored as ids. Errors:
- * `bot_not_found`, `not_bot_owner`, and for the first username that does not name a person `username_unknown` or
- * `username_not_person`.
+ * Sets who may write to a bot of `owner`. With the policy `selected`, stores the ids of the people named in
+ * `usernames`. Errors: `bot_not_found`, `not_bot_owner`, and `username_unknown` or `username_not_person` for the first
+ * username that is not a person's.
  */
 export function setWriteAccess(
   db: Database,
@@ -22,12 +22,11 @@ export function setWriteAccess(
   return db.transaction(async (sql) => {
     await lockOwned(sql, bot, owner);
     const ids = policy === 'selected' ? await resolve(sql, usernames) : [];
-    await sql.query(
-      "update bots set write_policy = $2, write_version = nextval('control_versions') where id = $1",
-      [bot, policy],
-    );
-    await sql.query('delete from bot_writers where bot_id = $1', [bot]);
-    await sql.query('insert into bot_writers (bot_id, user_id) select $1, unnest($2::bigint[])', [bot, ids]);
+    await sql.run`
+      update bots set write_policy = ${policy}, write_version = nextval('control_versions')
+      where id = ${bot}`;
+    await sql.run`delete from bot_writers where bot_id = ${bot}`;
+    await sql.run`insert into bot_writers (bot_id, user_id) select ${bot}, unnest(${ids}::bigint[])`;
     const selected = policy === 'selected' ? { users: ids.length } : {};
     await noteAudit(sql, bot, { type: 'user', id: owner }, 'write_access_changed', { policy, ...selected });
     await noteStale(sql, [['write_access', bot]]);
@@ -35,15 +34,13 @@ export function setWriteAccess(
   });
 }
 
-/** Ids of the people with these usernames, each once. */
+/** Finds the ids of the people with these usernames, without duplicates. */
 async function resolve(sql: Sql, usernames: readonly string[]): Promise<number[]> {
-  const rows = await sql.query<{ name: string; taken: boolean; id: number | null }>(
-    `select given.name, n.owner is not null as taken, u.id
-       from unnest($1::text[]) with ordinality given (name, place)
-       left join names n on n.name = lower(given.name) and n.free_at is null and n.owner <> 0
-       left join users u on u.id = n.owner order by given.place`,
-    [usernames],
-  );
+  const rows = await sql.rows<{ name: string; taken: boolean; id: number | null }>`
+    select given.name, n.owner is not null as taken, u.id
+    from unnest(${usernames}::text[]) with ordinality given (name, place)
+    left join names n on n.name = lower(given.name) and n.free_at is null and n.owner <> 0
+    left join users u on u.id = n.owner order by given.place`;
   const ids = new Set<number>();
   for (const { name, taken, id } of rows) {
     if (id === null) fail(taken ? 'username_not_person' : 'username_unknown', { name });
@@ -55,31 +52,21 @@ async function resolve(sql: Sql, usernames: readonly string[]): Promise<number[]
 export interface WriteAccessRow {
   readonly policy: WritePolicy;
   readonly version: number;
-  /** whether the given person may write */
+  /** whether the given person may write to the bot */
   readonly may: boolean;
 }
 
-/** Who may write to a bot, and whether this person may. Null when the bot does not exist or was deleted. */
-export async function loadWriteAccess(sql: Sql, bot: number, user: number): Promise<WriteAccessRow | null> {
-  const [row] = await sql.query<WriteAccessRow>(
-    `select b.write_policy as policy, b.write_version as version,
-            b.write_policy = 'all' or b.owner_id = $2 or (b.write_policy = 'selected' and exists (
-              select from bot_writers w where w.bot_id = b.id and w.user_id = $2)) as may
-       from bots b where b.id = $1 and b.deleted_at is null`,
-    [bot, user],
-  );
-  return row ?? null;
-}
+/** Reads who may write to a bot, and whether this person may. Null when the bot does not exist or was deleted. */
+export const loadWriteAccess = (sql: Sql, bot: number, user: number) => sql.first<WriteAccessRow>`
+  select b.write_policy as policy, b.write_version as version,
+       b.write_policy = 'all' or b.owner_id = ${user} or (b.write_policy = 'selected' and exists (
+         select from bot_writers w where w.bot_id = b.id and w.user_id = ${user})) as may
+  from bots b where b.id = ${bot} and b.deleted_at is null`;
 
 /**
- * Current usernames of the people selected as writers of a bot, at most limits.writers_per_bot_max, ordered by their
- * ids; people without a username are left out.
+ * Reads the current usernames of the people who were selected as writers of a bot, ordered by person id. Returns at
+ * most limits.writers_per_bot_max usernames. Skips people without a username.
  */
-export async function loadWriters(sql: Sql, bot: number): Promise<string[]> {
-  const rows = await sql.query<{ username: string }>(
-    `select u.username from bot_writers w join users u on u.id = w.user_id
-      where w.bot_id = $1 and u.username is not null order by u.id limit ${limits.writers_per_bot_max}`,
-    [bot],
-  );
-  return rows.map(({ username }) => username);
-}
+export const loadWriters = (sql: Sql, bot: number) => sql.column<string>`
+  select u.username from bot_writers w join users u on u.id = w.user_id
+  where w.bot_id = ${bot} and u.username is not null order by u.id limit ${limits.writers_per_bot_max}`;

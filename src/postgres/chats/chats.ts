@@ -1,11 +1,12 @@
-/** Statements on chats, their members and messages that are read from Postgres. */
+/** SQL statements for chats and their members, and for messages that are read from Postgres. */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { lockPerson, takeName } from '../accounts/users.js';
 import { loadWriteAccess } from '../bots/write_access.js';
+import { postgresLimits as limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { noteService, type Standing, standingColumns } from './events.js';
 
-export type MemberStatus = 'creator' | 'administrator' | 'member' | 'left' | 'kicked';
+export type { MemberStatus } from './events.js';
 
 export interface ChatRow {
   readonly id: number;
@@ -14,31 +15,33 @@ export interface ChatRow {
   readonly username: string | null;
   readonly private: boolean;
   readonly member_count: number;
+  /** permissions that differ from the defaults, separated by commas */
+  readonly permissions: string;
   readonly incarnation: number;
   readonly version: number;
   readonly bots: readonly number[];
 }
 
-export interface MemberRow {
+export interface MemberRow extends Standing {
   readonly member_id: number;
   readonly is_bot: boolean;
-  readonly status: MemberStatus;
-  readonly rights: Readonly<Record<string, boolean>>;
   readonly version: number;
 }
 
 export interface SequenceRow {
   readonly last_message_id: number;
   readonly version: number;
-  /** incarnation under which the last message id was given out */
+  /** incarnation that assigned the last message id */
   readonly incarnation: number;
 }
 
-const present = "status in ('creator', 'administrator', 'member')";
+const present = "status in ('creator', 'administrator', 'member', 'restricted')";
+
+export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 
 /**
- * The incarnation of a partition. A new chat starts at its partition's incarnation, so that no id below is ever used.
- * If the incarnation is raised after this read, the chat only skips ids.
+ * Reads the incarnation of a partition. A new chat starts at this incarnation, so that its first message skips no ids.
+ * If the incarnation grows after this read, the chat skips some ids, which is harmless.
  */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
@@ -49,8 +52,8 @@ export async function loadIncarnation(sql: Sql, partition: number): Promise<numb
 }
 
 /**
- * Checks the number of a person's chats and raises the version of their chat list, after a chat was added or removed.
- * Error: `too_many_chats`.
+ * Checks how many chats a person has, and raises the version of their chat list. Call this after adding or removing a
+ * chat. Error: `too_many_chats`.
  */
 export async function joinList(sql: Sql, user: number): Promise<void> {
   const { count } = await one<{ count: number }>(
@@ -63,8 +66,10 @@ export async function joinList(sql: Sql, user: number): Promise<void> {
   await sql.query("update users set chats_version = nextval('control_versions') where id = $1", [user]);
 }
 
-/** Opens the direct chat of a bot and a user; true if it was not open before. Errors: `bot_not_found`, `cant_write_to_bot`,
- * `too_many_chats`. */
+/**
+ * Opens the direct chat of a bot and a user. Returns false if the chat was already open. Errors: `bot_not_found`,
+ * `cant_write_to_bot`, `too_many_chats`.
+ */
 export function openDirectChat(
   db: Database,
   bot: number,
@@ -110,14 +115,14 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** username of a public chat; absent for others */
+  /** username of a public chat; absent for private chats */
   readonly username?: string | undefined;
   readonly private: boolean;
 }
 
 /**
- * Creates a group or channel with `creator` as its first member. `incarnationOf` returns the incarnation of the new
- * id's partition. Errors: `username_taken`, `too_many_chats`.
+ * Creates a group or channel with `creator` as its first member. `incarnationOf` returns the incarnation of the
+ * partition for the new id. Errors: `username_taken`, `too_many_chats`.
  */
 export async function createChat(
   db: Database,
@@ -139,6 +144,8 @@ export async function createChat(
       [id, chat.creator],
     );
     await joinList(sql, chat.creator);
+    if (chat.type === 'group')
+      await noteService(sql, id, { id: chat.creator, is_bot: false }, { group_chat_created: true });
     await noteStale(sql, [
       ['chat', id],
       ['member', id, chat.creator],
@@ -151,7 +158,7 @@ export async function createChat(
 
 export async function loadChat(sql: Sql, id: number): Promise<ChatRow | null> {
   const [row] = await sql.query<ChatRow>(
-    `select c.id, c.type, c.title, c.username, c.private, c.member_count, c.incarnation, c.version,
+    `select c.id, c.type, c.title, c.username, c.private, c.member_count, c.permissions, c.incarnation, c.version,
             coalesce((select array_agg(m.member_id order by m.member_id) from chat_members m
                        where m.chat_id = c.id and m.is_bot and m.${present}), '{}') as bots
        from chats c where c.id = $1`,
@@ -162,7 +169,7 @@ export async function loadChat(sql: Sql, id: number): Promise<ChatRow | null> {
 
 export async function loadMember(sql: Sql, chat: number, member: number): Promise<MemberRow | null> {
   const [row] = await sql.query<MemberRow>(
-    'select member_id, is_bot, status, rights, version from chat_members where chat_id = $1 and member_id = $2',
+    `select ${memberColumns} from chat_members where chat_id = $1 and member_id = $2`,
     [chat, member],
   );
   return row ?? null;
@@ -170,7 +177,7 @@ export async function loadMember(sql: Sql, chat: number, member: number): Promis
 
 export function loadMembers(sql: Sql, chat: number, after: number, limit: number): Promise<MemberRow[]> {
   return sql.query<MemberRow>(
-    `select member_id, is_bot, status, rights, version from chat_members
+    `select ${memberColumns} from chat_members
       where chat_id = $1 and member_id > $2 and ${present} order by member_id limit $3`,
     [chat, after, limit],
   );
@@ -195,14 +202,14 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
   return row ?? null;
 }
 
-/** When a person joined each of these chats, in Unix time in seconds. */
+/** Reads when a person joined each of these chats, in Unix time (seconds). */
 export async function loadJoined(
   sql: Sql,
   user: number,
   chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
 ): Promise<ReadonlyMap<number, number>> {
   const rows = await sql.query<{ chat_id: number; date: number }>(
-    `select chat_id, extract(epoch from joined_at)::bigint as date from (
+    `select chat_id, floor(extract(epoch from joined_at))::bigint as date from (
        select m.chat_id, coalesce(m.joined_at, c.created_at) as joined_at
          from chat_members m join chats c on c.id = m.chat_id where m.member_id = $1 and m.chat_id = any($2)
        union all
@@ -220,7 +227,7 @@ export async function loadSequence(sql: Sql, chat: number, user: number): Promis
   return row ?? null;
 }
 
-/** The pin of a chat; its record is null after the message was unpinned. */
+/** The pin of a chat. The record is null after the message was unpinned. */
 export async function loadPin(
   sql: Sql,
   chat: number,
@@ -241,9 +248,9 @@ export interface MessageRow {
 }
 
 /**
- * Condition for a list of message ids. Messages are partitioned by day and an id does not contain the day, so the
- * index of each partition is read. As a subquery the number of ids is unknown to the planner, so that Postgres keeps
- * one plan instead of planning over all partitions on each call.
+ * The SQL condition for a list of message ids. Messages are partitioned by day and an id does not contain the day, so
+ * the query reads the index of each partition. The subquery hides the number of ids from the planner. Postgres can then
+ * reuse one plan instead of planning over all partitions on each call.
  */
 const anyId = 'any(array(select unnest($3::bigint[])))';
 
@@ -259,7 +266,7 @@ export function loadMessages(
   );
 }
 
-/** The newest of these messages that together have up to `bytes`, plus the one that exceeds it. */
+/** Reads the newest of these messages, up to a total size of `bytes`. Includes the message that exceeds this size. */
 export function loadNewestMessages(
   sql: Sql,
   chat: number,
@@ -277,7 +284,7 @@ export function loadNewestMessages(
   );
 }
 
-/** The greatest id below `before` of a message that is not deleted; 0 when there is none. */
+/** Finds the greatest id below `before` of a message that is not deleted, or returns 0 when there is none. */
 export async function newestMessage(sql: Sql, chat: number, user: number, before: number): Promise<number> {
   const [row] = await sql.query<{ message_id: number }>(
     `select message_id from messages
@@ -290,7 +297,7 @@ export async function newestMessage(sql: Sql, chat: number, user: number, before
 
 const head = `substring(record from 1 for ${limits.message_head_bytes_max})`;
 
-/** The first bytes of these messages' records; deleted ones are left out. */
+/** Reads the first bytes of these messages' records. Skips deleted messages. */
 export async function loadHeads(
   sql: Sql,
   chat: number,
@@ -305,7 +312,7 @@ export async function loadHeads(
   return rows.map((row) => row.head);
 }
 
-/** The first bytes of the newest message of each of these chats; those without one are left out. */
+/** Reads the first bytes of the newest message in each of these chats. Skips chats without a message. */
 export function loadNewestHeads(
   sql: Sql,
   chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,

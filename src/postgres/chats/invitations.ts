@@ -1,20 +1,21 @@
-/** Statements on permission to add people to chats, and on invitations. */
+/** SQL statements for the permission to add people to chats, and for invitations. */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
+import { postgresLimits as limits } from '../limits.js';
 import { type Database, one, type Sql } from '../sql.js';
 import type { MemberRow } from './chats.js';
-import { changeMember, loadAcquaintances, type Standing } from './members.js';
+import { isPresent, loadStanding, type Standing } from './events.js';
+import { changeMember, loadAcquaintances, lockChat, mayChange } from './members.js';
 
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
 /**
- * Counts another add by a stranger. Returns false at the daily limit of adds of this person or by `by`. The caller
- * must have locked the person.
+ * Counts that the stranger `by` added a person. Returns false if a daily limit is reached, either for adds of this
+ * person or for adds by `by`. The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
-  // Serialises the adds made by one stranger. A transaction with this lock never waits for a lock that is taken
-  // before this one.
+  // Serialises adds by the same stranger. To avoid deadlocks, a transaction with this lock never waits for a lock that
+  // other transactions take before this one.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -31,8 +32,7 @@ async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boo
 }
 
 /**
- * Whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a
- * username.
+ * Whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a username.
  */
 async function mayAdd(
   sql: Sql,
@@ -46,7 +46,7 @@ async function mayAdd(
     [user],
   );
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
-  // Prevents callers from finding out by trying ids which strangers exist.
+  // Hides whether the stranger exists. Otherwise callers could try ids and find out which people exist.
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (former === 'left' || policy === 'nobody') return false;
   if (known) return true;
@@ -63,7 +63,7 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
   );
   if (Number(total) >= limits.invitations_per_user_max || Number(own) >= limits.invitations_per_inviter_max)
     fail('too_many_invitations');
-  // An expired invitation is renewed; an open one stays unchanged.
+  // Renews an expired invitation and leaves an open one unchanged.
   await sql.query(
     `insert into chat_invitations as i (user_id, chat_id, by_id) values ($1, $2, $3)
      on conflict (user_id, chat_id) do update set by_id = $3, created_at = now() where not (${open.replaceAll(/(declined_at|created_at)/g, 'i.$1')})`,
@@ -72,8 +72,9 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
 }
 
 /**
- * Adds a person to a chat, or changes their status in it. Returns null if `by` may not add the person, who then gets
- * an invitation. Errors: those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
+ * Adds a person to a chat, or changes their status in it. Returns null if `by` may not add the person, who then gets an
+ * invitation instead. Errors: those of `putMember`, `user_not_found`, `person_banned`, `invitation_declined`,
+ * `too_many_invitations`.
  */
 export function addPerson(
   db: Database,
@@ -83,14 +84,11 @@ export function addPerson(
   by: number,
 ): Promise<MemberRow | null> {
   return db.transaction(async (sql) => {
-    await sql.query('select 1 from chats where id = $1 for update', [chat]);
+    const locked = await lockChat(sql, chat);
     await lockPerson(sql, user, 'user_not_found');
-    const [former] = await sql.query<Standing>(
-      'select status, rights from chat_members where chat_id = $1 and member_id = $2',
-      [chat, user],
-    );
-    const present = former && former.status !== 'left' && former.status !== 'kicked';
-    if (!present) {
+    const former = await loadStanding(sql, chat, user);
+    await mayChange(sql, chat, locked, former, became.status, by);
+    if (!former || !isPresent(former.status)) {
       const declined = await sql.query(
         'select 1 from chat_invitations where user_id = $1 and chat_id = $2 and declined_at is not null',
         [user, chat],
@@ -101,11 +99,12 @@ export function addPerson(
         return null;
       }
     }
-    return changeMember(sql, chat, { id: user, is_bot: false }, became, by);
+    const promoted_by = became.status === 'administrator' ? by : null;
+    return changeMember(sql, chat, { id: user, is_bot: false }, { ...became, promoted_by }, by);
   });
 }
 
-/** Makes a person a member of the chat that invited them. Errors: `invitation_not_found`, `too_many_chats`. */
+/** Makes a person a member of the chat that they were invited to. Errors: `invitation_not_found`, `too_many_chats`. */
 export function acceptInvitation(db: Database, chat: number, user: number): Promise<MemberRow> {
   return db.transaction(async (sql) => {
     await sql.query('select 1 from chats where id = $1 for update', [chat]);
@@ -148,7 +147,7 @@ export interface InvitationRow {
   readonly date: number;
 }
 
-/** Open invitations of a person with ids below `before`, the latest first. */
+/** Reads the open invitations of a person with ids below `before`, newest first. */
 export function loadInvitations(
   sql: Sql,
   user: number,
@@ -157,7 +156,7 @@ export function loadInvitations(
 ): Promise<InvitationRow[]> {
   return sql.query<InvitationRow>(
     `select i.id, i.chat_id, c.type, c.title, c.username, c.member_count, i.by_id,
-            extract(epoch from i.created_at)::bigint as date
+            floor(extract(epoch from i.created_at))::bigint as date
        from (select * from chat_invitations where user_id = $1 and id < $2 and ${open}) i
        join chats c on c.id = i.chat_id order by i.id desc limit $3`,
     [user, before, limit],

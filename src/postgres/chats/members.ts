@@ -1,33 +1,26 @@
-/** Statements on the members of chats, and the events that report member changes to a chat's bots. */
+/** SQL statements for the members of chats. */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { isPermitted } from '../../rules/permissions.js';
+import { hasRight } from '../../rules/rights.js';
 import { lockPerson } from '../accounts/users.js';
+import { postgresLimits as limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from '../sql.js';
-import { joinList, type MemberRow, type MemberStatus } from './chats.js';
+import { joinList, type MemberRow, memberColumns } from './chats.js';
+import {
+  type EventLink,
+  isPresent,
+  loadStanding,
+  type MemberEvent,
+  type MemberStatus,
+  noteEvent,
+  outside,
+  type Standing,
+  type Who,
+} from './events.js';
 
-/** Status and rights of a member. */
-export interface Standing {
-  readonly status: MemberStatus;
-  readonly rights: Readonly<Record<string, boolean>>;
-}
+export type { Standing } from './events.js';
 
-export interface MemberEvent {
-  readonly id: number;
-  readonly member_id: number;
-  readonly is_bot: boolean;
-  /** id of the actor who made the change */
-  readonly by_id: number;
-  readonly was: Standing;
-  readonly became: Standing;
-  /** when the member changed, Unix time in seconds */
-  readonly date: number;
-}
-
-type Who = { readonly id: number; readonly is_bot: boolean };
-
-const present = "status in ('creator', 'administrator', 'member')";
-const isPresent = (status: MemberStatus) => status !== 'left' && status !== 'kicked';
-const outside: Standing = { status: 'left', rights: {} };
+const present = "status in ('creator', 'administrator', 'member', 'restricted')";
 
 /** Compares rights key by key, because jsonb does not keep the order of keys. */
 const sameRights = (a: Standing['rights'], b: Standing['rights']) => {
@@ -39,26 +32,36 @@ const sameRights = (a: Standing['rights'], b: Standing['rights']) => {
   return set(a) === set(b);
 };
 
-/** Stores an event in the transaction of the change. The chat's lock makes event ids follow the order of changes. */
-async function noteEvent(
-  sql: Sql,
-  chat: { readonly id: number; readonly user: number },
-  member: Who,
-  by: number,
-  was: Standing,
-  became: Standing,
-): Promise<void> {
-  await sql.query(
-    `insert into member_events (chat_id, user_id, member_id, is_bot, by_id, was, became)
-     values ($1, $2, $3, $4, $5, $6, $7)`,
-    [chat.id, chat.user, member.id, member.is_bot, by, JSON.stringify(was), JSON.stringify(became)],
-  );
-  await noteStale(sql, [['member_events', chat.id, chat.user]]);
+export const sameStanding = (a: Standing, b: Standing): boolean =>
+  a.status === b.status &&
+  sameRights(a.rights, b.rights) &&
+  (a.until_date ?? 0) === (b.until_date ?? 0) &&
+  (a.custom_title ?? '') === (b.custom_title ?? '');
+
+/** Administrators keep their title until it is changed or they stop being administrators. */
+const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
+  (status === 'administrator'
+    ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
+    : null) ?? null;
+
+/** Restrictions stay when a member leaves, so that they still apply if the member returns. */
+function withRestrictions(was: Standing, became: Standing): Standing {
+  const { rights, until_date = null } = was;
+  if (was.status === 'restricted' && became.status === 'left') return { ...became, rights, until_date };
+  const back = was.status === 'left' && became.status === 'member' && Object.keys(rights).length > 0;
+  return back ? { status: 'restricted', rights, until_date } : became;
+}
+
+/** The service message that a group shows when a member joins or leaves. */
+function serviceOf(type: 'group' | 'channel', was: Standing, became: Standing): MemberEvent['service'] {
+  const [before, after] = [isPresent(was.status), isPresent(became.status)];
+  if (type !== 'group' || before === after) return null;
+  return after ? { new_chat_members: true } : { left_chat_member: true };
 }
 
 /**
- * Counts bots and administrators, of which even a large chat has few. Errors: `too_many_chat_bots`,
- * `too_many_administrators`.
+ * Checks the limits on bots and administrators by counting. Even a large chat has only a few of them. Errors:
+ * `too_many_chat_bots`, `too_many_administrators`.
  */
 async function countFew(sql: Sql, chat: number): Promise<number> {
   const { bots, administrators } = await one<{ bots: number; administrators: number }>(
@@ -73,46 +76,106 @@ async function countFew(sql: Sql, chat: number): Promise<number> {
   return Number(bots);
 }
 
+/**
+ * Checks the limit on banned members. When it is reached, members with ended bans get the status `left` and no longer
+ * count.
+ */
+async function countBanned(sql: Sql, chat: number): Promise<void> {
+  const isFull = async () => {
+    const { banned } = await one<{ banned: number }>(
+      sql,
+      `select count(*) as banned from chat_members where chat_id = $1 and status = 'kicked'`,
+      [chat],
+    );
+    return Number(banned) >= limits.banned_per_chat_max;
+  };
+  if (!(await isFull())) return;
+  await sql.query(
+    `update chat_members set status = 'left', rights = '{}', until_date = null
+      where chat_id = $1 and status = 'kicked' and until_date <= extract(epoch from now())`,
+    [chat],
+  );
+  if (await isFull()) fail('too_many_banned');
+}
+
+/** Deletes a person's invitation to a chat, including one that was declined, and their request to join it. */
+export async function removeInvitation(sql: Sql, chat: number, user: number): Promise<void> {
+  await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [user, chat]);
+  await sql.query('delete from join_requests where user_id = $1 and chat_id = $2', [user, chat]);
+}
+
+/** The link by which a person joins. */
+type JoinLink = EventLink & { readonly id: number };
+
+/** Counts a member who joins by a link, or who leaves after joining by a link. */
+async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
+  if (link !== null) {
+    await sql.query('update invite_links set members = members + 1 where id = $1', [link.id]);
+    return;
+  }
+  await sql.query(
+    `update invite_links l set members = l.members - 1 from chat_members m
+      where m.chat_id = $1 and m.member_id = $2 and l.id = m.link_id`,
+    [chat, member],
+  );
+}
+
+interface ChangeOptions {
+  /** the chat shows no service message */
+  readonly silent?: boolean;
+  /** former restrictions are not kept */
+  readonly exact?: boolean;
+  /** the link by which the member joins */
+  readonly link?: JoinLink | null;
+}
+
 /** Changes a member under the lock of the chat's row. */
 export async function changeMember(
   sql: Sql,
   chat: number,
   member: Who,
-  became: Standing & { readonly status: Exclude<MemberStatus, 'creator'> },
+  wanted: Standing & { readonly status: Exclude<MemberStatus, 'creator'> },
   by: number,
+  { silent = false, exact = false, link = null }: ChangeOptions = {},
 ): Promise<MemberRow> {
-  // A person whose account has ended may be removed from chats but not added.
-  if (!member.is_bot && isPresent(became.status)) await lockPerson(sql, member.id, 'chat_member_not_found');
-  const [former] = await sql.query<Standing>(
-    'select status, rights from chat_members where chat_id = $1 and member_id = $2',
-    [chat, member.id],
-  );
-  const was = former ?? outside;
+  // Locks a person who is added. A person whose account has ended can be removed from a chat, but not added to it.
+  if (!member.is_bot && isPresent(wanted.status)) await lockPerson(sql, member.id, 'chat_member_not_found');
+  const was = (await loadStanding(sql, chat, member.id)) ?? outside;
+  const became = exact ? wanted : withRestrictions(was, wanted);
   if (was.status === 'creator') fail('not_enough_rights');
-  // A person who was removed at this moment must not become one who may join again.
-  if (became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
+  // Refuses the status `left` for a person who was removed a moment ago, because they could then rejoin.
+  if (!exact && became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
+  if (became.status === 'kicked' && was.status !== 'kicked') await countBanned(sql, chat);
+  const [before, after] = [isPresent(was.status), isPresent(became.status)];
+  if ((before && !after) || link !== null) await countByLink(sql, chat, member.id, link);
   const row = await one<MemberRow>(
     sql,
-    `insert into chat_members (chat_id, member_id, is_bot, status, rights) values ($1, $2, $3, $4, $5)
+    `insert into chat_members
+       (chat_id, member_id, is_bot, status, rights, until_date, custom_title, promoted_by, link_id)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $10)
      on conflict (chat_id, member_id) do update set status = excluded.status, rights = excluded.rights,
-       version = nextval('control_versions'), joined_at = case when $6 then now() else chat_members.joined_at end
-     returning member_id, is_bot, status, rights, version`,
+       until_date = excluded.until_date, custom_title = excluded.custom_title, promoted_by = excluded.promoted_by,
+       link_id = case when $11 then chat_members.link_id else excluded.link_id end,
+       version = nextval('control_versions'), joined_at = case when $9 then now() else chat_members.joined_at end
+     returning member_id, is_bot, status, rights, until_date, custom_title, promoted_by, version`,
     [
       ...[chat, member.id, member.is_bot, became.status, JSON.stringify(became.rights)],
-      !isPresent(was.status),
+      ...[became.until_date ?? null, titleOf(was, became), became.promoted_by ?? null],
+      ...[!before, link?.id ?? null, before && after],
     ],
   );
   const bots = await countFew(sql, chat);
-  // Updates the count by the difference: counting again would make each subscriber of a large channel more expensive
-  // than the last.
-  await sql.query(
-    "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1",
-    [chat, Number(isPresent(became.status)) - Number(isPresent(was.status))],
+  // Changes the count by the difference. If all members were counted again, adding a subscriber would take longer the
+  // larger a channel is.
+  const { type } = await one<{ type: 'group' | 'channel' }>(
+    sql,
+    "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1 returning type",
+    [chat, Number(after) - Number(before)],
   );
   if (!member.is_bot) {
     await joinList(sql, member.id);
-    // Deletes the invitation: a person who joined does not need it, and a removed person must not return with it.
-    await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [member.id, chat]);
+    // Deletes the invitation. A person who joined does not need it, and a removed person must not use it to return.
+    await removeInvitation(sql, chat, member.id);
   }
   await noteStale(sql, [
     ['chat', chat],
@@ -120,15 +183,53 @@ export async function changeMember(
     ['administrators', chat],
     ...(member.is_bot ? [] : ([['chats', member.id]] as const)),
   ]);
-  const same = was.status === became.status && sameRights(was.rights, became.rights);
-  const heard = member.is_bot || bots > 0;
-  if (!same && heard) await noteEvent(sql, { id: chat, user: 0 }, member, by, was, became);
+  const same = sameStanding(was, became);
+  const hasBots = member.is_bot || bots > 0;
+  const service = silent ? null : serviceOf(type, was, became);
+  if (!same && (hasBots || service))
+    await noteEvent(sql, { id: chat, user: 0 }, member, by, was, became, service, link);
   return row;
 }
 
 /**
- * Sets the status of a person or bot in a chat; `by` made the change. Errors: `too_many_chat_bots`,
- * `too_many_administrators`, `too_many_chats`, `not_enough_rights` for the creator.
+ * Fails if `by` may not make this change now. Callers have already checked this with copies in Redis, but those copies
+ * may lack a change that was just committed. Adding a banned person ends the ban. Errors: `not_enough_rights`,
+ * `person_banned`.
+ */
+export async function mayChange(
+  sql: Sql,
+  chat: number,
+  { permissions }: { readonly permissions: string },
+  former: Standing | null,
+  status: MemberStatus,
+  by: number,
+): Promise<void> {
+  const own = (await loadStanding(sql, chat, by)) ?? outside;
+  const mayRestrict = hasRight(own, 'can_restrict_members');
+  const may =
+    status === 'kicked'
+      ? mayRestrict || hasRight(own, 'can_invite_users')
+      : isPermitted(own, permissions, 'can_invite_users');
+  const changesAdministrator = status === 'administrator' || former?.status === 'administrator';
+  if (!may || (changesAdministrator && own.status !== 'creator')) fail('not_enough_rights');
+  if (!mayRestrict && isPresent(status)) {
+    if (former?.status === 'restricted') fail('not_enough_rights');
+    if (former?.status === 'kicked') fail('person_banned');
+  }
+}
+
+/** Locks a chat, so that its members change one after another. Error: `chat_not_found`. */
+export async function lockChat(sql: Sql, chat: number): Promise<{ readonly permissions: string }> {
+  const [found] = await sql.query<{ permissions: string }>(
+    'select permissions from chats where id = $1 for update',
+    [chat],
+  );
+  return found ?? fail('chat_not_found');
+}
+
+/**
+ * Sets the status of a person or bot in a chat, on behalf of `by`. Errors: those of `mayChange`, `too_many_chat_bots`,
+ * `too_many_administrators`, `too_many_banned`, `too_many_chats`, `not_enough_rights` for the creator.
  */
 export function putMember(
   db: Database,
@@ -137,16 +238,20 @@ export function putMember(
   status: Exclude<MemberStatus, 'creator'>,
   rights: Standing['rights'],
   by: number,
+  silent = false,
 ): Promise<MemberRow> {
   return db.transaction(async (sql) => {
-    await sql.query('select 1 from chats where id = $1 for update', [chat]);
-    return changeMember(sql, chat, member, { status, rights }, by);
+    const locked = await lockChat(sql, chat);
+    if (by !== member.id)
+      await mayChange(sql, chat, locked, await loadStanding(sql, chat, member.id), status, by);
+    const promoted_by = status === 'administrator' ? by : null;
+    return changeMember(sql, chat, member, { status, rights, promoted_by }, by, { silent });
   });
 }
 
 /**
- * Passes the creator's role of a chat on to the first administrator who is a person; a chat without one continues
- * without a creator. Returns the new creator, or null; false when `from` is not the creator.
+ * Passes the role of creator to the first administrator who is a person. If there is none, the chat has no creator.
+ * Returns the new creator, null if there is none, or false when `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {
@@ -187,7 +292,7 @@ export function passOnChat(db: Database, chat: number, from: number): Promise<nu
 }
 
 /**
- * Adds a person to a public chat. Returns false if they are in it already. Errors: `chat_not_found`,
+ * Adds a person to a public chat. Returns false if the person is already a member. Errors: `chat_not_found`,
  * `kicked_from_chat`, `too_many_chats`.
  */
 export function joinChat(db: Database, chat: number, user: number): Promise<boolean> {
@@ -196,10 +301,7 @@ export function joinChat(db: Database, chat: number, user: number): Promise<bool
       'select private from chats where id = $1 for update',
       [chat],
     );
-    const [former] = await sql.query<Standing>(
-      'select status, rights from chat_members where chat_id = $1 and member_id = $2',
-      [chat, user],
-    );
+    const former = await loadStanding(sql, chat, user);
     if (former && isPresent(former.status)) return false;
     if (!found || found.private) return fail('chat_not_found');
     if (former?.status === 'kicked') fail('kicked_from_chat');
@@ -208,7 +310,7 @@ export function joinChat(db: Database, chat: number, user: number): Promise<bool
   });
 }
 
-/** Blocks or unblocks a bot for a person. Returns false if nothing changes, or if they have no direct chat. */
+/** Blocks or unblocks a bot for a person. Returns false if nothing changes, or if the two have no direct chat. */
 export function setBlocked(db: Database, bot: number, user: number, blocked: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
@@ -225,7 +327,7 @@ export function setBlocked(db: Database, bot: number, user: number, blocked: boo
   });
 }
 
-/** The creator and the administrators of a chat, with the chat's version. Null when there is no such chat. */
+/** Reads the creator and the administrators of a chat, with the chat's version. Null when the chat does not exist. */
 export async function loadAdministrators(
   sql: Sql,
   chat: number,
@@ -233,14 +335,14 @@ export async function loadAdministrators(
   const [found] = await sql.query<{ version: number }>('select version from chats where id = $1', [chat]);
   if (!found) return null;
   const rows = await sql.query<MemberRow>(
-    `select member_id, is_bot, status, rights, version from chat_members
+    `select ${memberColumns} from chat_members
       where chat_id = $1 and status in ('creator', 'administrator') order by member_id`,
     [chat],
   );
   return { version: found.version, rows };
 }
 
-/** Groups and channels that a bot is in, at most `limit`. */
+/** Reads up to `limit` groups and channels that a bot is in. */
 export async function loadMemberships(sql: Sql, bot: number, limit: number): Promise<number[]> {
   const rows = await sql.query<{ chat_id: number }>(
     `select chat_id from chat_members where member_id = $1 and ${present} order by chat_id limit $2`,
@@ -249,23 +351,10 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
   return rows.map(({ chat_id }) => chat_id);
 }
 
-/** Events of a chat that have not been delivered to its bots yet, oldest first. */
-export function pendingEvents(sql: Sql, chat: number, user: number, limit: number): Promise<MemberEvent[]> {
-  return sql.query<MemberEvent>(
-    `select id, member_id, is_bot, by_id, was, became, extract(epoch from created_at)::bigint as date
-       from member_events where chat_id = $1 and user_id = $2 order by id limit $3`,
-    [chat, user, limit],
-  );
-}
-
-export async function removeEvents(sql: Sql, ids: readonly number[]): Promise<void> {
-  await sql.query('delete from member_events where id = any($1)', [ids]);
-}
-
 /**
- * The people among `people` who share a group with `who`, or a channel that one of the two manages. The query reads
- * the chats of each person, which are bounded, and never the members of a chat, which are not: `offset 0` keeps
- * Postgres from reversing this order.
+ * Returns those of `people` who share a group with `who`, or a channel that one of the two manages. The query reads the
+ * chats of each person, because their number is bounded. It never reads the members of a chat, because their number is
+ * unbounded. `offset 0` stops the planner from reversing this order.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

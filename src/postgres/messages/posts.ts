@@ -1,4 +1,4 @@
-/** Statements that read posts and reactions which are no longer in Redis. */
+/** SQL statements that read posts and reactions that are no longer in Redis. */
 import type { Sql } from '../sql.js';
 
 export interface TallyRow {
@@ -12,36 +12,31 @@ export interface PostRow {
   readonly tallies: readonly TallyRow[];
 }
 
-/** Place of a post and the number of reactions by emoji. Null for an unknown or deleted post. */
+/**
+ * Reads the record of a post (its channel and message) and its number of reactions by emoji. Null for an unknown or
+ * deleted post.
+ */
 export async function loadPost(sql: Sql, partition: number, number: number): Promise<PostRow | null> {
   const [[row], tallies] = await Promise.all([
-    sql.query<{ version: number; record: Buffer | null }>(
-      'select version, record from posts where partition = $1 and number = $2',
-      [partition, number],
-    ),
-    sql.query<TallyRow>(
-      'select version, record from post_tallies where partition = $1 and number = $2 and record is not null',
-      [partition, number],
-    ),
+    sql.rows<{ version: number; record: Buffer | null }>`
+      select version, record from posts where partition = ${partition} and number = ${number}`,
+    sql.rows<TallyRow>`
+      select version, record from post_tallies
+      where partition = ${partition} and number = ${number} and record is not null`,
   ]);
   return row?.record ? { version: row.version, record: row.record, tallies } : null;
 }
 
-/** Reactions of a user on a post. */
-export async function loadReactionsOf(
+/** Reads the reactions of a user on a post. */
+export const loadReactionsOf = (
   sql: Sql,
   partition: number,
   number: number,
   user: number,
-): Promise<Buffer[]> {
-  const rows = await sql.query<{ record: Buffer }>(
-    `select record from post_reactions
-      where partition = $1 and number = $2 and user_id = $3 and record is not null
-      order by version`,
-    [partition, number, user],
-  );
-  return rows.map((row) => row.record);
-}
+) => sql.column<Buffer>`
+  select record from post_reactions
+  where partition = ${partition} and number = ${number} and user_id = ${user} and record is not null
+  order by version`;
 
 export interface ReactionRow {
   readonly user_id: number;
@@ -50,42 +45,35 @@ export interface ReactionRow {
   readonly record: Buffer;
 }
 
-/** The latest reactions of each of these emoji (columns), newest first, at most `limit` each. */
-export function loadLatest(
+/** Reads the latest reactions with each of these emoji (columns), newest first, up to `limit` per emoji. */
+export const loadLatest = (
   sql: Sql,
   partition: number,
   number: number,
   emoji: readonly number[],
   limit: number,
-): Promise<ReactionRow[]> {
-  return sql.query<ReactionRow>(
-    `select r.user_id, r.emoji, r.version, r.record
-       from unnest($3::bigint[]) as e (emoji), lateral (
-         select user_id, emoji, version, record from post_reactions
-          where partition = $1 and number = $2 and emoji = e.emoji and record is not null
-          order by version desc limit $4) r
-      order by r.emoji, r.version desc`,
-    [partition, number, emoji, limit],
-  );
-}
+) => sql.rows<ReactionRow>`
+  select r.user_id, r.emoji, r.version, r.record
+   from unnest(${emoji}::bigint[]) as e (emoji), lateral (
+     select user_id, emoji, version, record from post_reactions
+      where partition = ${partition} and number = ${number} and emoji = e.emoji and record is not null
+      order by version desc limit ${limit}) r
+  order by r.emoji, r.version desc`;
 
 /**
- * A page of all reactions: by emoji, newest first, after (`emoji`, `version`). With `only`, reactions with that emoji
- * alone.
+ * Reads a page of all reactions, ordered by emoji and then newest first. The page starts after (`emoji`, `version`).
+ * With `only`, it contains only reactions with that emoji.
  */
-export function loadReactionPage(
+export const loadReactionPage = (
   sql: Sql,
   partition: number,
   number: number,
   behind: { readonly emoji: number; readonly version: number },
   only: boolean,
   limit: number,
-): Promise<ReactionRow[]> {
-  return sql.query<ReactionRow>(
-    `select user_id, emoji, version, record from post_reactions
-      where partition = $1 and number = $2 and record is not null
-        and ((emoji = $3 and version < $4) or (emoji > $3 and not $5))
-      order by emoji, version desc limit $6`,
-    [partition, number, behind.emoji, behind.version, only, limit],
-  );
-}
+) => sql.rows<ReactionRow>`
+  select user_id, emoji, version, record from post_reactions
+  where partition = ${partition} and number = ${number} and record is not null
+    and ((emoji = ${behind.emoji} and version < ${behind.version})
+      or (emoji > ${behind.emoji} and not ${only}))
+  order by emoji, version desc limit ${limit}`;

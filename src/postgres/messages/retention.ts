@@ -1,17 +1,20 @@
-/** Statements on rows past their age: which process deletes them next, and the oldest row of each chat. */
-import type { Database, Sql } from '../sql.js';
+/**
+ * SQL statements that delete rows past their maximum age, record where the next step starts, and find the oldest row of
+ * each chat.
+ */
+import { type Database, fragment, type Sql } from '../sql.js';
 
-/** Position that a pass has reached, and whether it is complete. */
+/** The position that a pass has reached, and whether the pass is complete. */
 export interface Step<P> {
   readonly place: P;
   readonly over: boolean;
 }
 
 /**
- * Runs the next step of a pass over one kind of data, from where the last step ended or else from `begin`. One
- * process at a time works on a kind; a process that dies leaves the position unchanged, so a step may be repeated. A
- * step must end within limits.retention_piece_ms. A new pass begins `restMs` after the last one ended. Returns null
- * when no step is due.
+ * Runs the next step of a pass over one kind of data. The step starts where the previous step ended, and a new pass
+ * starts at `begin`. Only one process at a time works on a kind. If this process dies, the position stays unchanged,
+ * and the step is repeated. A step must end within limits.retention_piece_ms. A new pass begins `restMs` after the
+ * previous pass ended. Returns null when no step is due.
  */
 export function takePiece<P>(
   db: Database,
@@ -21,33 +24,28 @@ export function takePiece<P>(
   work: (sql: Sql, place: P) => Promise<Step<P>>,
 ): Promise<Step<P> | null> {
   return db.transaction(async (sql) => {
-    await sql.query('insert into retention (what) values ($1) on conflict do nothing', [what]);
-    const [row] = await sql.query<{ place: P | null }>(
-      `select place from retention
-        where what = $1 and (place is not null or ended_at is null or ended_at <= now() - $2::bigint * interval '1 millisecond')
-        for update skip locked`,
-      [what, restMs],
-    );
-    if (row === undefined) return null;
-    const done = await work(sql, row.place ?? begin);
-    await sql.query(
-      'update retention set place = $2, ended_at = case when $3 then clock_timestamp() else ended_at end where what = $1',
-      [what, done.over ? null : JSON.stringify(done.place), done.over],
-    );
+    await sql.run`insert into retention (what) values (${what}) on conflict do nothing`;
+    const place = await sql.firstValue<P | null>`
+      select place from retention
+      where what = ${what} and (place is not null or ended_at is null
+        or ended_at <= now() - ${restMs}::bigint * interval '1 millisecond')
+      for update skip locked`;
+    if (place === undefined) return null;
+    const done = await work(sql, place ?? begin);
+    await sql.run`
+      update retention set place = ${done.over ? null : JSON.stringify(done.place)},
+        ended_at = case when ${done.over} then clock_timestamp() else ended_at end where what = ${what}`;
     return done;
   });
 }
 
-/** Name of a partition of messages, which is also the name of its table. */
+/** The name of a partition of messages, which is also the name of its table. */
 type Partition = string;
 
-/** The default partition, with messages of days without a partition. */
+/** The default partition. It contains the messages of days without their own partition. */
 export const strayMessages: Partition = 'messages_default';
 
-export async function hasStrays(sql: Sql): Promise<boolean> {
-  const [row] = await sql.query<{ some: boolean }>(`select exists (select from ${strayMessages}) as some`);
-  return row?.some === true;
-}
+export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMessages)} limit 1`;
 
 export interface OldestRow {
   readonly chat_id: number;
@@ -56,133 +54,106 @@ export interface OldestRow {
   readonly head: Buffer | null;
 }
 
-/** Greater than the length of any record header. */
-const headBytes = 96;
+/** The number of bytes to read from the start of a record. No record header is longer. */
+const head = fragment('substring(record from 1 for 96)');
 
-/** Chats after the given one, ordered by key, each with its oldest message in a partition. */
-export function loadOldest(
+/** Reads the chats after the given one, ordered by key, each with its oldest message in a partition. */
+export const loadOldest = (
   sql: Sql,
   partition: Partition,
   chat: number,
   user: number,
   limit: number,
-): Promise<OldestRow[]> {
-  return sql.query<OldestRow>(
-    `select s.chat_id, s.user_id, m.head
-       from (select chat_id, user_id from chat_sequences where (chat_id, user_id) > ($1::bigint, $2::bigint)
-              order by chat_id, user_id limit $3) s
-       left join lateral (
-         select substring(record from 1 for ${headBytes}) as head from ${partition}
-          where chat_id = s.chat_id and user_id = s.user_id and record is not null
-          order by message_id limit 1) m on true
-      order by 1, 2`,
-    [chat, user, limit],
-  );
-}
+) => sql.rows<OldestRow>`
+  select s.chat_id, s.user_id, m.head
+  from (select chat_id, user_id from chat_sequences
+    where (chat_id, user_id) > (${chat}::bigint, ${user}::bigint)
+    order by chat_id, user_id limit ${limit}) s
+  left join lateral (
+    select ${head} as head from ${fragment(partition)}
+    where chat_id = s.chat_id and user_id = s.user_id and record is not null
+    order by message_id limit 1) m on true
+  order by 1, 2`;
 
 export interface RecordRow {
   readonly message_id: number;
   readonly record: Buffer;
 }
 
-/** Messages of a chat in a partition with ids greater than `after` that are not deleted, the oldest first. */
-export function loadFrom(
+/** Reads the messages of a chat in a partition with ids greater than `after`, oldest first. Skips deleted messages. */
+export const loadFrom = (
   sql: Sql,
   partition: Partition,
   chat: number,
   user: number,
   after: number,
   limit: number,
-): Promise<RecordRow[]> {
-  return sql.query<RecordRow>(
-    `select message_id, record from ${partition}
-      where chat_id = $1 and user_id = $2 and message_id > $3 and record is not null
-      order by message_id limit $4`,
-    [chat, user, after, limit],
-  );
-}
+) => sql.rows<RecordRow>`
+  select message_id, record from ${fragment(partition)}
+  where chat_id = ${chat} and user_id = ${user} and message_id > ${after} and record is not null
+  order by message_id limit ${limit}`;
 
-/** Deletes messages of a deleted chat. Nobody can read them again. */
-export async function deleteMessages(
+/** Deletes messages of a deleted chat, because nobody can read them any more. */
+export const deleteMessages = (
   sql: Sql,
   partition: Partition,
   chat: number,
   user: number,
   ids: readonly number[],
-): Promise<void> {
-  await sql.query(`delete from ${partition} where chat_id = $1 and user_id = $2 and message_id = any($3)`, [
-    chat,
-    user,
-    ids,
-  ]);
-}
+) => sql.run`
+  delete from ${fragment(partition)}
+  where chat_id = ${chat} and user_id = ${user} and message_id = any(${ids})`;
 
 export interface ChatRow {
   readonly chat_id: number;
   readonly user_id: number;
 }
 
-/** Messages of groups and channels in a partition that are not deleted, ordered by key. */
-export function loadShared(
+/** Reads the messages of groups and channels in a partition, ordered by key. Skips deleted messages. */
+export const loadShared = (
   sql: Sql,
   partition: Partition,
   after: { readonly chat: number; readonly message: number },
   limit: number,
-): Promise<Array<ChatRow & RecordRow>> {
-  return sql.query(
-    `select chat_id, user_id, message_id, record from ${partition}
-      where chat_id < 0 and (chat_id, user_id, message_id) > ($1::bigint, 0, $2::bigint) and record is not null
-      order by chat_id, user_id, message_id limit $3`,
-    [after.chat, after.message, limit],
-  );
-}
+) => sql.rows<ChatRow & RecordRow>`
+  select chat_id, user_id, message_id, record from ${fragment(partition)}
+  where chat_id < 0 and (chat_id, user_id, message_id) > (${after.chat}::bigint, 0, ${after.message}::bigint)
+    and record is not null
+  order by chat_id, user_id, message_id limit ${limit}`;
 
-/** Pins of chats after the given one, ordered by key. */
-export function loadPins(
+/** Reads the pins of the chats after the given one, ordered by key. */
+export const loadPins = (
   sql: Sql,
   after: { readonly chat: number; readonly user: number },
   limit: number,
-): Promise<Array<ChatRow & { readonly record: Buffer }>> {
-  return sql.query(
-    `select chat_id, user_id, record from chat_pins
-      where (chat_id, user_id) > ($1::bigint, $2::bigint) and record is not null
-      order by chat_id, user_id limit $3`,
-    [after.chat, after.user, limit],
-  );
-}
+) => sql.rows<ChatRow & { readonly record: Buffer }>`
+  select chat_id, user_id, record from chat_pins
+  where (chat_id, user_id) > (${after.chat}::bigint, ${after.user}::bigint) and record is not null
+  order by chat_id, user_id limit ${limit}`;
 
-/** The messages among these that are in a partition. */
-export function loadThese(
+/** Returns the given messages that are in a partition. */
+export const loadThese = (
   sql: Sql,
   partition: Partition,
   keys: ReadonlyArray<readonly [chat: number, user: number, message: number]>,
-): Promise<Array<ChatRow & RecordRow>> {
-  return sql.query(
-    `select chat_id, user_id, message_id, m.record
-       from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as k (chat_id, user_id, message_id)
-       join ${partition} m using (chat_id, user_id, message_id)
-      where m.record is not null`,
-    [0, 1, 2].map((column) => keys.map((key) => key[column])),
-  );
-}
+) => sql.rows<ChatRow & RecordRow>`
+  select chat_id, user_id, message_id, m.record
+  from unnest(${keys.map(([chat]) => chat)}::bigint[], ${keys.map(([, user]) => user)}::bigint[],
+    ${keys.map(([, , message]) => message)}::bigint[]) as k (chat_id, user_id, message_id)
+  join ${fragment(partition)} m using (chat_id, user_id, message_id)
+  where m.record is not null`;
 
-/** Number of rows of a partition, as last estimated by Postgres. */
-export async function estimateRows(sql: Sql, partition: Partition): Promise<number> {
-  const [row] = await sql.query<{ rows: number }>(
-    'select greatest(reltuples, 0)::bigint as rows from pg_class where oid = $1::regclass',
-    [partition],
-  );
-  return row?.rows ?? 0;
-}
+/** Reads Postgres's last estimate of the number of rows in a partition. */
+export const estimateRows = async (sql: Sql, partition: Partition) =>
+  (await sql.firstValue<number>`
+    select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
-/** The stored files among these that are pictures of bots. */
+/** Returns the given files that are pictures of bots. */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
-  const rows = await sql.query<{ key: string }>(
-    `select k.key from unnest($1::text[]) k (key) where exists (
-       select from bots b
-        where b.pictures @> jsonb_build_object('avatar', jsonb_build_array(jsonb_build_object('key', k.key)))
-           or b.pictures @> jsonb_build_object('start_picture', jsonb_build_array(jsonb_build_object('key', k.key))))`,
-    [keys],
-  );
-  return new Set(rows.map(({ key }) => key));
+  const pictures = await sql.column<string>`
+    select k.key from unnest(${keys}::text[]) k (key),
+      jsonb_build_array(jsonb_build_object('key', k.key)) sizes
+    where exists (select from bots b where b.pictures @> jsonb_build_object('avatar', sizes)
+      or b.pictures @> jsonb_build_object('start_picture', sizes))`;
+  return new Set(pictures);
 }

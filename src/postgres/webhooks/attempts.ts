@@ -1,7 +1,7 @@
-/** Statements on attempts to deliver updates to webhooks. */
-import { limits } from '../../limits.js';
+/** SQL statements for attempts to deliver updates to webhooks. */
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { isDataError } from '../pool.js';
-import { type Database, one, type Sql } from '../sql.js';
+import { type Database, type Sql, seconds } from '../sql.js';
 import type { Failure } from './failing.js';
 
 /** A delivery attempt to store. */
@@ -15,14 +15,14 @@ export interface NewAttempt {
   readonly status: number | null;
   readonly error: string | null;
   readonly latencyMs: number;
-  /** the first 1 KiB of the response, redacted */
+  /** the first 1 KiB of the response, with secrets redacted */
   readonly answer: string;
   readonly tries: number;
-  /** time for which the next attempt is planned, Unix time in ms; null if none is */
+  /** when the next attempt is planned, Unix time in ms; null if none is planned */
   readonly nextTryAt: number | null;
-  /** why there is no further attempt; null if there is one or the delivery succeeded */
+  /** why no further attempt follows; null if one follows or the delivery succeeded */
   readonly dead: string | null;
-  /** the update, for deliveries that can be repeated */
+  /** the update, if it can be delivered again */
   readonly record: Buffer | null;
 }
 
@@ -30,11 +30,10 @@ export interface AttemptCounts {
   readonly delivered: number;
   readonly failed: number;
   readonly dead: number;
-  /** number of failures that are counted but not stored */
+  /** number of failures that were counted but not stored */
   readonly unkept: number;
 }
 
-const seconds = (column: string) => `extract(epoch from ${column})::bigint`;
 const time = (ms: number | null) => ms && new Date(ms);
 
 /** An attempt that Postgres refuses because of its data. */
@@ -47,7 +46,7 @@ export interface RefusedAttempt {
 const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
   const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
   return sql.query(
-    // Both tables share one sequence, so ids follow the order given.
+    // Ids follow the order of the given attempts, because both tables share one sequence.
     `with given as materialized (
        select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
          $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
@@ -71,22 +70,22 @@ const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
 };
 
 /**
- * Inserts attempts, halving a refused batch until each refused attempt is alone. Returns the refused attempts and the
+ * Inserts attempts. Halves a refused batch until each refused attempt is isolated. Returns the refused attempts and the
  * reasons.
  */
 async function insertApart(
   sql: Sql,
   attempts: readonly NewAttempt[],
 ): Promise<ReadonlyMap<NewAttempt, string>> {
-  await sql.query('savepoint attempts');
+  await sql.run`savepoint attempts`;
   try {
     await insertAttempts(sql, attempts);
-    await sql.query('release savepoint attempts');
+    await sql.run`release savepoint attempts`;
     return new Map();
   } catch (error) {
     if (!isDataError(error)) throw error;
-    await sql.query('rollback to savepoint attempts');
-    await sql.query('release savepoint attempts');
+    await sql.run`rollback to savepoint attempts`;
+    await sql.run`release savepoint attempts`;
     if (attempts.length === 1) return new Map([[attempts[0] as NewAttempt, (error as Error).message]]);
     const middle = attempts.length >> 1;
     const first = await insertApart(sql, attempts.slice(0, middle));
@@ -94,7 +93,7 @@ async function insertApart(
   }
 }
 
-/** Counts the failure of a refused attempt, which is not stored. */
+/** Counts a refused attempt as a failure, without storing it. */
 function countRefused(
   counts: ReadonlyMap<number, AttemptCounts>,
   refused: Iterable<NewAttempt>,
@@ -108,9 +107,9 @@ function countRefused(
 }
 
 /**
- * Stores attempts of one shard and adds to the counts of their bots in one transaction. Keeps the last
+ * Stores the attempts of one shard and adds to the counts of their bots, in one transaction. Keeps the last
  * limits.delivery_successes_kept successes of each bot. Returns the attempts that Postgres refuses because of their
- * data: they are only counted, and do not delay other attempts.
+ * data. Such attempts are counted but not stored, so that they do not delay the others.
  */
 export async function appendAttempts(
   db: Database,
@@ -140,7 +139,7 @@ async function countAttempts(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
 ): Promise<void> {
-  // Rows are sorted so that two workers cannot deadlock.
+  // Sorts the rows so that two workers cannot deadlock.
   const rows = [...counts].sort(([a], [b]) => a - b);
   await sql.query(
     `insert into delivery_counts as c (bot_id, delivered, failed, dead, unkept)
@@ -153,16 +152,14 @@ async function countAttempts(
     ],
   );
   const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
-  await sql.query(
-    `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
-      where a.bot_id = bots.id and a.delivered and a.id <= (
-        select b.id from delivery_attempts b where b.bot_id = bots.id and b.delivered
-         order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`,
-    [succeeded],
-  );
+  await sql.run`
+    delete from delivery_attempts a using unnest(${succeeded}::bigint[]) as bots (id)
+    where a.bot_id = bots.id and a.delivered and a.id <= (
+      select b.id from delivery_attempts b where b.bot_id = bots.id and b.delivered
+       order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`;
 }
 
-/** Bots whose webhook accepted no delivery: the time of the first failure, and the error of the last. */
+/** The bots whose webhook accepted no delivery, with the time of the first failure and the last error of each. */
 export function failuresOf(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
@@ -189,50 +186,46 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** time for which the next attempt was planned, Unix time in s; null if none was */
+  /** when the next attempt was planned, Unix time in s; null if none was planned */
   readonly next_try_at: number | null;
   readonly dead: string | null;
 }
 
 export interface AttemptFilter {
-  /** Restricts the result to attempts since the current owner got the bot, as far as the clocks of the machines agree. */
+  /**
+   * Whether to return only attempts made since the current owner got the bot. This is only as precise as the machines'
+   * clocks.
+   */
   readonly ofOwner: boolean;
   readonly updateId: number | null;
   readonly delivered: boolean | null;
   readonly status: number | null;
 }
 
-/** Attempts of a bot with ids below `before` and since a time, newest first. */
-export function loadAttempts(
+/** Reads the attempts of a bot since a given time, with ids below `before`, newest first. */
+export const loadAttempts = (
   sql: Sql,
   bot: number,
   { updateId, delivered, status }: AttemptFilter,
   before: number,
   limit: number,
   since: Date | null = null,
-): Promise<AttemptRow[]> {
-  return sql.query<AttemptRow>(
-    `select id, update_id, ${seconds('at')} as at, delivered, status, error, latency_ms, answer, tries,
-            ${seconds('next_try_at')} as next_try_at, dead
-       from (select bot_id, id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead
-               from delivery_attempts
-             union all
-             select bot_id, id, update_id, at, false, status, error, latency_ms, answer, tries, next_try_at, dead
-               from delivery_failures) a
-      where bot_id = $1 and id < $2 and ($3::bigint is null or update_id = $3)
-        and ($4::boolean is null or delivered = $4) and ($5::int is null or status = $5)
-        and ($7::timestamptz is null or at >= $7)
-      order by id desc limit $6`,
-    [bot, before, updateId, delivered, status, limit, since],
-  );
-}
+) => sql.rows<AttemptRow>`
+  select id, update_id, ${seconds('at')} as at, delivered, status, error, latency_ms, answer, tries,
+    ${seconds('next_try_at')} as next_try_at, dead
+  from (
+    select bot_id, id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead
+    from delivery_attempts
+    union all
+    select bot_id, id, update_id, at, false, status, error, latency_ms, answer, tries, next_try_at, dead
+    from delivery_failures) a
+  where bot_id = ${bot} and id < ${before} and (${updateId}::bigint is null or update_id = ${updateId})
+    and (${delivered}::boolean is null or delivered = ${delivered})
+    and (${status}::int is null or status = ${status})
+    and (${since}::timestamptz is null or at >= ${since})
+  order by id desc limit ${limit}`;
 
-export function loadCounts(sql: Sql, bot: number): Promise<AttemptCounts> {
-  return one<AttemptCounts>(
-    sql,
-    `select coalesce(sum(delivered), 0)::bigint as delivered, coalesce(sum(failed), 0)::bigint as failed,
-            coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
-       from delivery_counts where bot_id = $1`,
-    [bot],
-  );
-}
+export const loadCounts = (sql: Sql, bot: number) => sql.one<AttemptCounts>`
+  select coalesce(sum(delivered), 0)::bigint as delivered, coalesce(sum(failed), 0)::bigint as failed,
+    coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
+  from delivery_counts where bot_id = ${bot}`;

@@ -1,9 +1,10 @@
 /**
- * Statements on undelivered updates (dead letters), and on updates to be delivered again. A row that is taken stays
- * as a tombstone of the same version, so that a journal batch that is written again does not bring it back.
+ * SQL statements for undelivered updates (dead letters), and for updates to be delivered again. A dead letter that
+ * leaves the list stays as a tombstone of the same version. Otherwise a repeated write of a journal batch would restore
+ * the row.
  */
 import type { AuditActor } from '../bots/audit.js';
-import { type Database, one, type Sql } from '../sql.js';
+import type { Database, Sql } from '../sql.js';
 
 export interface DeadRow {
   readonly update_id: number;
@@ -11,8 +12,8 @@ export interface DeadRow {
 }
 
 /**
- * Dead letters of a bot with ids greater than `after`, oldest first: up to `limit` and up to `bytes`, but at least
- * one. Also returns whether more follow.
+ * Reads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows and up to
+ * `bytes` bytes, but at least one row. Also returns whether more rows follow.
  */
 export async function loadDead(
   sql: Sql,
@@ -21,48 +22,37 @@ export async function loadDead(
   limit: number,
   bytes: number,
 ): Promise<{ readonly rows: readonly DeadRow[]; readonly more: boolean }> {
-  // Reads one row more than needed to find out whether more follow.
-  const found = await sql.query<DeadRow & { readonly fits: boolean }>(
-    `select update_id, record, place <= $3 and (place = 1 or total <= $4) as fits from (
-       select update_id, record, octet_length(record) as size, row_number() over read as place,
-              sum(octet_length(record)) over read as total
-         from (select update_id, record from dead_updates
-                where bot_id = $1 and update_id > $2 and record is not null order by update_id limit $3 + 1) d
-       window read as (order by update_id)) d
-      where place <= 2 or total - size <= $4 order by update_id`,
-    [bot, after, limit, bytes],
-  );
+  // Reads one row more than needed, to find out whether more rows follow.
+  const found = await sql.rows<DeadRow & { readonly fits: boolean }>`
+    select update_id, record, place <= ${limit} and (place = 1 or total <= ${bytes}) as fits from (
+      select update_id, record, octet_length(record) as size, row_number() over read as place,
+        sum(octet_length(record)) over read as total
+      from (select update_id, record from dead_updates
+        where bot_id = ${bot} and update_id > ${after} and record is not null
+        order by update_id limit ${limit} + 1) d
+      window read as (order by update_id)) d
+    where place <= 2 or total - size <= ${bytes} order by update_id`;
   const rows = found.filter(({ fits }) => fits);
   return { rows, more: rows.length < found.length };
 }
 
-export async function countDead(sql: Sql, bot: number): Promise<number> {
-  const { count } = await one<{ count: number }>(
-    sql,
-    'select count(*) as count from dead_updates where bot_id = $1 and record is not null',
-    [bot],
-  );
-  return count;
-}
+export const countDead = (sql: Sql, bot: number) => sql.value<number>`
+  select count(*) as count from dead_updates where bot_id = ${bot} and record is not null`;
 
-/** Removes dead letters of a bot, at most `limit`; returns how many. */
+/** Removes up to `limit` dead letters of a bot. Returns how many were removed. */
 export function discardDead(db: Database, bot: number, limit: number): Promise<number> {
   return db.transaction(async (sql) => {
-    const found = await sql.query<{ readonly update_id: number }>(
-      `select update_id from dead_updates where bot_id = $1 and record is not null
-        order by update_id limit $2 for update`,
-      [bot, limit],
-    );
-    const ids = found.map((row) => row.update_id);
-    await sql.query(
-      'update dead_updates set record = null, deleted_at = now() where bot_id = $1 and update_id = any($2)',
-      [bot, ids],
-    );
+    const ids = await sql.column<number>`
+      select update_id from dead_updates where bot_id = ${bot} and record is not null
+      order by update_id limit ${limit} for update`;
+    await sql.run`
+      update dead_updates set record = null, deleted_at = now()
+      where bot_id = ${bot} and update_id = any(${ids})`;
     return ids.length;
   });
 }
 
-/** Updates that one step of a replay puts back into a queue. */
+/** The updates that one step of a replay puts back into a queue. */
 export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
@@ -70,23 +60,23 @@ export interface TakenReplay {
 
 export interface Replay extends TakenReplay {
   readonly records: readonly Buffer[];
-  /** The actor that started the replay, until the audit log has an entry for it; null afterwards. */
+  /** The actor that started the replay. Null once the audit log has an entry for the replay. */
   readonly note: AuditActor | null;
 }
 
 export interface ReplayRange {
   readonly from: number;
   readonly to: number;
-  /** whether to include delivered updates, as far as they are stored */
+  /** whether to include delivered updates that are still stored */
   readonly delivered: boolean;
-  /** earliest delivery time of delivered updates to include */
+  /** earliest delivery time of the delivered updates to include */
   readonly since: Date | null;
 }
 
 /**
- * Takes updates of a bot to be delivered again, at most `limit` from the start of the range, oldest first: dead
- * letters, which are then no longer dead letters, and delivered updates. Null when there are none. `note` names the
- * actor if the audit log needs an entry.
+ * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. They are dead
+ * letters, which then leave the list, and delivered updates that are still stored. Returns null when there are none.
+ * `note` names the actor if the audit log needs an entry.
  */
 export function takeReplay(
   db: Database,
@@ -96,72 +86,54 @@ export function takeReplay(
   note: AuditActor | null = null,
 ): Promise<TakenReplay | null> {
   return db.transaction(async (sql) => {
-    const rows = await sql.query<DeadRow & { readonly dead: boolean }>(
-      `with letters as materialized (
-         select update_id, record, true as dead from dead_updates
-          where bot_id = $1 and update_id between $2 and $3 and record is not null
-          order by update_id limit $5 for update
-       ) select update_id, record, dead from (
-         (table letters)
-         union all
-         (select distinct on (update_id) update_id, record, false from delivery_attempts
-           where bot_id = $1 and update_id between $2 and $3 and record is not null and delivered and $4
-             and ($6::timestamptz is null or at >= $6)
-           order by update_id, id desc limit $5)
-       ) as found order by update_id, dead desc limit $5`,
-      [bot, from, to, delivered, limit, since],
-    );
+    const rows = await sql.rows<DeadRow & { readonly dead: boolean }>`
+      with letters as materialized (
+        select update_id, record, true as dead from dead_updates
+        where bot_id = ${bot} and update_id between ${from} and ${to} and record is not null
+        order by update_id limit ${limit} for update
+      ) select update_id, record, dead from (
+        (table letters)
+        union all
+        (select distinct on (update_id) update_id, record, false from delivery_attempts
+          where bot_id = ${bot} and update_id between ${from} and ${to} and record is not null
+            and delivered and ${delivered}
+            and (${since}::timestamptz is null or at >= ${since})
+          order by update_id, id desc limit ${limit})
+      ) as found order by update_id, dead desc limit ${limit}`;
     if (rows.length === 0) return null;
-    await sql.query(
-      `update dead_updates set record = null, deleted_at = now()
-        where bot_id = $1 and update_id = any($2) and record is not null`,
-      [bot, rows.filter(({ dead }) => dead).map((row) => row.update_id)],
-    );
-    // An update that is both a dead letter and a recorded delivery is sent only once.
+    await sql.run`
+      update dead_updates set record = null, deleted_at = now()
+      where bot_id = ${bot} and record is not null
+        and update_id = any(${rows.filter(({ dead }) => dead).map((row) => row.update_id)})`;
+    // Removes duplicates, because an update may be both a dead letter and a recorded delivery.
     const once = [...new Map(rows.map((row) => [row.update_id, row])).values()];
     const updateIds = once.map((row) => row.update_id);
-    const { id } = await one<{ id: number }>(
-      sql,
-      'insert into webhook_replays (bot_id, records, update_ids, note) values ($1, $2, $3, $4) returning id',
-      [bot, once.map(({ record }) => record), updateIds, note && JSON.stringify(note)],
-    );
+    const id = await sql.value<number>`
+      insert into webhook_replays (bot_id, records, update_ids, note)
+      values (${bot}, ${once.map(({ record }) => record)}, ${updateIds}, ${note && JSON.stringify(note)})
+      returning id`;
     return { id, updateIds };
   });
 }
 
-/** An unfinished replay; null when it is finished. */
-export async function loadReplay(sql: Sql, bot: number, id: number): Promise<Replay | null> {
-  const [row] = await sql.query<{
-    readonly update_ids: number[];
-    readonly records: Buffer[];
-    readonly note: AuditActor | null;
-  }>('select update_ids, records, note from webhook_replays where bot_id = $1 and id = $2', [bot, id]);
-  return row ? { id, updateIds: row.update_ids, records: row.records, note: row.note } : null;
-}
+/** An unfinished replay, or null when the replay is finished. */
+export const loadReplay = (sql: Sql, bot: number, id: number) => sql.first<Replay>`
+  select id, update_ids as "updateIds", records, note from webhook_replays
+  where bot_id = ${bot} and id = ${id}`;
 
-/** Records that the audit log has an entry for a replay. */
-export async function replayNoted(sql: Sql, bot: number, id: number): Promise<void> {
-  await sql.query('update webhook_replays set note = null where bot_id = $1 and id = $2', [bot, id]);
-}
+/** Records that the audit log has an entry for this replay. */
+export const replayNoted = (sql: Sql, bot: number, id: number) => sql.run`
+  update webhook_replays set note = null where bot_id = ${bot} and id = ${id}`;
 
-export async function finishReplay(sql: Sql, bot: number, id: number): Promise<void> {
-  await sql.query('delete from webhook_replays where bot_id = $1 and id = $2', [bot, id]);
-}
+export const finishReplay = (sql: Sql, bot: number, id: number) => sql.run`
+  delete from webhook_replays where bot_id = ${bot} and id = ${id}`;
 
 /** Deletes the replays of a deleted bot. */
-export async function dropReplays(sql: Sql, bot: number): Promise<void> {
-  await sql.query('delete from webhook_replays where bot_id = $1', [bot]);
-}
+export const dropReplays = (sql: Sql, bot: number) => sql.run`
+  delete from webhook_replays where bot_id = ${bot}`;
 
-/** Replays that were started more than `ageMs` ago, in no particular order. */
-export function loadOldReplays(
-  sql: Sql,
-  ageMs: number,
-  limit: number,
-): Promise<Array<{ readonly bot: number; readonly id: number }>> {
-  return sql.query(
-    `select bot_id as bot, id from webhook_replays
-      where created_at < now() - $1::bigint * interval '1 millisecond' limit $2`,
-    [ageMs, limit],
-  );
-}
+/** Reads the replays that were started more than `ageMs` ago, in no particular order. */
+export const loadOldReplays = (sql: Sql, ageMs: number, limit: number) =>
+  sql.rows<{ readonly bot: number; readonly id: number }>`
+    select bot_id as bot, id from webhook_replays
+    where created_at < now() - ${ageMs}::bigint * interval '1 millisecond' limit ${limit}`;

@@ -1,16 +1,16 @@
-/** Statements on the webhooks of bots. */
+/** SQL statements for the webhooks of bots. */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
-import { tellPerson } from '../bots/notices.js';
-import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { notifyPerson } from '../bots/notices.js';
+import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
-/** Columns that a `setWebhook` call sets. */
+/** The columns that a `setWebhook` call sets. */
 export interface WebhookColumns {
-  /** encrypted URL; null ends webhook mode */
+  /** encrypted URL; null removes the webhook */
   readonly url_box: Buffer | null;
   /** encrypted secret that is sent with each request */
   readonly secret_box: Buffer | null;
-  /** certificate to trust for the receiver, in PEM */
+  /** The PEM certificate to trust when connecting to the receiver */
   readonly certificate: string | null;
   readonly max_connections: number;
   readonly ip_address: string | null;
@@ -19,25 +19,25 @@ export interface WebhookColumns {
 export interface WebhookRow extends WebhookColumns {
   /** encrypted signing secret */
   readonly signing_box: Buffer;
-  /** encrypted former signing secret, which still signs until `former_until` */
+  /** encrypted former signing secret, which also signs requests until `former_until` */
   readonly former_signing_box: Buffer | null;
-  /** end of the former signing secret, Unix time in ms */
+  /** expiry of the former signing secret, Unix time in ms */
   readonly former_until: number | null;
   readonly version: number;
-  /** version of the last `setWebhook` or `deleteWebhook`; a new signing secret does not change it */
+  /** version of the last `setWebhook` or `deleteWebhook` call; a new signing secret does not change this version */
   readonly set_version: number;
   /** whether the bot is suspended, which pauses its deliveries */
   readonly suspended: boolean;
-  /** version that orders copies: `version`, or a later one after re-encryption */
+  /** version that orders cached copies; equal to `version`, or greater after re-encryption */
   readonly copy_version: number;
 }
 
-const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
-  (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version,
+const columns = fragment(`url_box, secret_box, certificate, max_connections, ip_address, signing_box,
+  former_signing_box, (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version,
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
-  greatest(version, sealed_version) as copy_version`;
+  greatest(version, sealed_version) as copy_version`);
 
-/** Effect of `setWebhook`; null when nothing had to be changed. */
+/** The effect of `setWebhook`; null when nothing had to change. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -45,10 +45,44 @@ export interface WebhookChange {
 }
 
 /**
- * Sets the webhook of a bot; a null URL ends it. `signing` is the encrypted signing secret to store if the bot has
- * none yet. `drop` makes the refresh of the bot's queue drop pending updates. Returns the new version and the result
- * of `differs` on the former row. With `only`, which a delivery uses to end a webhook, the call notifies the owner;
- * it changes nothing and returns null unless the row has that version and there is something to end or to drop.
+ * Serialises concurrent calls for one bot, even if the bot has no webhook row yet. Returns null if the webhook of a
+ * delivery was changed meanwhile.
+ */
+async function lockWebhook(sql: Sql, bot: number, only: number | null) {
+  const lives = await sql.first<{ owner: number | null; username: string }>`
+    select owner_id as owner, username from bots
+    where id = ${bot} and deleted_at is null and suspended_at is null for update`;
+  // The bot of a call without a version existed when the call began, because its token was valid.
+  if (lives === null) return only === null ? fail('unauthorized') : null;
+  const was = await loadWebhook(sql, bot);
+  return only === null || was?.version === only ? { ...lives, was } : null;
+}
+
+/** Stores a row. Unless `sets`, the row still counts as set by the former call. */
+const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
+  sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
+    insert into webhooks as w
+      (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box, version, set_version)
+    select ${bot}, ${next.url_box}, ${next.secret_box}, ${next.certificate}, ${next.max_connections},
+      ${next.ip_address}, ${signing}, v, case when ${sets} then v else 0 end
+      from (select nextval('control_versions') as v) as new
+    on conflict (bot_id) do update set url_box = excluded.url_box, secret_box = excluded.secret_box,
+      certificate = excluded.certificate, max_connections = excluded.max_connections,
+      ip_address = excluded.ip_address, version = excluded.version,
+      set_version = case when ${sets} then excluded.version else w.set_version end,
+      set_at = case when ${sets} then now() else w.set_at end,
+      failing_since = case when ${sets} then null else w.failing_since end,
+      failing_told_at = case when ${sets} then null else w.failing_told_at end
+    returning version, set_version`;
+
+/**
+ * Sets the webhook of a bot. A null URL removes the webhook. `signing` is the encrypted signing secret to store if the
+ * bot has none yet. With `drop`, the refresh of the bot's queue drops pending updates. Returns the new version, and the
+ * result of `differs` for the former row.
+ *
+ * A delivery that ends a webhook passes the webhook's version as `only`. Such a call notifies the owner. It changes
+ * nothing and returns null if the row has another version, or if there is nothing to remove or to drop.
+ *
  * Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
  */
 export function setWebhook(
@@ -64,78 +98,37 @@ export function setWebhook(
 ): Promise<WebhookChange | null> {
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
-    // Concurrent calls for one bot wait here, even if there is no row yet.
-    const [lives] = await sql.query<{ suspended: boolean; owner: number | null; username: string }>(
-      `select suspended_at is not null as suspended, owner_id as owner, username
-         from bots where id = $1 and deleted_at is null for update`,
-      [bot],
-    );
-    if (lives === undefined || lives.suspended) {
-      if (only !== null) return null;
-      // The token was valid when the call began.
-      fail('unauthorized');
-    }
-    const was = await loadWebhook(sql, bot);
-    if (only !== null && was?.version !== only) return null;
-    const sets = next.url_box !== null || (was?.url_box ?? null) !== null;
+    const locked = await lockWebhook(sql, bot, only);
+    if (locked === null) return null;
+    const { was, owner, username } = locked;
+    const sets = next.url_box !== null || (was !== null && was.url_box !== null);
     if (!sets && !drop) return null;
-    const { version, set_version } = await one<Pick<WebhookRow, 'version' | 'set_version'>>(
-      sql,
-      `insert into webhooks as w
-         (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box, version, set_version)
-       select $1, $2, $3, $4, $5, $6, $7, v, case when $8 then v else 0 end
-         from (select nextval('control_versions') as v) as new
-       on conflict (bot_id) do update set url_box = $2, secret_box = $3, certificate = $4, max_connections = $5,
-         ip_address = $6, version = excluded.version,
-         set_version = case when $8 then excluded.version else w.set_version end,
-         set_at = case when $8 then now() else w.set_at end,
-         failing_since = case when $8 then null else w.failing_since end,
-         failing_told_at = case when $8 then null else w.failing_told_at end
-       returning version, set_version`,
-      [
-        bot,
-        next.url_box,
-        next.secret_box,
-        next.certificate,
-        next.max_connections,
-        next.ip_address,
-        was?.signing_box ?? signing,
-        sets,
-      ],
-    );
+    const { version, set_version } = await saveWebhook(sql, bot, next, was?.signing_box ?? signing, sets);
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
     const differed = differs(was);
-    // A call with a version comes from deliveries; a call without one from the bot.
+    // A call with a version comes from a delivery, and a call without a version from the bot.
     const actor = { type: only === null ? 'bot' : 'service' } as const;
     if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
-    if (only !== null && lives.owner !== null)
-      await tellPerson(sql, lives.owner, { kind: 'webhook_removed', bot, username: lives.username });
+    if (only !== null && owner !== null)
+      await notifyPerson(sql, owner, { kind: 'webhook_removed', bot, username });
     return { differed, version, setVersion: set_version };
   });
 }
 
-export async function loadWebhook(sql: Sql, bot: number): Promise<WebhookRow | null> {
-  const [row] = await sql.query<WebhookRow>(`select ${columns} from webhooks where bot_id = $1`, [bot]);
-  return row ?? null;
-}
+export const loadWebhook = (sql: Sql, bot: number) => sql.first<WebhookRow>`
+  select ${columns} from webhooks where bot_id = ${bot}`;
 
-/** A version above all versions given out before. */
-export const nextVersion = async (sql: Sql): Promise<number> =>
-  (await one<{ version: number }>(sql, "select nextval('control_versions') as version")).version;
+/** A version above all versions assigned before. */
+export const nextVersion = (sql: Sql) => sql.value<number>`select nextval('control_versions')`;
 
-/** The webhook row of a bot that `owner` owns now. */
-export async function loadOwnWebhook(sql: Sql, bot: number, owner: number): Promise<WebhookRow | null> {
-  const [row] = await sql.query<WebhookRow>(
-    `select ${columns} from webhooks
-      where bot_id = $1 and exists (select from bots b where b.id = bot_id and b.owner_id = $2)`,
-    [bot, owner],
-  );
-  return row ?? null;
-}
+/** Reads the webhook row of a bot if `owner` owns the bot now. */
+export const loadOwnWebhook = (sql: Sql, bot: number, owner: number) => sql.first<WebhookRow>`
+  select ${columns} from webhooks
+  where bot_id = ${bot} and exists (select from bots b where b.id = bot_id and b.owner_id = ${owner})`;
 
 /**
- * Creates a signing secret for a bot that has none. Returns the bot's row, and whether the secret is new. Null unless
- * `owner` owns the bot.
+ * Creates a signing secret for a bot that has none. Returns the bot's row and whether the secret is new. Returns null
+ * unless `owner` owns the bot.
  */
 export function ensureWebhook(
   db: Database,
@@ -144,27 +137,19 @@ export function ensureWebhook(
   signing: Buffer,
 ): Promise<{ readonly row: WebhookRow; readonly made: boolean } | null> {
   return db.transaction(async (sql) => {
-    const [owned] = await sql.query('select 1 from bots where id = $1 and owner_id = $2 for share', [
-      bot,
-      owner,
-    ]);
-    if (owned === undefined) return null;
-    const { count } = await one<{ count: number }>(
-      sql,
-      `with made as (
-         insert into webhooks (bot_id, signing_box) values ($1, $2) on conflict do nothing returning 1
-       ) select count(*) as count from made`,
-      [bot, signing],
-    );
-    const row = await one<WebhookRow>(sql, `select ${columns} from webhooks where bot_id = $1`, [bot]);
-    if (count > 0) await noteStale(sql, [['webhook', bot]]);
-    return { row, made: count > 0 };
+    const owned = await sql.some`select 1 from bots where id = ${bot} and owner_id = ${owner} for share`;
+    if (!owned) return null;
+    const made = await sql.some`
+      insert into webhooks (bot_id, signing_box) values (${bot}, ${signing}) on conflict do nothing returning 1`;
+    const row = await sql.one<WebhookRow>`select ${columns} from webhooks where bot_id = ${bot}`;
+    if (made) await noteStale(sql, [['webhook', bot]]);
+    return { row, made };
   });
 }
 
 /**
- * Replaces the signing secret of a bot if `owner` owns it now; the former one signs until `overlapMs` later. Returns
- * false otherwise.
+ * Replaces the signing secret of a bot if `owner` owns the bot now, and returns false otherwise. The former secret
+ * stays valid for another `overlapMs`.
  */
 export function rotateSigning(
   db: Database,
@@ -174,59 +159,38 @@ export function rotateSigning(
   overlapMs: number,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    const [owned] = await sql.query('select 1 from bots where id = $1 and owner_id = $2 for update', [
-      bot,
-      owner,
-    ]);
-    if (owned === undefined) return false;
+    const owned = await sql.some`select 1 from bots where id = ${bot} and owner_id = ${owner} for update`;
+    if (!owned) return false;
     await noteAudit(sql, bot, { type: 'user', id: owner }, 'signing_secret_rotated');
     await noteStale(sql, [['webhook', bot]]);
-    await sql.query(
-      `insert into webhooks as w (bot_id, signing_box) values ($1, $2)
-       on conflict (bot_id) do update set former_signing_box = w.signing_box, signing_box = $2,
-         former_until = now() + $3::bigint * interval '1 millisecond', version = nextval('control_versions')`,
-      [bot, signing, overlapMs],
-    );
+    await sql.run`
+      insert into webhooks as w (bot_id, signing_box) values (${bot}, ${signing})
+      on conflict (bot_id) do update set former_signing_box = w.signing_box, 
+        signing_box = excluded.signing_box, former_until = now() + ${overlapMs}::bigint * interval '1 millisecond',
+        version = nextval('control_versions')`;
     return true;
   });
 }
 
-/** Bots with a webhook, with ids greater than `after`, ordered by id. */
-export function listWebhooks(
-  sql: Sql,
-  after: number,
-  limit: number,
-): Promise<Array<{ readonly id: number; readonly username: string }>> {
-  return sql.query(
-    `select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
-      where w.url_box is not null and w.bot_id > $1 order by w.bot_id limit $2`,
-    [after, limit],
-  );
-}
+/** Reads the bots that have a webhook, with ids greater than `after`, ordered by id. */
+export const listWebhooks = (sql: Sql, after: number, limit: number) =>
+  sql.rows<{ readonly id: number; readonly username: string }>`
+    select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
+    where w.url_box is not null and w.bot_id > ${after} order by w.bot_id limit ${limit}`;
 
-/** The kinds of updates that a bot asked for, packed; null for the default. */
-export async function loadMask(sql: Sql, bot: number): Promise<Buffer | null> {
-  const [row] = await sql.query<{ record: Buffer | null }>(
-    'select record from bot_update_masks where bot_id = $1',
-    [bot],
-  );
-  return row?.record ?? null;
-}
+/** Reads the kinds of updates that a bot requested, in packed form. Null for the default. */
+export const loadMask = async (sql: Sql, bot: number) =>
+  (await sql.firstValue<Buffer | null>`select record from bot_update_masks where bot_id = ${bot}`) ?? null;
 
-/** Webhook settings that the queue of a bot has applied. */
+/** The webhook settings that a bot's queue has applied. */
 export interface QueueSettings {
-  /** version of the webhook; null while the bot polls */
+  /** version of the webhook; null for a bot that polls */
   readonly hook: number | null;
   readonly set: number | null;
 }
 
-export async function loadQueueSettings(sql: Sql, bot: number): Promise<QueueSettings> {
-  return one<QueueSettings>(
-    sql,
-    `select w.version as hook, w.set_version as set
-       from (select $1::bigint as bot_id) as asked
-       left join webhooks w on w.bot_id = asked.bot_id and w.url_box is not null
-         and not exists (select from bots b where b.id = w.bot_id and b.suspended_at is not null)`,
-    [bot],
-  );
-}
+export const loadQueueSettings = (sql: Sql, bot: number) => sql.one<QueueSettings>`
+  select w.version as hook, w.set_version as set
+  from (select ${bot}::bigint as bot_id) as asked
+  left join webhooks w on w.bot_id = asked.bot_id and w.url_box is not null
+    and not exists (select from bots b where b.id = w.bot_id and b.suspended_at is not null)`;

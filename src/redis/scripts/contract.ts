@@ -1,6 +1,9 @@
-/** Parses Lua scripts whose header is their contract, and builds the source sent to Redis. lua/README.md documents the format. */
+/**
+ * Parses Lua scripts, whose header is their contract, and builds the source sent to Redis. lua/README.md documents the
+ * format.
+ */
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { limits } from '../../limits.js';
 
@@ -23,7 +26,10 @@ export interface KeySpec {
   readonly name: string;
   readonly pattern: string;
   readonly type: (typeof keyTypes)[number];
-  /** one: a single key; derived: a prefix that the body completes; list: any number of keys, after all others */
+  /**
+   * `one` is a single key, `derived` is a prefix that the body completes, and `list` is any number of keys after all
+   * other keys
+   */
   readonly form: 'one' | 'derived' | 'list';
 }
 
@@ -37,13 +43,14 @@ export interface ArgSpec extends ValueSpec {
 }
 
 export interface Script {
-  /** Path below lua/ without the extension, for instance 'messages/send_direct'. */
+  /** The path below lua/ without the extension, for instance 'messages/send_direct'. */
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly string[];
-  /** Running the same call twice changes nothing more, so it can be retried when its outcome is unknown. */
+  /** Whether running the same call again changes nothing. Such a call can be retried when its outcome is unknown. */
   readonly repeatable: boolean;
-  readonly includes: readonly string[];
+  /** The files in lib/ that the script uses. */
+  readonly shared: readonly string[];
   readonly keys: readonly KeySpec[];
   readonly args: readonly ArgSpec[];
   readonly ok: readonly ValueSpec[];
@@ -51,13 +58,13 @@ export interface Script {
   /** The source sent to Redis. */
   readonly source: string;
   readonly sha: string;
-  /** For each line of `source`, the file and line it came from. */
+  /** The file and line of origin of each line of `source`. */
   readonly origin: readonly string[];
 }
 
-const argsMax = 8;
+const argsMax = 9;
 
-/** A script with an invalid header or body. The message names the file. */
+/** The error for a script with an invalid header or body. The message names the file. */
 export class ContractError extends Error {}
 
 interface Parsed {
@@ -83,7 +90,7 @@ function parseFile(root: string, path: string): Parsed {
   return { path, tags, body, bodyStart };
 }
 
-/** Replaces `LIMITS.name` by its value, so that only limits.ts contains the numbers. */
+/** Replaces `LIMITS.name` with its value, so that only the files of limits contain the numbers. */
 function readLine(line: string, place: string): string {
   if (/\b(KEYS|ARGV)\b/.test(line)) {
     throw new ContractError(`${place}: use the names declared in the header instead of KEYS or ARGV`);
@@ -109,14 +116,17 @@ function pairs(path: string, words: readonly string[]): ValueSpec[] {
 }
 
 const keyForms: Record<string, KeySpec['form']> = { key: 'one', derived: 'derived', keys: 'list' };
+const argForms: Record<string, ArgSpec['form']> = { arg: 'one', args: 'list' };
 
+type Header = ReturnType<typeof readHeader>;
+
+/** Reads the header of a script or of a shared file. */
 function readHeader(file: Parsed) {
   const { path } = file;
   const header = {
     summary: '',
     flags: [] as string[],
     repeatable: false,
-    includes: [] as string[],
     keys: [] as KeySpec[],
     args: [] as ArgSpec[],
     ok: [] as ValueSpec[],
@@ -124,75 +134,142 @@ function readHeader(file: Parsed) {
   };
   for (const [tag, words] of file.tags) {
     const [first = '', second = '', third] = words;
-    if (tag === 'summary') header.summary = words.join(' ');
-    else if (tag === 'why') continue;
+    const [keyForm, argForm] = [keyForms[tag], argForms[tag]];
+    if (keyForm)
+      header.keys.push({ name: first, pattern: second, type: oneOf(path, third, keyTypes), form: keyForm });
+    else if (argForm) header.args.push({ name: first, type: oneOf(path, second, valueTypes), form: argForm });
+    else if (tag === 'summary') header.summary = words.join(' ');
     else if (tag === 'flag') header.flags.push(oneOf(path, first, ['allow-oom', 'no-writes']));
     else if (tag === 'repeatable') header.repeatable = true;
-    else if (tag === 'include') header.includes.push(first);
-    else if (tag in keyForms) {
-      const type = oneOf(path, third, keyTypes);
-      header.keys.push({ name: first, pattern: second, type, form: keyForms[tag] as KeySpec['form'] });
-    } else if (tag === 'arg' || tag === 'args') {
-      header.args.push({
-        name: first,
-        type: oneOf(path, second, valueTypes),
-        form: tag === 'arg' ? 'one' : 'list',
-      });
-    } else if (tag === 'ok') header.ok.push({ name: first, type: oneOf(path, second, valueTypes) });
+    else if (tag === 'ok') header.ok.push({ name: first, type: oneOf(path, second, valueTypes) });
     else if (tag === 'err') header.errors.set(first, pairs(path, words.slice(1)));
-    else throw new ContractError(`${path}: unknown tag @${tag}`);
+    else if (tag !== 'why') throw new ContractError(`${path}: unknown tag @${tag}`);
   }
   if (!header.summary) throw new ContractError(`${path}: no @summary`);
-  if (header.args.length > argsMax) throw new ContractError(`${path}: more than ${argsMax} arguments`);
-  const listLast = (specs: readonly { form: string }[]) => specs.findIndex((s) => s.form === 'list');
-  for (const specs of [header.keys, header.args]) {
-    const at = listLast(specs);
-    if (at >= 0 && at !== specs.length - 1) throw new ContractError(`${path}: a list comes last`);
-  }
   return header;
 }
 
+function checkLists(path: string, { keys, args }: Header): void {
+  if (args.length > argsMax) throw new ContractError(`${path}: more than ${argsMax} arguments`);
+  for (const specs of [keys, args]) {
+    const at = specs.findIndex(({ form }) => form === 'list');
+    if (at >= 0 && at !== specs.length - 1) throw new ContractError(`${path}: a list comes last`);
+  }
+}
+
+/** Returns the pattern by which a body mentions a key of this form. */
+const mentionOf = ({ name, form }: KeySpec): RegExp =>
+  form === 'one'
+    ? new RegExp(`\\b${name}_key\\b(?!\\()`)
+    : form === 'derived'
+      ? new RegExp(`\\b${name}_(prefix\\b|key\\()`)
+      : new RegExp(`\\b${name}_keys\\b`);
+
 interface Line {
   readonly text: string;
-  /** The file and line that it came from. */
+  /** The file and line of origin. */
   readonly from: string;
 }
 
 const linesOf = (file: Parsed): Line[] =>
   file.body.map((text, i) => ({ text, from: `${file.path}:${file.bodyStart + i}` }));
 
+/** Returns the text of lines without their comments. */
+const codeOf = (lines: readonly Line[]): string =>
+  lines.map(({ text }) => text.replace(/--.*/, '')).join('\n');
+
+const withoutTexts = (code: string): string => code.replace(/'[^']*'/g, '');
+
 const mentions = (text: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
 
-/**
- * Removes shared functions that are never called. Redis recreates every function of a script at each call, which often
- * costs more than running it.
- */
-function called(shared: readonly Line[], body: string): Line[] {
-  const parts: Line[][] = [];
-  let open = false;
-  for (const line of shared) {
-    if (!open) parts.push([]);
-    parts.at(-1)?.push(line);
-    if (/^local function /.test(line.text)) open = !/\bend$/.test(line.text);
-    else if (line.text === 'end') open = false;
-  }
-  // Functions are defined before their callers, so scan backwards.
-  let users = body;
-  const kept: Line[][] = [];
-  for (const part of parts.reverse()) {
-    const name = /^local function (\w+)/.exec(part[0]?.text ?? '')?.[1];
-    if (name !== undefined && !mentions(users, name)) continue;
-    kept.push(part);
-    users += part.map(({ text }) => (/^\s*--/.test(text) ? '' : `\n${text}`)).join('');
-  }
-  return kept.reverse().flat();
+/** A file in lib/. Its header contains declarations. A script inherits the declarations that it uses. */
+interface SharedFile {
+  readonly name: string;
+  readonly header: Header;
 }
 
-/** Uses a loop because Lua's `unpack` is limited to about 8,000 values. */
+/** A function or constant of a shared file. */
+interface Part {
+  readonly file: SharedFile;
+  readonly lines: Line[];
+}
+
+/** Reads the functions and constants of the files in lib/, by name. */
+function readShared(root: string): ReadonlyMap<string, Part> {
+  const parts = new Map<string, Part>();
+  const folder = join(root, 'lib');
+  for (const entry of existsSync(folder) ? readdirSync(folder).sort() : []) {
+    const parsed = parseFile(root, join('lib', entry));
+    const file = { name: entry.replace(/\.lua$/, ''), header: readHeader(parsed) };
+    let part: Part | undefined;
+    for (const line of linesOf(parsed)) {
+      const names = /^local (?:function )?([\w, ]+?) ?[(=]/.exec(line.text)?.[1]?.split(', ') ?? [];
+      if (names.length > 0) part = { file, lines: [] };
+      for (const name of names) {
+        if (parts.has(name)) throw new ContractError(`${line.from}: ${name} is declared twice in lib/`);
+        parts.set(name, part as Part);
+      }
+      if (!/^\s*(--|$)/.test(line.text)) part?.lines.push(line);
+    }
+  }
+  return parts;
+}
+
+/**
+ * Returns the shared parts that a body uses. Each part comes after the parts that it uses itself. Only these parts are
+ * sent to Redis, because Redis recreates every function of a script at each call, which often costs more than running
+ * the script.
+ */
+function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[]): Part[] {
+  const used: Part[] = [];
+  const seen = new Set<Part>();
+  const visit = (lines: readonly Line[]) => {
+    for (const [name] of withoutTexts(codeOf(lines)).matchAll(/(?<![.\w])[A-Za-z_]\w*/g)) {
+      const part = shared.get(name);
+      if (part === undefined || seen.has(part)) continue;
+      seen.add(part);
+      visit(part.lines);
+      used.push(part);
+    }
+  };
+  visit(body);
+  return used;
+}
+
+/**
+ * Adds the declarations that a script inherits from the files of its shared parts. They are the keys and arguments that
+ * its body mentions, and the errors that the body or the parts return. The script's own declaration of a name takes
+ * precedence.
+ */
+function inherit(own: Header, parts: readonly Part[], code: string): Header {
+  const keys = new Map<string, KeySpec>();
+  const args = new Map<string, ArgSpec>();
+  const errors = new Map<string, ValueSpec[]>();
+  for (const file of new Set(parts.map((part) => part.file))) {
+    const functions = codeOf(parts.filter((part) => part.file === file).flatMap(({ lines }) => lines));
+    for (const key of file.header.keys) if (mentionOf(key).test(code)) keys.set(key.name, key);
+    for (const arg of file.header.args) if (mentions(withoutTexts(code), arg.name)) args.set(arg.name, arg);
+    for (const [name, fields] of file.header.errors)
+      if (code.includes(`refuse('${name}'`) || functions.includes(`'${name}'`)) errors.set(name, fields);
+  }
+  for (const { name } of own.keys) keys.delete(name);
+  for (const { name } of own.args) args.delete(name);
+  return {
+    ...own,
+    keys: [...keys.values(), ...own.keys],
+    args: [...args.values(), ...own.args],
+    errors: new Map([...errors, ...own.errors]),
+  };
+}
+
+/** Returns the Lua code that copies a list. It is a loop, because Lua's `unpack` is limited to about 8,000 values. */
 const listFrom = (name: string, from: 'KEYS' | 'ARGV', before: number): string =>
   `local ${name}={} for i=${before + 1},#${from} do ${name}[i-${before}]=${from}[i] end`;
 
-/** Declares a local variable for every key and argument, so that the body never uses positions. */
+/**
+ * Returns the Lua code that declares a local variable for every key and argument, so that the body never uses
+ * positions.
+ */
 function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[], body: string): string {
   const parts: string[] = [];
   keys.forEach((key, i) => {
@@ -224,18 +301,19 @@ function checkStatuses(path: string, source: string, errors: ReadonlyMap<string,
   }
 }
 
-/** Reads one script and its includes. `root` is the folder lua/. */
-export function readScript(root: string, path: string): Script {
+/** Reads one script and the shared functions that it uses. `root` is the folder lua/. */
+export function readScript(root: string, path: string, shared = readShared(root)): Script {
   const file = parseFile(root, path);
-  const header = readHeader(file);
-  const body = file.body.join('\n');
-  const shared = header.includes.flatMap((name) => linesOf(parseFile(root, join('lib', `${name}.lua`))));
+  const body = linesOf(file);
+  const parts = usedParts(shared, body);
+  const header = inherit(readHeader(file), parts, codeOf(body));
+  checkLists(path, header);
   const first = (text: string): Line => ({ text, from: `${path}:1` });
   const lines = [
     first(`#!lua${header.flags.length > 0 ? ` flags=${header.flags.join(',')}` : ''}`),
-    first(prelude(header.keys, header.args, body)),
-    ...called(shared, body),
-    ...linesOf(file),
+    first(prelude(header.keys, header.args, codeOf(body))),
+    ...parts.flatMap((part) => part.lines),
+    ...body,
   ];
   const origin = lines.map(({ from }) => from);
   const source = lines.map(({ text }) => text).join('\n');
@@ -244,6 +322,7 @@ export function readScript(root: string, path: string): Script {
   const { flags, keys } = header;
   return {
     ...header,
+    shared: [...new Set(parts.map((part) => part.file.name))],
     repeatable:
       header.repeatable || flags.includes('no-writes') || keys.some((key) => key.name === 'request'),
     name: path
@@ -268,9 +347,10 @@ function luaFiles(root: string, dir = root): string[] {
 
 /** Reads every script below `root`, by name. */
 export function readScripts(root: string): ReadonlyMap<string, Script> {
+  const shared = readShared(root);
   return new Map(
     luaFiles(root)
-      .map((path) => readScript(root, path))
+      .map((path) => readScript(root, path, shared))
       .map((script) => [script.name, script]),
   );
 }

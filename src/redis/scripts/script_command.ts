@@ -1,30 +1,30 @@
-/** Serialises a script call in one pass, because serialising is most of a call's cost in this process. */
+/** Serialises a script call in one pass, because serialisation is the largest part of a call's cost in this process. */
 import { Command } from 'ioredis';
 
 export type ScriptArg = string | Buffer | number;
 
 const lineEnd = '\r\n';
 
-/** Precomputed length prefixes for short arguments, because concatenating existing strings is cheaper. */
+/** The precomputed length prefixes of short arguments. Concatenating existing strings is cheaper than formatting. */
 const lengthLines = Array.from({ length: 512 }, (_, size) => `\r\n$${size}\r\n`);
 const lengthLine = (size: number) => lengthLines[size] ?? `\r\n$${size}\r\n`;
 
-/** EVALSHA or EVAL with its reply as Buffers. */
+/** An EVALSHA or EVAL command that returns its reply as Buffers. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
-    // Set `args` afterwards, because the parent's constructor flattens nested lists, which is not needed here.
+    // Sets `args` after the parent's constructor, which would flatten nested lists needlessly.
     super(verb, [], { replyEncoding: null });
     this.args = args as string[];
   }
 
-  /** Produces the same bytes as the parent, which measures each piece three times and copies each separately. */
+  /** Produces the same bytes as the parent method, which measures each piece three times and copies each separately. */
   override toWritable(): Buffer {
     return this.written(true) ?? (this.written(false) as Buffer);
   }
 
   /**
-   * Serialises the command. `ascii` assumes that all text is ASCII, as keys and most arguments are, and needs only one
-   * length check at the end. Returns null when that assumption is wrong.
+   * Serialises the command. `ascii` assumes that all text is ASCII, as keys and most arguments are. This assumption
+   * needs only one length check at the end. Returns null if the assumption is wrong.
    */
   private written(ascii: boolean): Buffer | null {
     const args = this.args as ScriptArg[];
@@ -54,7 +54,7 @@ export class ScriptCommand extends Command {
   }
 }
 
-/** Makes the next command run on a server that a slot is still being migrated to. */
+/** The command that lets the next command run on a server to which a slot is still being migrated. */
 export class AskingCommand extends Command {
   constructor() {
     super('asking', []);

@@ -3,10 +3,10 @@ import type { Script, ValueSpec } from './contract.js';
 
 export type Reply = { status: string } & Record<string, unknown>;
 
-/** Numbers with this many digits are always exact. */
+/** The number of digits up to which every number is exact. */
 const digits_max = 15;
 
-/** Parses an integer digit by digit, several times faster than via a string. */
+/** Parses an integer digit by digit, which is several times faster than via a string. */
 export function numberOf(raw: unknown): number {
   if (!Buffer.isBuffer(raw) || raw.length === 0 || raw.length > digits_max) return Number(raw);
   let value = 0;
@@ -36,7 +36,7 @@ function decodeValue(type: ValueSpec['type'], raw: unknown): unknown {
   }
 }
 
-/** Throws for a status that the header does not declare. */
+/** Converts a script's reply. Throws for a status that the header does not declare. */
 export function decodeReply(script: Script, reply: unknown): Reply {
   const values = reply as [Buffer, ...unknown[]];
   const status = values[0].toString('latin1');

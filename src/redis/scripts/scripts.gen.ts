@@ -1,7 +1,7 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
-  /** Counts a guess of a non-existent token against the client address, or returns how long the address must wait. */
+  /** Counts a guess at a token against the client address, or returns how long the address must wait. */
   'auth/guess': {
     keys: { guesses: string };
     args: { burst: number | string; interval_ms: number | string };
@@ -22,7 +22,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; pending: number };
   };
-  /** Renews a node's lease on its cached tokens, acknowledges an epoch, and returns what was revoked since. */
+  /** Renews a node's lease on its cached tokens, acknowledges an epoch, and returns the subjects revoked later. */
   'auth/renew': {
     keys: { meta: string; nodes: string; revoked: string };
     args: { node: string; known: number | string; acked: number | string; lease_ms: number | string };
@@ -40,7 +40,7 @@ export interface Scripts {
   };
   /** Stores a chat read from Postgres that was missing in Redis. */
   'chats/fill': {
-    keys: { meta: string; chat: string; ticket: string; changes: string };
+    keys: { meta: string; changes: string; chat: string; ticket: string };
     args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; kind: string; bots: string; ttl_ms: number | string };
     result:
       | { status: 'ok'; filled: boolean }
@@ -55,30 +55,30 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Sends the updates of a membership change: one to the bot whose membership changed, another to the other bots of the chat. */
+  /** Reports a change of a chat by updates and a service message, or reports a request to join to the bots that may decide. */
   'chats/post_member_event': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; outbox: string };
-    args: { chat: string; event: string; own: string; record: Buffer | string; from: Buffer | string; token: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; outbox: string; changes: string; channel: string; request: string };
+    args: { token: string; chat: string; event: string; own: string; asked: string; record: Buffer | string; service: Buffer | string; from: Buffer | string };
     result:
       | { status: 'ok'; forward: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
-      | { status: 'outbox_full' }
-      | { status: 'chat_missing'; ticket: string };
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'outbox_full' };
   };
   /** Publishes a bot's chat action, such as typing, to the open event streams of a chat. Stores nothing. */
   'chats/publish_action': {
-    keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; channel: string };
-    args: { direct: boolean; hint: string; token: string };
+    keys: { meta: string; member: string; member_ticket: string; chat: string; ticket: string; channel: string };
+    args: { token: string; direct: boolean; hint: string };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
-      | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string }
+      | { status: 'chat_missing'; ticket: string }
       | { status: 'blocked' };
   };
-  /** Reads the head of the newest message of many chats of one partition, if in Redis. Chat lists are sorted by it. */
+  /** Reads the heads of the newest messages of many chats of one partition, if in Redis, for sorting lists of chats. */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
     args: { chats: readonly (string)[] };
@@ -86,17 +86,17 @@ export interface Scripts {
       | { status: 'ok'; heads: unknown }
       | { status: 'stale_run' };
   };
-  /** Reads the changes of some chats of one partition after a version, for an event stream. */
+  /** Reads the changes of some chats after a version, for an event stream. All chats are in one partition. */
   'chats/read_changes': {
-    keys: { meta: string; changes: string; chat: string; message: string };
+    keys: { changes: string; meta: string; chat: string; message: string };
     args: { after: number | string; keep: boolean; chats: readonly (string)[] };
     result:
       | { status: 'ok'; version: number; rows: unknown };
   };
-  /** Updates the copied profile and bots in a chat's record after a committed change. */
+  /** Updates the copied profile, bots and permissions in a chat's record after a committed change. */
   'chats/refresh': {
     keys: { chat: string; ticket: string; channel: string };
-    args: { profile: Buffer | string; profile_version: number | string; kind: string; bots: string };
+    args: { profile: Buffer | string; profile_version: number | string; kind: string; bots: string; permissions: string };
     result:
       | { status: 'ok'; refreshed: boolean };
   };
@@ -124,7 +124,7 @@ export interface Scripts {
       | { status: 'ok'; written: boolean }
       | { status: 'stale_run' };
   };
-  /** Accepts a replaced Postgres server as the current one again, on an operator's request. */
+  /** Makes a replaced Postgres server the current one again, on an operator's request. */
   'history/accept': {
     keys: { history: string };
     args: { server: string; running: string };
@@ -146,7 +146,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; replaced: boolean };
   };
-  /** Reads what Redis recorded about Postgres: how far it has committed, and which server it was. */
+  /** Reads what Redis recorded about Postgres: how far it has committed, and which server is current. */
   'history/read': {
     keys: { history: string };
     args: {  };
@@ -160,7 +160,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; revoked: string[]; last: number; ties: number };
   };
-  /** Claims an idempotency key for a call, or returns the answer or state of the call that owns the key. */
+  /** Claims an idempotency key for a call. If another call has the key, returns the answer or the state of that call. */
   'idempotency/claim': {
     keys: { claim: string; live: string; bytes: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
@@ -207,7 +207,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'taken' };
   };
-  /** Releases a flusher's lease, if it still holds it. */
+  /** Releases a flusher's lease, if the flusher still holds it. */
   'journal/release': {
     keys: { lease: string };
     args: { owner: string };
@@ -228,7 +228,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
   };
-  /** Takes calls from a token bucket that has at least one left, or returns how long to wait for one. */
+  /** Takes calls from a token bucket. If the bucket is empty, returns how long to wait for a call. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };
@@ -237,80 +237,81 @@ export interface Scripts {
   };
   /** Deletes a message of any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it. */
   'messages/delete': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string; acted: string };
-    args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string; message: string };
+    args: { token: string; chat: string; message_id: string; who: string; direct: boolean };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
-      | { status: 'member_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string }
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes messages of any chat, all or none. Skips missing ones, and unpins a pinned one. */
+  /** Deletes messages of any chat, all or none. Skips missing messages. Unpins the pinned message if it is deleted. */
   'messages/delete_batch': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string; acted: string };
-    args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; member: string; member_ticket: string; post: string; acted: string; changes: string; channel: string; request: string };
+    args: { token: string; chat: string; who: string; direct: boolean; ids: readonly (string)[] };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
-      | { status: 'messages_missing'; cold: string[]; tickets: string[] }
       | { status: 'not_member'; kind: string }
-      | { status: 'cant_be_deleted' };
+      | { status: 'cant_be_deleted' }
+      | { status: 'messages_missing'; cold: string[]; tickets: string[] };
   };
   /** Replaces the text, caption, media or keyboard of a message in a direct chat. */
   'messages/edit_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; sibling: string };
-    args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; request: string; granted: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
+    args: { token: string; edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
     result:
       | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
-      | { status: 'message_missing'; ticket: string }
-      | { status: 'queue_missing' }
-      | { status: 'access_missing'; incarnation: number }
-      | { status: 'cant_write' }
       | { status: 'blocked' }
+      | { status: 'message_missing'; ticket: string }
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
       | { status: 'no_caption' }
       | { status: 'no_media' }
       | { status: 'not_modified' }
-      | { status: 'too_often' };
+      | { status: 'too_often' }
+      | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' };
   };
   /** Replaces the text, caption, media or keyboard of a message in a group or a channel. */
   'messages/edit_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; outbox: string; member: string; member_ticket: string; sibling: string };
-    args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; sibling: string; request: string; granted: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string };
+    args: { token: string; edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
     result:
       | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; forward: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
-      | { status: 'member_missing'; ticket: string }
-      | { status: 'not_member'; kind: string }
-      | { status: 'outbox_full' }
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
       | { status: 'no_caption' }
       | { status: 'no_media' }
       | { status: 'not_modified' }
-      | { status: 'too_often' };
+      | { status: 'too_often' }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'outbox_full' }
+      | { status: 'not_permitted'; what: string };
   };
-  /** Deletes messages of a chat regardless of author, because of their age or a deleted account. Unpins a pinned one. */
+  /** Deletes messages of a chat, because of their age or a deleted account. Unpins the pinned message if it is deleted. */
   'messages/erase': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; changes: string; channel: string; message: string; post: string; acted: string };
-    args: { chat: string; age_ms: number | string; token: string; items: readonly (string)[] };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; post: string; acted: string; changes: string; channel: string };
+    args: { token: string; chat: string; age_ms: number | string; items: readonly (string)[] };
     result:
       | { status: 'ok'; erased: number }
       | { status: 'stale_run' }
@@ -326,50 +327,42 @@ export interface Scripts {
   };
   /** Pins a message of a direct chat in place of the previous one, and adds a service message about it. */
   'messages/pin_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; sibling: string };
-    args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; queue: string; due: string; queue_state: string; bot_channel: string; request: string; changes: string; channel: string; message: string };
+    args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
     result:
       | { status: 'ok'; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
       | { status: 'access_missing'; incarnation: number }
       | { status: 'cant_write' }
-      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'service' };
   };
   /** Pins a message of a group or channel in place of the previous one, and adds a service message about it. */
   'messages/pin_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; sibling: string };
-    args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; member: string; member_ticket: string; request: string; outbox: string; changes: string; channel: string; message: string };
+    args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
     result:
       | { status: 'ok'; forward: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
-      | { status: 'outbox_full' }
       | { status: 'chat_missing'; ticket: string }
-      | { status: 'member_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string }
       | { status: 'not_allowed' }
       | { status: 'not_found' }
-      | { status: 'service' };
-  };
-  /** Reads the heads of messages by id, if in Redis: enough to count them. */
-  'messages/read_heads': {
-    keys: { meta: string; message: string };
-    args: { ids: readonly (string)[] };
-    result:
-      | { status: 'ok'; heads: unknown }
-      | { status: 'stale_run' };
+      | { status: 'service' }
+      | { status: 'outbox_full' };
   };
   /** Reads messages by id for a member of the chat, if in Redis. */
   'messages/read_many': {
-    keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; message: string };
-    args: { direct: boolean; token: string; ids: readonly (string)[] };
+    keys: { meta: string; chat: string; ticket: string; message: string; member: string; member_ticket: string };
+    args: { token: string; direct: boolean; ids: readonly (string)[] };
     result:
       | { status: 'ok'; newest: number; peer: Buffer; rows: unknown }
       | { status: 'stale_run' }
@@ -386,18 +379,18 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Reads messages of a chat by id, if in Redis. */
+  /** Reads messages of a chat by id, or only their heads, if in Redis. */
   'messages/read_some': {
     keys: { meta: string; message: string };
-    args: { ids: readonly (string)[] };
+    args: { bytes: number | string; ids: readonly (string)[] };
     result:
       | { status: 'ok'; rows: unknown }
       | { status: 'stale_run' };
   };
-  /** Sends several messages in the direct chat of a bot and a user, all or none, with consecutive ids. */
-  'messages/send_batch_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
-    args: { chat: string; reply_to: string; from: Buffer | string; token: string; tails: readonly (Buffer | string)[] };
+  /** Sends messages in the direct chat of a bot and a user, all or none, with consecutive ids. */
+  'messages/send_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
+    args: { token: string; chat: string; reply_to: string; from: Buffer | string; keep: boolean; tails: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
       | { status: 'stale_run' }
@@ -410,58 +403,27 @@ export interface Scripts {
       | { status: 'access_missing'; incarnation: number }
       | { status: 'cant_write' };
   };
-  /** Sends several messages to a group or channel, all or none, with consecutive ids. */
-  'messages/send_batch_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string; post: string };
-    args: { chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; token: string; tails: readonly (Buffer | string)[] };
+  /** Sends messages to a group or channel, all or none, with consecutive ids. In a channel they become posts. */
+  'messages/send_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; post: string };
+    args: { token: string; chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; keep: boolean; tails: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean; post: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
-      | { status: 'outbox_full' }
       | { status: 'chat_missing'; ticket: string }
-      | { status: 'member_missing'; ticket: string }
-      | { status: 'not_member'; kind: string }
-      | { status: 'not_allowed' }
-      | { status: 'reply_missing'; ticket: string }
-      | { status: 'reply_not_found' };
-  };
-  /** Sends a message in the direct chat of a bot and a user. */
-  'messages/send_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
-    args: { chat: string; tail: Buffer | string; reply_to: string; from: Buffer | string; token: string };
-    result:
-      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
-      | { status: 'stale_run' }
-      | { status: 'journal_full' }
-      | { status: 'chat_missing'; ticket: string }
-      | { status: 'blocked' }
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' }
-      | { status: 'queue_missing' }
-      | { status: 'access_missing'; incarnation: number }
-      | { status: 'cant_write' };
-  };
-  /** Sends a message to a group or channel; in a channel it becomes a post. */
-  'messages/send_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string; post: string };
-    args: { chat: string; tail: Buffer | string; sender: string; reply_to: string; from: Buffer | string; partition: string; token: string };
-    result:
-      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean; post: number }
-      | { status: 'stale_run' }
-      | { status: 'journal_full' }
-      | { status: 'outbox_full' }
-      | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string }
       | { status: 'not_allowed' }
-      | { status: 'reply_missing'; ticket: string }
-      | { status: 'reply_not_found' };
+      | { status: 'not_permitted'; what: string }
+      | { status: 'outbox_full' };
   };
   /** Unpins the pinned message of any chat. */
   'messages/unpin': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
-    args: { chat: string; message_id: string; all: boolean; direct: boolean; token: string };
+    args: { token: string; chat: string; message_id: string; all: boolean; direct: boolean };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
@@ -482,7 +444,7 @@ export interface Scripts {
       | { status: 'open' }
       | { status: 'taken' };
   };
-  /** Continues under a raised incarnation, so that earlier copies from Postgres are no longer trusted. */
+  /** Raises a partition's incarnation, so that earlier copies from Postgres are no longer trusted. */
   'partition/raise': {
     keys: { meta: string };
     args: { incarnation: number | string };
@@ -490,7 +452,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'behind'; highest: number };
   };
-  /** Opens a partition under a raised incarnation for the connected Redis, or returns the version to exceed. */
+  /** Opens a partition for the connected Redis under a raised incarnation. If the incarnation is too low, returns the highest version. */
   'partition/recover': {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string; installation: string };
@@ -526,18 +488,18 @@ export interface Scripts {
   };
   /** Sets or removes one emoji of a user on a post, or removes all of the user's reactions. */
   'posts/react': {
-    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; request: string; due: string; acted: string; chat: string; member: string };
+    keys: { meta: string; journal: string; post: string; post_ticket: string; acted: string; chat: string; member: string; request: string; user_ticket: string; channel: string; due: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
     result:
       | { status: 'ok'; changed: boolean; own: string; fields: unknown }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'post_missing'; ticket: string }
-      | { status: 'chat_missing'; ticket: string; chat: number }
-      | { status: 'member_missing'; ticket: string; chat: number }
-      | { status: 'user_missing'; ticket: string }
       | { status: 'not_found' }
-      | { status: 'too_many' };
+      | { status: 'user_missing'; ticket: string }
+      | { status: 'too_many' }
+      | { status: 'chat_missing'; ticket: string; chat: number }
+      | { status: 'member_missing'; ticket: string; chat: number };
   };
   /** Reads a post and a user's reactions to it, if the user or bot may see it. */
   'posts/read': {
@@ -547,20 +509,20 @@ export interface Scripts {
       | { status: 'ok'; fields: unknown; own: string | null }
       | { status: 'stale_run' }
       | { status: 'post_missing'; ticket: string }
+      | { status: 'not_found' }
       | { status: 'chat_missing'; ticket: string; chat: number }
-      | { status: 'member_missing'; ticket: string; chat: number }
-      | { status: 'not_found' };
+      | { status: 'member_missing'; ticket: string; chat: number };
   };
-  /** Extends the list of an emoji's latest reactors with those from Postgres. Without reactors, it creates a ticket for reading them. */
+  /** Extends the list of an emoji's latest reactors by those from Postgres. Given no reactors, creates a ticket to read them. */
   'posts/refill': {
-    keys: { post: string; ticket: string; acted: string };
+    keys: { post: string; acted: string; ticket: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; ticket: string; listed: number };
   };
-  /** Sends changed reaction counts of posts to the bots of their channels, at most once a second per post. */
+  /** Sends changed reaction counts of posts to the bots of their channels. Each post is sent at most once a second. */
   'posts/tell_counts': {
-    keys: { meta: string; outbox: string; due: string; post: string; chat: string };
+    keys: { meta: string; outbox: string; post: string; chat: string; due: string };
     args: { token: string; limit: number | string; gone: readonly (string)[] };
     result:
       | { status: 'ok'; sent: number; more: boolean; missing: string[] }
@@ -595,9 +557,9 @@ export interface Scripts {
     result:
       | { status: 'ok'; present: unknown };
   };
-  /** Adds updates from another partition to a bot's queue, each once and in order. */
+  /** Adds updates from another partition to a bot's queue, in order and each only once. */
   'updates/accept_forwarded': {
-    keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string; due: string };
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; marks: string; channel: string };
     args: { bot: string; source: string; updates: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; accepted: number; wake: boolean }
@@ -605,9 +567,9 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** Answers a callback query for a bot: the user who pressed gets the answer on the event stream. */
+  /** Answers a callback query for a bot. The user who pressed the button gets the answer on the event stream. */
   'updates/answer_query': {
-    keys: { meta: string; query: string; request: string; chat: string; changes: string; channel: string };
+    keys: { meta: string; changes: string; channel: string; request: string; query: string; chat: string };
     args: { id: string; bot: string; answer: Buffer | string };
     result:
       | { status: 'ok' }
@@ -643,7 +605,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; wake: string[] };
   };
-  /** One step of a long poll: replaces an earlier poll, confirms updates, and reads pending ones. */
+  /** Performs one step of a long poll: replaces an earlier poll, confirms updates, and reads pending updates. */
   'updates/poll': {
     keys: { meta: string; journal: string; state: string; queue: string; channel: string };
     args: { bot: string; poll: string; first: boolean; offset: string; limit: number | string; mask: string };
@@ -658,38 +620,38 @@ export interface Scripts {
   };
   /** Handles a press of an inline button in a direct chat: the bot gets a callback query. */
   'updates/press_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; queue_state: string; queue: string; bot_channel: string; due: string; query: string };
-    args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; queue: string; due: string; queue_state: string; bot_channel: string; granted: string; query: string; request: string };
+    args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
     result:
       | { status: 'ok'; query_id: string; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
       | { status: 'access_missing'; incarnation: number }
       | { status: 'cant_write' }
-      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'no_button' };
   };
   /** Handles a press of an inline button in a group: the bot that sent the message gets a callback query. */
   'updates/press_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; outbox: string; member: string; member_ticket: string; query: string };
-    args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; granted: string; query: string; outbox: string; request: string };
+    args: { token: string; press: Buffer | string; from: Buffer | string; extra: Buffer | string };
     result:
       | { status: 'ok'; query_id: string; forward: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
-      | { status: 'outbox_full' }
       | { status: 'chat_missing'; ticket: string }
-      | { status: 'member_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string }
       | { status: 'not_found' }
-      | { status: 'no_button' };
+      | { status: 'no_button' }
+      | { status: 'outbox_full' };
   };
-  /** Reads unacknowledged entries of a partition's outbox, from the start or after an entry, up to a limit. */
+  /** Reads entries of a partition's outbox, from the start or after a given entry, up to a limit. */
   'updates/read_outbox': {
     keys: { meta: string; outbox: string };
     args: { after: string; limit: number | string };
@@ -697,7 +659,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Copies a bot's write policy next to its queue, and for one chat whether its user may write. */
+  /** Copies a bot's write policy to its queue state. For one chat, also stores whether its user may write. */
   'updates/set_access': {
     keys: { meta: string; state: string; chat: string };
     args: { known: number | string; version: number | string; policy: string; chat: string; may: boolean };
@@ -706,7 +668,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Deletes the prefix of an outbox that has been delivered to all its bots' queues. */
+  /** Deletes the prefix of an outbox after its updates were delivered to the queues of all their bots. */
   'updates/trim_outbox': {
     keys: { meta: string; outbox: string };
     args: { incarnation: number | string; last: string };
@@ -715,12 +677,12 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved' };
   };
-  /** One step of a delivery under its lease: acknowledges, parks failed chats, renews the lease, and reads the next updates. */
+  /** Performs one step of a delivery: acknowledges updates, parks failed chats, renews the lease, and reads the next updates. */
   'webhooks/advance': {
-    keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
+    keys: { meta: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
     result:
-      | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; wake: boolean; dropped: string }
+      | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; wake: boolean; dropped: number }
       | { status: 'stale_run' }
       | { status: 'fenced' };
   };
@@ -743,10 +705,10 @@ export interface Scripts {
   };
   /** Acquires the lease on a bot with a webhook, and reads the first updates to deliver. */
   'webhooks/lease': {
-    keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
+    keys: { meta: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string };
     args: { bot: string; limit: number | string };
     result:
-      | { status: 'ok'; fence: string; hook: number; since: string; now: number; again: unknown; fresh: unknown; after: string; safe: string; more: boolean; wait: number; probes: number; gone: number | null; dropped: string }
+      | { status: 'ok'; fence: string; hook: number; since: string; now: number; again: unknown; fresh: unknown; after: string; safe: string; more: boolean; wait: number; probes: number; gone: number | null; dropped: number }
       | { status: 'stale_run' }
       | { status: 'no_webhook' }
       | { status: 'leased' }
@@ -754,7 +716,7 @@ export interface Scripts {
   };
   /** Adds dead letters to the end of a bot's queue again, each with the id that receivers know. */
   'webhooks/replay': {
-    keys: { meta: string; journal: string; state: string; queue: string; channel: string; due: string; request: string };
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; request: string; channel: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; queued: number; wake: boolean }
@@ -762,7 +724,7 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** Finds the bots of a partition whose workers must be woken: due, not leased, and not woken recently. */
+  /** Finds the bots of a partition for which a worker must be woken: they are due, not leased, and not woken recently. */
   'webhooks/sweep': {
     keys: { due: string; state: string };
     args: { limit: number | string };
@@ -771,7 +733,7 @@ export interface Scripts {
   };
   /** Switches a bot between polling and webhook according to its settings, and drops its queue if requested. */
   'webhooks/switch': {
-    keys: { meta: string; journal: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
+    keys: { meta: string; journal: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string; channel: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
     result:
       | { status: 'ok'; wake: boolean; more: boolean }

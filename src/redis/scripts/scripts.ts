@@ -17,27 +17,8 @@ import type { ScriptName, Scripts } from './scripts.gen.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
-export interface ScriptRunner {
-  /**
-   * Runs a script in one round trip. A repeatable script is retried after a lost connection; any other call with an
-   * unknown outcome fails with `unavailable`. On a cluster, a call rejected because its slot moved is sent to the new
-   * server. During a slot migration, repeatable scripts are retried until they run. Errors: `unavailable` while Redis
-   * is unreachable, `too_many_requests` while the journal or Redis' memory is full.
-   */
-  call<N extends ScriptName>(
-    name: N,
-    partition: number,
-    keys: Scripts[N]['keys'],
-    args: Scripts[N]['args'],
-  ): Promise<Result<N>>;
-  /** See `present.ts`. */
-  partitionsWith(count: number, keysOf: (partition: number) => readonly string[]): Promise<readonly number[]>;
-  /** Whether the partition's server is nearly out of memory. Scripts that add data are then rejected, and reads cache nothing. */
-  isFull(partition: number): boolean;
-  /** Call times by script, for calls that succeeded at the first attempt; and counts of the other calls. */
-  readonly times: Distributions;
-  readonly troubles: Counts;
-}
+/** The interface of a runner for its callers. */
+export type ScriptRunner = Pick<Runner, 'call' | 'partitionsWith' | 'isFull' | 'times' | 'troubles'>;
 
 export interface RunnerOptions {
   readonly connection: RedisServers;
@@ -49,51 +30,71 @@ export interface RunnerOptions {
   readonly reconnectMsMax?: number;
   /** Records pauses due to slot migrations. */
   readonly pauses?: Pauses;
-  /** Reports servers that are nearly out of memory; none if absent. */
+  /** Reports servers that are nearly out of memory. If absent, no server counts as such. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
 }
 
 interface Loaded {
   readonly script: Script;
-  /** The script adds data, so it is rejected while a server is nearly full. */
+  /** Whether the script adds data. Such a script is rejected while a server is nearly full. */
   readonly grows: boolean;
   readonly keyNames: readonly string[];
   readonly listKey: string | undefined;
   readonly argNames: readonly string[];
   readonly listArg: string | undefined;
-  /** Latency of its calls. */
+  /** The latency of the script's calls. */
   readonly times: Distribution;
 }
 
-/** A script's reply, with the server and run id that it came from. */
+/** A script's reply, with the server that sent the reply and the run id of that server. */
 interface Answered {
   readonly node: RedisConnection;
   readonly runId: string;
   readonly reply: Reply;
 }
 
-/** Outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
-type Outcome = Answered | Redirected | typeof lost | typeof moving;
-const lost = 'lost';
-const moving = 'moving';
+/** The outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
+type Outcome = Answered | Redirected | 'lost' | 'moving';
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** A call whose first attempt gave no reply for the caller. */
+interface Retried {
+  readonly loaded: Loaded;
+  readonly partition: number;
+  readonly keys: Values;
+  readonly args: Values;
+  /** The deadline of retries, in ms of the monotonic clock. */
+  readonly deadline: number;
+  /**
+   * The counts of attempts that found the partition closed, of successive redirections, and of attempts during a slot
+   * migration.
+   */
+  recovered: number;
+  redirected: number;
+  moves: number;
+}
 
 /**
- * The slot is being migrated, so its keys are split between two servers. Redis reports that before the script runs
- * (TRYAGAIN), in the middle of it when a derived key has moved, or when the slot arrives while it runs. So the script
- * may have run in part.
+ * Matches the errors of a slot that is being migrated. Its keys are split between two servers. Redis reports this
+ * before the script runs (TRYAGAIN), or during the script if a derived key has moved or the slot arrives. Part of the
+ * script may therefore have run.
  */
 const isMoving = /^TRYAGAIN|non local key/;
-/** First pause before a retry during a slot migration. It doubles each time. */
+/** The first pause before a retry during a slot migration. Each further pause is twice as long. */
 const movingPauseMs = 10;
 const movingPauseMsMax = 100;
 
-/** How often one call may find its partition closed before it fails. */
+/** How many times a call may find its partition closed before it fails. */
 const recoveriesMax = 3;
 
-/** How often one call may be redirected: two servers may each briefly believe that the other has the slot. */
+/**
+ * How many times a call may be redirected. For a short time, each of two servers may redirect calls for a slot to the
+ * other.
+ */
 const redirectionsMax = 8;
 
-/** Pause before retrying a call with an unknown outcome. */
+/** The pause before a call with an unknown outcome is retried. */
 const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
@@ -115,19 +116,14 @@ function prepare(script: Script, times: Distributions): Loaded {
 }
 
 /** Adds the file and line in lua/ to an error raised by a script. */
-function located(script: Script, error: Error): Error {
-  const line = /user_script:(\d+)/.exec(error.message)?.[1];
+function located(script: Script, message: string): Error {
+  const line = /user_script:(\d+)/.exec(message)?.[1];
   const place = line ? script.origin[Number(line) - 1] : undefined;
-  // Do not set `cause`: the client's error includes the command's arguments, which must not be logged.
-  return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${error.message}`);
+  // Does not set `cause`, because the client's error contains the command's arguments, which must not be logged.
+  return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${message}`);
 }
 
-function flatten(
-  loaded: Loaded,
-  runId: string,
-  keys: Record<string, unknown>,
-  args: Record<string, unknown>,
-): ScriptArg[] {
+function flatten(loaded: Loaded, runId: string, keys: Values, args: Values): ScriptArg[] {
   const { script, keyNames, listKey, argNames, listArg } = loaded;
   const listed = listKey === undefined ? [] : (keys[listKey] as string[]);
   const out: ScriptArg[] = [script.sha, keyNames.length + listed.length];
@@ -142,204 +138,213 @@ function flatten(
 }
 
 const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
+const isUnknownScript = (error: unknown): boolean =>
+  isReplyError(error) && error.message.startsWith('NOSCRIPT');
+const full = () => new ApiError('too_many_requests', { retry_after: 1 });
 
-/** Creates a runner for all scripts below lua/. */
-export function createRunner({
-  connection,
-  recover,
-  onCall,
-  reconnectMsMax = 5_000,
-  pauses = createPauses(),
-  memory,
-}: RunnerOptions): ScriptRunner {
-  const times = new Distributions();
-  const troubles = new Counts();
-  const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script, times)]));
+/** Converts a Redis error to the caller's error. */
+function refusal(node: RedisConnection, script: Script, { message }: Error): Error {
+  if (/^-?OOM|maxmemory/.test(message)) return full();
+  // Reads the id again, because a demoted server may return with another history.
+  if (message.startsWith('READONLY')) void node.reread();
+  const isPassing = /^(LOADING|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)|cluster is down/.test(
+    message,
+  );
+  return isPassing ? unavailable() : located(script, message);
+}
 
-  function flat(loaded: Loaded, runId: string, keys: object, args: object): ScriptArg[] {
-    return flatten(loaded, runId, keys as Record<string, unknown>, args as Record<string, unknown>);
+/** Sends a script by its hash, or its source if Redis does not have the script yet. With `asking`, sends ASKING first. */
+async function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Promise<unknown> {
+  const send = (command: ScriptCommand) => {
+    // Ignores errors of ASKING itself, because the script's reply reports the same problem.
+    if (asking) to.send(new AskingCommand()).catch(() => undefined);
+    return to.send(command);
+  };
+  try {
+    return await send(new ScriptCommand('evalsha', args));
+  } catch (error) {
+    if (!isUnknownScript(error)) throw error;
+    return send(new ScriptCommand('eval', [script.source, ...args.slice(1)]));
+  }
+}
+
+/**
+ * Runs the scripts below lua/. The first attempt of a call keeps no state. If it gives no reply for the caller, the
+ * call is retried until it succeeds, must not be repeated, or has taken too long.
+ */
+export class Runner {
+  /** The call times by script, for calls that succeeded at the first attempt. All other calls are only counted. */
+  readonly times = new Distributions();
+  readonly troubles = new Counts();
+  readonly #options: RunnerOptions;
+  readonly #pauses: Pauses;
+  readonly #scripts: ReadonlyMap<string, Loaded>;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    this.#pauses = options.pauses ?? createPauses();
+    const scripts = [...readScripts(luaRoot)];
+    this.#scripts = new Map(scripts.map(([name, script]) => [name, prepare(script, this.times)]));
   }
 
-  /** Converts a Redis error to the caller's error. */
-  function refused(node: RedisConnection, script: Script, error: Error): Error {
-    if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
-      return new ApiError('too_many_requests', { retry_after: 1 });
-    // A demoted server may return with another history, so reread its id.
-    if (error.message.startsWith('READONLY')) void node.reread();
-    if (/^(LOADING|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)/.test(error.message))
-      return unavailable();
-    if (/cluster is down/.test(error.message)) return unavailable();
-    return located(script, error);
-  }
-
-  /** Sends a script by its hash, or its source if Redis does not have it yet. `asking` precedes it with ASKING. */
-  async function ask(
-    node: RedisConnection,
-    asking: boolean,
-    script: Script,
-    args: ScriptArg[],
-  ): Promise<unknown> {
-    for (const whole of [false, true]) {
-      try {
-        // Ignore errors of ASKING itself: the script's reply reports the same problem.
-        if (asking) node.send(new AskingCommand()).catch(() => undefined);
-        return await node.send(
-          whole
-            ? new ScriptCommand('eval', [script.source, ...args.slice(1)])
-            : new ScriptCommand('evalsha', args),
-        );
-      } catch (error) {
-        if (whole || !isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      }
-    }
-    return lost;
-  }
-
-  /** Classifies a failed attempt. Throws errors meant for the caller. */
-  function failed(
-    node: RedisConnection,
-    script: Script,
-    error: unknown,
-  ): Redirected | typeof lost | typeof moving {
-    // Any error that is not a Redis reply is a closed connection or a timeout.
-    if (!isReplyError(error)) return lost;
-    const redirected = connection.redirect(node, error.message);
-    if (redirected !== null) return redirected;
-    if (isMoving.test(error.message)) return moving;
-    throw refused(node, script, error);
-  }
-
-  /** Waits before a retry during a slot migration, or rejects the call. */
-  async function waitForMove(
-    script: Script,
+  /**
+   * Runs a script in one round trip. A repeatable script is retried after a lost connection. Any other call with an
+   * unknown outcome fails with `unavailable`. On a cluster, a call that was rejected because its slot moved is sent to
+   * the new server. During a slot migration, repeatable scripts are retried until they run. Errors: `unavailable` while
+   * Redis is unreachable, `too_many_requests` while the journal or Redis' memory is full.
+   */
+  call<N extends ScriptName>(
+    name: N,
     partition: number,
-    attempts: number,
-    left: number,
-  ): Promise<void> {
-    pauses.began(partition);
-    if (!script.repeatable || left <= 0) {
-      pauses.refused(partition);
-      throw unavailable(`the slot of partition ${partition} is being moved`);
-    }
-    const pause = Math.min(movingPauseMsMax, movingPauseMs * 2 ** Math.min(attempts, 10));
-    await sleep(Math.min(left, pause * (0.5 + Math.random() / 2)));
-  }
-
-  /** Makes one attempt that is not the first. */
-  async function attempt(
-    loaded: Loaded,
-    { to: node, asking }: { readonly to: RedisConnection | null; readonly asking: boolean },
-    keys: object,
-    args: object,
-  ): Promise<Outcome> {
-    const runId = node?.runId() ?? null;
-    if (node === null || runId === null) return lost;
-    try {
-      const raw = await ask(node, asking, loaded.script, flat(loaded, runId, keys, args));
-      return { node, runId, reply: decodeReply(loaded.script, raw) };
-    } catch (error) {
-      return failed(node, loaded.script, error);
-    }
-  }
-
-  /** Recovers a partition that a reply reported as closed. */
-  async function reopen(partition: number, { node, runId }: Answered): Promise<void> {
-    await node.reread();
-    // Recover only if the id is current: an outdated id explains the closed partition.
-    if (node.runId() === runId) await recover(partition, runId);
-  }
-
-  /** Retries until there is a reply for the caller, or throws. */
-  async function persist(
-    loaded: Loaded,
-    partition: number,
-    keys: object,
-    args: object,
-    first: Outcome,
-    began: number,
-  ): Promise<Reply> {
-    const deadline = began + reconnectMsMax;
-    let outcome = first;
-    for (let recovered = 0, redirected = 0, moves = 0; ; ) {
-      const left = deadline - performance.now();
-      let to: Redirected | null = null;
-      if (outcome === lost) {
-        if (!loaded.script.repeatable || left <= 0)
-          throw unavailable(`the outcome of ${loaded.script.name} is unknown`);
-        // A broken connection counts as open until its close event. Yield to the event loop, so that the event can
-        // arrive.
-        await sleep(lostPauseMs);
-        await connection.ready(left, partition);
-      } else if (outcome === moving) {
-        await waitForMove(loaded.script, partition, moves++, left);
-        redirected = 0;
-      } else if ('to' in outcome) {
-        to = outcome;
-        if (++redirected > redirectionsMax || left <= 0)
-          throw unavailable(`no Redis server accepted ${loaded.script.name}`);
-        if (redirected > 2) await sleep(lostPauseMs * redirected);
-        await to.to.ready(left);
-      } else if (outcome.reply.status === 'stale_run') {
-        if (++recovered > recoveriesMax) throw unavailable(`partition ${partition} stays closed`);
-        await reopen(partition, outcome);
-      } else if (outcome.reply.status === 'journal_full') {
-        throw new ApiError('too_many_requests', { retry_after: 1 });
-      } else {
-        pauses.ran(partition);
-        return outcome.reply;
-      }
-      const next = to ?? { to: connection.at(partition), asking: false };
-      outcome = await attempt(loaded, next, keys, args);
-    }
-  }
-
-  /** Fast path with a single extra promise. Only failed calls take the slower path. */
-  function call(name: string, partition: number, keys: object, args: object): Promise<Reply> {
-    const loaded = scripts.get(name);
+    keys: Scripts[N]['keys'],
+    args: Scripts[N]['args'],
+  ): Promise<Result<N>>;
+  /** Creates only one extra promise on the fast path. Only failed calls take the slower path. */
+  call(name: string, partition: number, keys: Values, args: Values): Promise<Reply> {
+    const loaded = this.#scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
     const began = performance.now();
+    const { connection, memory, onCall } = this.#options;
     const node = connection.at(partition);
     const runId = node === null ? null : node.runId();
     if (node === null || runId === null) {
-      troubles.add(name, 'away');
-      return persist(loaded, partition, keys, args, lost, began);
+      this.troubles.add(name, 'away');
+      return this.#persist(this.#retried(loaded, partition, keys, args, began), 'lost');
     }
     if (loaded.grows && memory?.isFull(node)) {
-      troubles.add(name, 'full');
-      return Promise.reject(new ApiError('too_many_requests', { retry_after: 1 }));
+      this.troubles.add(name, 'full');
+      return Promise.reject(full());
     }
-    return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
+    return node.send(new ScriptCommand('evalsha', flatten(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
         const ms = performance.now() - began;
         loaded.times.observe(ms);
         onCall?.(name, ms);
-        pauses.ran(partition);
+        this.#pauses.ran(partition);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
-        troubles.add(name, reply.status);
-        return persist(loaded, partition, keys, args, { node, runId, reply }, began);
+        this.troubles.add(name, reply.status);
+        const call = this.#retried(loaded, partition, keys, args, began);
+        return this.#persist(call, { node, runId, reply });
       },
       async (error) => {
-        const unknown = isReplyError(error) && error.message.startsWith('NOSCRIPT');
-        if (!unknown) troubles.add(name, isReplyError(error) ? 'refused' : 'lost');
-        const first = unknown
-          ? await attempt(loaded, { to: node, asking: false }, keys, args)
-          : failed(node, loaded.script, error);
-        return persist(loaded, partition, keys, args, first, began);
+        const call = this.#retried(loaded, partition, keys, args, began);
+        if (isUnknownScript(error))
+          return this.#persist(call, await this.#attempt(call, { to: node, asking: false }));
+        this.troubles.add(name, isReplyError(error) ? 'refused' : 'lost');
+        return this.#persist(call, this.#failed(node, loaded.script, error));
       },
     );
   }
 
-  function isFull(partition: number): boolean {
-    const node = connection.at(partition);
-    return node !== null && memory?.isFull(node) === true;
+  /** Finds partitions with pending work. See `present.ts`. */
+  partitionsWith(
+    count: number,
+    keysOf: (partition: number) => readonly string[],
+  ): Promise<readonly number[]> {
+    return partitionsWith(this.#options.connection, count, keysOf);
   }
 
-  return {
-    call: call as ScriptRunner['call'],
-    partitionsWith: (count, keysOf) => partitionsWith(connection, count, keysOf),
-    isFull,
-    times,
-    troubles,
-  };
+  /**
+   * Whether the partition's server is nearly out of memory. Scripts that add data are then rejected, and reads cache
+   * nothing.
+   */
+  isFull(partition: number): boolean {
+    const node = this.#options.connection.at(partition);
+    return node !== null && this.#options.memory?.isFull(node) === true;
+  }
+
+  #retried(loaded: Loaded, partition: number, keys: Values, args: Values, began: number): Retried {
+    const deadline = began + (this.#options.reconnectMsMax ?? 5_000);
+    return { loaded, partition, keys, args, deadline, recovered: 0, redirected: 0, moves: 0 };
+  }
+
+  /** Retries until there is a reply for the caller. Throws if the call fails. */
+  async #persist(call: Retried, first: Outcome): Promise<Reply> {
+    for (let outcome = first; ; ) {
+      if (typeof outcome === 'object' && 'reply' in outcome && outcome.reply.status !== 'stale_run') {
+        if (outcome.reply.status === 'journal_full') throw full();
+        this.#pauses.ran(call.partition);
+        return outcome.reply;
+      }
+      outcome = await this.#attempt(call, await this.#beforeRetry(call, outcome));
+    }
+  }
+
+  /** Makes one attempt after the first attempt. */
+  async #attempt({ loaded, keys, args }: Retried, server: Redirected | null): Promise<Outcome> {
+    const runId = server?.to.runId() ?? null;
+    if (server === null || runId === null) return 'lost';
+    try {
+      const raw = await ask(server, loaded.script, flatten(loaded, runId, keys, args));
+      return { node: server.to, runId, reply: decodeReply(loaded.script, raw) };
+    } catch (error) {
+      return this.#failed(server.to, loaded.script, error);
+    }
+  }
+
+  /** Classifies a failed attempt. Throws errors that are meant for the caller. */
+  #failed(node: RedisConnection, script: Script, error: unknown): Outcome {
+    // Any error that is not a Redis reply is a closed connection or a timeout.
+    if (!isReplyError(error)) return 'lost';
+    const redirected = this.#options.connection.redirect(node, error.message);
+    if (redirected !== null) return redirected;
+    if (isMoving.test(error.message)) return 'moving';
+    throw refusal(node, script, error);
+  }
+
+  /**
+   * Waits until the call may be repeated. Returns the server for the next attempt; null if unknown. Throws if the call
+   * must not be repeated.
+   */
+  async #beforeRetry(call: Retried, outcome: Outcome): Promise<Redirected | null> {
+    const left = call.deadline - performance.now();
+    if (typeof outcome === 'object' && 'to' in outcome) {
+      await this.#follow(call, outcome, left);
+      return outcome;
+    }
+    if (outcome === 'lost') await this.#reconnect(call, left);
+    else if (outcome === 'moving') await this.#waitForMove(call, left);
+    else await this.#reopen(call, outcome);
+    const to = this.#options.connection.at(call.partition);
+    return to && { to, asking: false };
+  }
+
+  /** Waits until the server of a redirection is usable. */
+  async #follow(call: Retried, { to }: Redirected, left: number): Promise<void> {
+    if (++call.redirected > redirectionsMax || left <= 0)
+      throw unavailable(`no Redis server accepted ${call.loaded.script.name}`);
+    if (call.redirected > 2) await sleep(lostPauseMs * call.redirected);
+    await to.ready(left);
+  }
+
+  /** Waits until the partition's server is usable after a lost connection. */
+  async #reconnect({ loaded: { script }, partition }: Retried, left: number): Promise<void> {
+    if (!script.repeatable || left <= 0) throw unavailable(`the outcome of ${script.name} is unknown`);
+    // Yields to the event loop, so that the close event of a broken connection can arrive. The connection counts as
+    // open until then.
+    await sleep(lostPauseMs);
+    await this.#options.connection.ready(left, partition);
+  }
+
+  /** Waits during a slot migration. */
+  async #waitForMove(call: Retried, left: number): Promise<void> {
+    const { loaded, partition } = call;
+    this.#pauses.began(partition);
+    if (!loaded.script.repeatable || left <= 0) {
+      this.#pauses.refused(partition);
+      throw unavailable(`the slot of partition ${partition} is being moved`);
+    }
+    const pause = Math.min(movingPauseMsMax, movingPauseMs * 2 ** Math.min(call.moves++, 10));
+    await sleep(Math.min(left, pause * (0.5 + Math.random() / 2)));
+    call.redirected = 0;
+  }
+
+  /** Recovers a partition that a reply reported as closed. */
+  async #reopen(call: Retried, { node, runId }: Answered): Promise<void> {
+    if (++call.recovered > recoveriesMax) throw unavailable(`partition ${call.partition} stays closed`);
+    await node.reread();
+    // Recovers only if the run id is current. An outdated id would itself explain the closed partition.
+    if (node.runId() === runId) await this.#options.recover(call.partition, runId);
+  }
 }

@@ -1,8 +1,8 @@
 /**
  * Detects entities in plain text: commands, mentions, hashtags, cashtags, URLs and email addresses. Client libraries
- * dispatch commands by them.
+ * use these entities to dispatch commands.
  */
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../limits.js';
 import { isTopLevelDomain } from './domains.js';
 import type { Entity } from './entity.js';
 
@@ -33,12 +33,12 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// The longest part of a name or address before its trigger character, plus one character.
+// The maximum length of the part of a name or address before its trigger character, plus one character.
 const lookBack = 66;
 
 /**
- * Returns the computed entities of a text, sorted and without overlaps. Time is linear in the text: one pass finds the
- * six trigger characters, and patterns are tried only there.
+ * Returns the computed entities of a text, sorted and without overlaps. The time is linear in the length of the text,
+ * because one pass finds the six trigger characters and patterns are tried only there.
  */
 export function computedEntities(text: string): Entity[] {
   const found: Entity[] = [];
@@ -54,7 +54,7 @@ export function computedEntities(text: string): Entity[] {
   return found;
 }
 
-/** The entity around the trigger character at `at`, starting at `from` or later. */
+/** Returns the entity around the trigger character at `at`. The entity starts at `from` or later. */
 function entityAt(text: string, at: number, from: number): Entity | null {
   switch (text[at]) {
     case '/':
@@ -86,13 +86,13 @@ function simple(type: Entity['type'], pattern: RegExp, text: string, at: number)
   return end > at ? { type, offset: at, length: end - at } : null;
 }
 
-/** End index of the match that starts at `at`; `at` if there is none. */
+/** Returns the end index of the match that starts at `at`, or `at` if there is no match. */
 function matchEnd(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Start index of the captured group directly before `at`; `at` if there is none. */
+/** Returns the start index of the captured group directly before `at`, or `at` if there is no match. */
 function matchStart(pattern: RegExp, text: string, at: number, from: number): number {
   const before = text.slice(Math.max(from, at - lookBack), at);
   return at - (pattern.exec(before)?.[1]?.length ?? 0);
@@ -115,7 +115,7 @@ function schemeUrlAt(text: string, at: number, from: number): Entity | null {
 }
 
 function bareUrlAt(text: string, at: number, from: number): Entity | null {
-  // Cheap checks first: most full stops end a sentence, and only the first one of a name is examined.
+  // Does the cheap checks first. Most full stops end a sentence, and only the first full stop of a name is examined.
   const next = text.charCodeAt(at + 1);
   if (!(next > 47) || at === from) return null;
   const start = matchStart(labelEnd, text, at, from);
@@ -125,7 +125,7 @@ function bareUrlAt(text: string, at: number, from: number): Entity | null {
   return urlEntity(text, start, hostEnd);
 }
 
-/** Extends a host by its port and path. Punctuation that ends the sentence is excluded. */
+/** Extends a host by its port and path. Excludes punctuation that ends the sentence. */
 function urlEntity(text: string, start: number, hostEnd: number): Entity {
   const portEnd = matchEnd(port, text, hostEnd);
   let end = matchEnd(path, text, portEnd);
@@ -136,7 +136,7 @@ function urlEntity(text: string, start: number, hostEnd: number): Entity {
   }
   for (; end > portEnd; end--) {
     const last = text[end - 1]!;
-    // Keep a closing bracket whose opening bracket is part of the URL.
+    // Keeps a closing bracket whose opening bracket is part of the URL.
     if (!isClosing(last) || (last === ')' && openings >= 0)) break;
     if (last === ')') openings++;
   }

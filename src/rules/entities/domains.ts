@@ -1,4 +1,4 @@
-/** The top-level domains that make a name without a scheme a web address. */
+/** The top-level domains. A name that ends in one of them is a web address even without a scheme. */
 
 const generic =
   'com net org edu gov mil int info biz name pro aero coop museum jobs mobi tel travel asia cat post xxx ' +

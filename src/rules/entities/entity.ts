@@ -1,6 +1,6 @@
-/** Types and checks of text entities, and the parse errors that all parse modes share (behaviour §4). */
+/** The types and checks of text entities, and the parse errors that all parse modes share (behaviour §4). */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../limits.js';
 
 const styleTypes = ['bold', 'italic', 'underline', 'strikethrough', 'spoiler'] as const;
 const quoteTypes = ['blockquote', 'expandable_blockquote'] as const;
@@ -19,23 +19,26 @@ export type EntityType =
 /** A marked range of a text, in its API form. */
 export interface Entity {
   readonly type: EntityType;
-  /** In UTF-16 code units, never inside a surrogate pair. */
+  /** The offset in UTF-16 code units. It is never inside a surrogate pair. */
   readonly offset: number;
-  /** In UTF-16 code units, at least 1. */
+  /** The length in UTF-16 code units. It is at least 1. */
   readonly length: number;
-  /** Only for `text_link`. */
+  /** The URL. Only for `text_link`. */
   readonly url?: string;
-  /** Only for `text_mention`: the user named by a `tg://user?id=` link. These rules know only the id. */
+  /** The user that a `tg://user?id=` link names. Only for `text_mention`. The parser sets only the id. */
   readonly user?: { readonly id: number };
-  /** Only for `pre`, if the sender named a language. */
+  /** The language. Only for `pre`, if the sender named one. */
   readonly language?: string;
-  /** Only for `custom_emoji`. */
+  /** The id of the emoji. Only for `custom_emoji`. */
   readonly custom_emoji_id?: string;
 }
 
 export interface FormattedText {
   readonly text: string;
-  /** Properly nested; sorted by offset, longer entities first. */
+  /**
+   * The entities, properly nested and sorted by offset. Of two entities with the same offset, the longer one comes
+   * first.
+   */
   readonly entities: readonly Entity[];
 }
 
@@ -43,34 +46,41 @@ const styles: ReadonlySet<string> = new Set(styleTypes);
 const quotes: ReadonlySet<string> = new Set(quoteTypes);
 const codes: ReadonlySet<string> = new Set(codeTypes);
 
-/** Styles may overlap everything except code. A style that would cross another entity is split. */
+/** The styles. They may overlap everything except code. A style that would cross another entity is split. */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
 /** Quotes may contain other entities, but not quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
 /** Code and preformatted text contain no other entities. */
 export const isCode = (type: string): boolean => codes.has(type);
 
-/** Reports a text that cannot be parsed. Byte offsets in `reason` refer to the UTF-8 of the original text. */
+/** Reports a text that cannot be parsed. Byte offsets in `reason` refer to the original text in UTF-8. */
 export function unparsable(reason: string): never {
   fail('entities_unparsable', { reason });
 }
 
-/** Counts the marks of one source. Each mark takes time, also in a text that is too long in the end. */
+/**
+ * Reports a text that cannot be parsed at an index. The message is `reason` followed by the byte offset of that index.
+ */
+export function unparsableAt(source: string, index: number, reason: string): never {
+  unparsable(`${reason} at byte offset ${byteOffset(source, index)}`);
+}
+
+/** Counts the marks of one source. Each mark takes time to parse, even in a text that is later rejected as too long. */
 export class Marks {
   private left = limits.markup_marks_max;
 
-  /** Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
+  /** Counts one mark. Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
   count(): void {
     if (--this.left < 0) unparsable(`Text has more than ${limits.markup_marks_max} marks`);
   }
 }
 
-/** Converts a UTF-16 index to a UTF-8 byte offset. Slow, so only errors use it. */
+/** Converts a UTF-16 index to a UTF-8 byte offset. This is slow, so only errors use it. */
 export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));
 }
 
-/** In UTF-16 code units. Each link stores its URL, so the length must be bounded. */
+/** The maximum length of a link in UTF-16 code units. The length is limited because each link stores its URL. */
 const linkLengthMax = 2048;
 
 const withScheme = /^([a-z][a-z0-9+.-]*):(?:\/\/)?/i;
@@ -81,7 +91,7 @@ const emojiLink = /^tg:\/\/emoji\/?\?id=([1-9]\d{0,19})$/i;
 
 /**
  * Builds the entity of a link: a `text_mention` for `tg://user?id=`, a `text_link` for a URL. Returns null for an
- * unsupported URL, such as `javascript:`. A bare domain gets `http://`, an empty path becomes `/`.
+ * unsupported URL, such as `javascript:`. Adds `http://` to a bare domain, and replaces an empty path with `/`.
  */
 export function linkEntity(offset: number, length: number, target: string): Entity | null {
   const link = target.trim();
@@ -92,11 +102,11 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** A link whose URL is its own text. `withOwnAddresses` fills in the URL once the text is complete. */
+/** Builds a link whose URL is its own text. `withOwnAddresses` fills in the URL once the text is complete. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
- * Sets the URL of each `ownLink` from its text; removes the link if the text is not a URL. Done once for all links,
+ * Sets the URL of each `ownLink` from its text. Removes the link if the text is not a URL. Handles all links at once,
  * because slicing a string while it is being built copies all of it each time.
  */
 export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
@@ -113,7 +123,7 @@ export function withOwnAddresses(text: string, entities: readonly Entity[]): rea
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);
-  // Not a scheme: in `example.com:8080` the colon precedes a port.
+  // The text before the colon is not a scheme here. In `example.com:8080`, the colon precedes a port.
   const bare = scheme === null || (!scheme[0].endsWith('//') && /^[^:]*\.[^:.]+:\d/.test(link));
   const web = webLink.exec(bare ? `http://${link}` : link);
   if (web === null) return null;
@@ -121,7 +131,7 @@ function checkedLink(link: string): string | null {
   return `${web[1]!.toLowerCase()}://${web[2]!.toLowerCase()}${rest.startsWith('/') ? '' : '/'}${rest}`;
 }
 
-/** The emoji id in `tg://emoji?id=`, or null. */
+/** Returns the emoji id in `tg://emoji?id=`, or null. */
 export function emojiOfLink(link: string): string | null {
   return emojiLink.exec(link.trim())?.[1] ?? null;
 }

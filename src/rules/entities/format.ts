@@ -1,6 +1,6 @@
 /** Converts a caller's text to its stored form: plain text and entities (behaviour §4). */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits as limits } from '../limits.js';
 import { computedEntities } from './computed.js';
 import {
   byteOffset,
@@ -18,7 +18,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** An entity as sent by a caller. Its shape is checked, its values are not. */
+/** An entity as the caller sent it. Its shape has been checked, but not its values. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;
@@ -47,10 +47,10 @@ const foundByTheService: ReadonlySet<string> = new Set([
 const nothing: readonly Entity[] = [];
 
 /**
- * Parses and trims a text and adds computed entities. A parse mode (case-insensitive; '' and `none` mean none) takes
- * precedence over `entities`. Returns at most `entities_max` entities; the caller's entities precede computed ones.
- * Does not check the length: a text too long for `messageText` gets no computed entities.
- * Errors: `parse_mode_unsupported`, `entities_unparsable`.
+ * Parses and trims a text and adds computed entities. A parse mode takes precedence over `entities`. Its name is
+ * case-insensitive, and '' and `none` mean no parse mode. Returns at most `entities_max` entities. The caller's
+ * entities take precedence over computed entities. Does not check the length, but a text too long for `messageText`
+ * gets no computed entities. Errors: `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function formatText(
   source: string,
@@ -60,7 +60,8 @@ export function formatText(
   const parsed = parseText(source, parseMode?.toLowerCase() ?? '', entities ?? []);
   const { text, entities: trimmed } = trimFormatted(parsed.text, parsed.entities);
   const sent = trimmed.length === 0 ? nothing : first(normalizeEntities(trimmed));
-  // A text with more than two code units per allowed code point is rejected later anyway.
+  // Skips computed entities for a text with more than two code units per allowed code point, because a later check
+  // rejects it.
   const computed = text.length > 2 * limits.text_length_max ? nothing : computedEntities(text);
   if (computed.length === 0) return { text, entities: sent };
   if (sent.length === 0) return { text, entities: first(computed) };
@@ -68,7 +69,7 @@ export function formatText(
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
   const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
-  // Trim again: splitting a style may leave a piece of only white space. This makes formatting idempotent.
+  // Trims again, because splitting a style may leave a piece of only white space. This makes formatting idempotent.
   return trimFormatted(text, all);
 }
 
@@ -83,7 +84,7 @@ function parseText(source: string, mode: string, entities: readonly EntityInput[
   return { text, entities: withoutLongLanguages(withOwnAddresses(text, bounded(found))) };
 }
 
-/** Removes language names that are too long, because the text's length limit does not cover them. */
+/** Removes language names that are too long, because the limit on the text's length does not cover them. */
 function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
   const long = ({ language = '' }: Entity) => language.length > limits.code_language_length_max;
   if (!entities.some(long)) return entities;
@@ -94,7 +95,10 @@ function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
   });
 }
 
-/** Bounds the work on oversized texts. The limit exceeds what a text can keep after styles are merged. */
+/**
+ * Limits the work on oversized texts. The limit is higher than the number of entities that a text can keep after styles
+ * are merged.
+ */
 function bounded(entities: readonly Entity[]): readonly Entity[] {
   const max = 10 * limits.entities_max;
   return entities.length <= max ? entities : [...entities].sort(compareEntities).slice(0, max);
@@ -108,7 +112,7 @@ function canJoin(computed: Entity, fixed: Entity): boolean {
   return apart || (isQuote(fixed.type) && computed.offset >= fixed.offset && endOf(computed) <= endOf(fixed));
 }
 
-/** Validates explicit entities. Drops those of types that the service detects itself. */
+/** Validates explicit entities. Drops entities of types that the service detects itself. */
 function checkedEntities(text: string, given: readonly EntityInput[]): Entity[] {
   const checked: Entity[] = [];
   for (const entity of given) {

@@ -1,4 +1,4 @@
-/** Parse mode `HTML`. */
+/** Parses texts in parse mode `HTML`. */
 import {
   byteOffset,
   type Entity,
@@ -8,6 +8,7 @@ import {
   ownLink,
   type StyleType,
   unparsable,
+  unparsableAt,
 } from './entity.js';
 import { decodeReferences, readAttributes } from './html_attributes.js';
 
@@ -34,7 +35,7 @@ interface OpenTag {
 
 interface State {
   readonly source: string;
-  /** Index of the next character to read. */
+  /** The index of the next character to read. */
   at: number;
   /** The text read so far, without tags. */
   text: string;
@@ -44,8 +45,8 @@ interface State {
 }
 
 /**
- * Parses the documented tags. `<` always starts a tag. `&` starts one of the four named references or a numeric one;
- * otherwise it is literal. `</>` closes the innermost tag.
+ * Parses the documented tags. `<` always starts a tag. `&` starts one of the four named references or a numeric
+ * reference. Any other `&` is literal. `</>` closes the innermost tag.
  */
 export function parseHtml(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [], marks: new Marks() };
@@ -67,17 +68,17 @@ function readStartTag(state: State): void {
   const { source, at: begin } = state;
   const nameEnd = begin + 1 + source.slice(begin + 1, begin + 33).search(/[\s>]|$/);
   const raw = source.slice(begin + 1, nameEnd);
-  if (nameEnd === source.length) unparsable(`Unclosed start tag at byte offset ${byteOffset(source, begin)}`);
+  if (nameEnd === source.length) unparsableAt(source, begin, 'Unclosed start tag');
   const name = raw.toLowerCase();
   if (!styleOfTag.has(name) && !otherTags.has(name)) {
-    unparsable(`Unsupported start tag "${name}" at byte offset ${byteOffset(source, begin)}`);
+    unparsableAt(source, begin, `Unsupported start tag "${name}"`);
   }
   const { attributes, end } = readAttributes(source, begin, nameEnd, name, state.marks);
   if (name === 'span' && attributes.get('class') !== 'tg-spoiler') {
-    unparsable(`Tag "span" must have class "tg-spoiler" at byte offset ${byteOffset(source, begin)}`);
+    unparsableAt(source, begin, 'Tag "span" must have class "tg-spoiler"');
   }
   if (name === 'tg-emoji' && !/^[1-9]\d{0,19}$/.test(attributes.get('emoji-id') ?? '')) {
-    unparsable(`Invalid custom emoji identifier specified at byte offset ${byteOffset(source, begin)}`);
+    unparsableAt(source, begin, 'Invalid custom emoji identifier specified');
   }
   state.open.push({ name, attributes, offset: state.text.length });
   state.at = end;
@@ -86,10 +87,10 @@ function readStartTag(state: State): void {
 function readEndTag(state: State): void {
   const { source, at: begin } = state;
   const tag = state.open.pop();
-  if (!tag) unparsable(`Unexpected end tag at byte offset ${byteOffset(source, begin)}`);
+  if (!tag) unparsableAt(source, begin, 'Unexpected end tag');
   const end = source.indexOf('>', begin);
   const [, name] = /^<\/([A-Za-z0-9-]*)\s*>$/.exec(end < 0 ? '' : source.slice(begin, end + 1)) ?? [];
-  if (name === undefined) unparsable(`Unclosed end tag at byte offset ${byteOffset(source, begin)}`);
+  if (name === undefined) unparsableAt(source, begin, 'Unclosed end tag');
   const found = name.toLowerCase();
   if (found !== '' && found !== tag.name) {
     const where = byteOffset(source, begin);
@@ -134,7 +135,9 @@ function addEntity(state: State, tag: OpenTag): void {
   }
 }
 
-/** Merges `<pre>` and `<code class="language-…">` around the same text, in either order, into one block with a language. */
+/**
+ * Merges `<pre>` and `<code class="language-…">` around the same text, in either order, into one block with a language.
+ */
 function addCode(state: State, tag: OpenTag, length: number): void {
   const { offset } = tag;
   const inner = state.entities.at(-1);
@@ -145,7 +148,8 @@ function addCode(state: State, tag: OpenTag, length: number): void {
       if (named && !inner.language) state.entities[state.entities.length - 1] = { ...inner, language: named };
       return;
     }
-    // Keep the language for an enclosing <pre>. If there is none, `withoutStrayLanguage` removes it.
+    // Keeps the language for an enclosing <pre>. Without an enclosing <pre>, `withoutStrayLanguage` removes the
+    // language.
     state.entities.push({ type: 'code', offset, length, ...(named && { language: named }) });
     return;
   }

@@ -1,14 +1,16 @@
 /** Parses attributes of start tags and character references for parse mode `HTML`. */
-import { byteOffset, type Marks, unparsable } from './entity.js';
+import { type Marks, unparsableAt } from './entity.js';
 
 const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"' };
 const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 
-/** Decodes known character references. A number that is not a storable character stays unchanged. */
+/**
+ * Decodes the supported character references. Leaves a reference unchanged if its number is not a storable character.
+ */
 export function decodeReferences(text: string, marks: Marks): string {
   let at = text.indexOf('&');
   if (at < 0) return text;
-  // Counted first, because `replace` finds all of them before it decodes one.
+  // Counts the references first, because `replace` finds all of them before it decodes one.
   for (; at >= 0; at = text.indexOf('&', at + 1)) marks.count();
   return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return Object.hasOwn(named, name) ? named[name]! : whole;
@@ -25,7 +27,7 @@ const bareValue = /[A-Za-z0-9.-]*/y;
 
 /**
  * Parses `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that starts at `begin`. `end`
- * is the index after the `>`. Of duplicate names the first counts.
+ * is the index after the `>`. If a name occurs several times, the first one counts.
  */
 export function readAttributes(
   source: string,
@@ -34,16 +36,15 @@ export function readAttributes(
   tag: string,
   marks: Marks,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
-  // Fast path: a text may contain tens of thousands of tags, most without attributes.
+  // Takes a fast path, because a text may contain tens of thousands of tags, and most have no attributes.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);
   while (source[at] !== '>') {
-    if (at >= source.length)
-      unparsable(`Unclosed start tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+    if (at >= source.length) unparsableAt(source, begin, `Unclosed start tag "${tag}"`);
     const nameEnd = skip(attributeName, source, at);
     if (nameEnd === at) {
-      unparsable(`Empty attribute name in the tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+      unparsableAt(source, begin, `Empty attribute name in the tag "${tag}"`);
     }
     const name = source.slice(at, nameEnd).toLowerCase();
     at = skip(space, source, nameEnd);
@@ -60,20 +61,19 @@ export function readAttributes(
   return { attributes, end: at + 1 };
 }
 
-/** Index after the value that starts at `at`, including its closing quote. */
+/** Returns the index after the value that starts at `at`, including its closing quote. */
 function valueEnd(source: string, at: number, begin: number, tag: string): number {
   const quote = source[at];
   if (quote === '"' || quote === "'") {
     const close = source.indexOf(quote, at + 1);
-    if (close < 0) unparsable(`Unclosed start tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+    if (close < 0) unparsableAt(source, begin, `Unclosed start tag "${tag}"`);
     return close + 1;
   }
   const end = skip(bareValue, source, at);
   const next = source[end];
-  if (next === undefined)
-    unparsable(`Unclosed start tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+  if (next === undefined) unparsableAt(source, begin, `Unclosed start tag "${tag}"`);
   if (next !== '>' && !/\s/.test(next)) {
-    unparsable(`Unexpected end of name token at byte offset ${byteOffset(source, end)}`);
+    unparsableAt(source, end, 'Unexpected end of name token');
   }
   return end;
 }

@@ -1,5 +1,5 @@
-/** Legacy parse mode `Markdown`: no nesting, and no escapes inside an entity. */
-import { byteOffset, type Entity, type FormattedText, linkEntity, Marks, unparsable } from './entity.js';
+/** Parses texts in the legacy parse mode `Markdown`, which has neither nesting nor escapes inside an entity. */
+import { type Entity, type FormattedText, linkEntity, Marks, unparsableAt } from './entity.js';
 import { fenceStart } from './fence.js';
 
 const marks = /[\\_*`[]/g;
@@ -60,7 +60,7 @@ function readEntity(state: State, begin: number): number {
     append(state, content, (offset, length) => linkEntity(offset, length, content));
     return end + 1;
   }
-  // A URL without its `)` extends to the end of the text, because this legacy mode never rejected it.
+  // A URL without its `)` extends to the end of the text. This legacy mode has never rejected such URLs.
   const close = source.indexOf(')', end + 2);
   const urlEnd = close < 0 ? source.length : close;
   append(state, content, (offset, length) => linkEntity(offset, length, source.slice(end + 2, urlEnd)));
@@ -69,8 +69,7 @@ function readEntity(state: State, begin: number): number {
 
 function endOf(source: string, mark: string, from: number, begin: number): number {
   const end = source.indexOf(mark, from);
-  if (end < 0)
-    unparsable(`Can't find end of the entity starting at byte offset ${byteOffset(source, begin)}`);
+  if (end < 0) unparsableAt(source, begin, "Can't find end of the entity starting");
   return end;
 }
 

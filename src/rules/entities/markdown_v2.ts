@@ -1,6 +1,5 @@
-/** Parse mode `MarkdownV2`. */
+/** Parses texts in parse mode `MarkdownV2`. */
 import {
-  byteOffset,
   type Entity,
   type EntityType,
   emojiOfLink,
@@ -9,10 +8,11 @@ import {
   Marks,
   ownLink,
   unparsable,
+  unparsableAt,
 } from './entity.js';
 import { fenceStart } from './fence.js';
 
-/** Entity names in error messages. Clients match on these names. */
+/** The entity names in error messages. Clients compare these names. */
 const names: Partial<Record<EntityType, string>> = {
   bold: 'Bold',
   italic: 'Italic',
@@ -45,29 +45,29 @@ const reservedInCode = /[\\`]/g;
 interface OpenEntity {
   readonly type: EntityType;
   readonly language: string;
-  /** Start of its content in the parsed text. */
+  /** The start of the entity's content in the parsed text. */
   readonly offset: number;
-  /** Start of its mark in the source. */
+  /** The start of the entity's opening mark in the source. */
   readonly begin: number;
 }
 
 interface State {
   readonly source: string;
-  /** Index of the next character to read. */
+  /** The index of the next character to read. */
   at: number;
   /** The text read so far, without marks. */
   text: string;
   readonly open: OpenEntity[];
   readonly entities: Entity[];
   inQuote: boolean;
-  /** Start of the current line in `text`: a `>` is a mark only there. */
+  /** The start of the current line in `text`. A `>` is a mark only there. */
   lineStart: number;
 }
 
 /**
  * Parses the documented marks. `\` before an ASCII character makes it literal, also in code and in URLs. A quote spans
- * consecutive lines that begin with `>`; `||` at its end makes it expandable. An empty bold entity (`**`) before a `>`
- * separates two quotes. `__` always means underline, never two italics.
+ * consecutive lines that begin with `>`. `||` at the end of a quote makes it expandable. An empty bold entity (`**`)
+ * before a `>` separates two quotes. `__` always means underline, never two italics.
  */
 export function parseMarkdownV2(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [], inQuote: false, lineStart: 0 };
@@ -94,7 +94,7 @@ export function parseMarkdownV2(source: string): FormattedText {
 
 function noEnd(state: State, open: OpenEntity): never {
   const name = open.type === 'pre' && open.language ? 'PreCode' : names[open.type];
-  unparsable(`Can't find end of ${name} entity at byte offset ${byteOffset(state.source, open.begin)}`);
+  unparsableAt(state.source, open.begin, `Can't find end of ${name} entity`);
 }
 
 function readEscape(state: State): void {
@@ -152,7 +152,7 @@ function endsEntity({ source, at }: State, top: OpenEntity): boolean {
   }
 }
 
-/** Whether the quote ends at `at`: the text ends there, or a line without a `>` follows. */
+/** Whether the quote ends at `at`, because the text ends there or a line without a `>` follows. */
 function isQuoteEnd(source: string, at: number): boolean {
   return at >= source.length || (source[at] === '\n' && source[at + 1] !== '>');
 }
@@ -193,8 +193,7 @@ function readEmoji(state: State, entity: Entity): Entity {
   const begin = state.at + 1;
   const id = emojiOfLink(readUrl(state, 'a custom emoji URL'));
   if (id === null) {
-    const where = byteOffset(state.source, begin);
-    unparsable(`Invalid custom emoji identifier specified at byte offset ${where}`);
+    unparsableAt(state.source, begin, 'Invalid custom emoji identifier specified');
   }
   return { ...entity, custom_emoji_id: id };
 }
@@ -205,8 +204,7 @@ function readUrl(state: State, what: string): string {
   const begin = state.at + 1;
   let end = begin;
   while (end < source.length && source[end] !== ')') end += source[end] === '\\' ? 2 : 1;
-  if (end >= source.length)
-    unparsable(`Can't find end of ${what} at byte offset ${byteOffset(source, begin)}`);
+  if (end >= source.length) unparsableAt(source, begin, `Can't find end of ${what}`);
   state.at = end + 1;
   return source.slice(begin, end).replace(/\\([\x01-\x7e])/g, '$1');
 }

@@ -2,9 +2,9 @@
 import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './entity.js';
 
 /**
- * Trims a text as clients of the Bot API expect: all white space at the end, and at the start only the white space
- * before the first entity. Moves and shortens entities accordingly. Entities of only white space, except code, are
- * removed first, so they do not protect that white space.
+ * Trims a text as clients of the Bot API expect. Removes all white space at the end, and at the start only the white
+ * space before the first entity. Moves and shortens entities accordingly. First removes entities other than code that
+ * contain only white space, because such an entity would protect that white space.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
@@ -25,7 +25,10 @@ export function trimFormatted(text: string, entities: readonly Entity[]): Format
 
 const blanks = /\s*/y;
 
-/** Removes entities of only white space, except code. Scans each run of white space once, however many entities begin in it. */
+/**
+ * Removes entities other than code that contain only white space. Scans each run of white space once, even if many
+ * entities begin in it.
+ */
 function withoutBlank(text: string, entities: readonly Entity[]): readonly Entity[] {
   const blank = new Set<Entity>();
   let blankEnd = 0;
@@ -42,8 +45,8 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 
 /**
  * Converts entities to the single form in which they are stored. Of two conflicting links, codes or quotes, the one
- * that begins first is kept, then the longer one. Adjacent styles of one type are merged. Code contains no styles. A
- * style that would cross another entity is split.
+ * that begins first remains. If both begin at the same place, the longer one remains. Adjacent styles of one type are
+ * merged. Code contains no styles. A style that would cross another entity is split.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];
@@ -56,7 +59,10 @@ export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   return nested([...solids, ...cut].sort(compareEntities));
 }
 
-/** Storage order: by offset, then longer first, then quotes, links and code, styles. */
+/**
+ * Compares entities in storage order. The order is by offset, then by length with longer entities first, then by type:
+ * quotes, links and code, styles.
+ */
 export function compareEntities(a: Entity, b: Entity): number {
   return a.offset - b.offset || b.length - a.length || rank(a) - rank(b) || (a.type < b.type ? -1 : 1);
 }
@@ -65,7 +71,7 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Filters sorted entities that cannot be split: keeps those that are disjoint or inside a quote. */
+/** Filters sorted entities that cannot be split. Keeps entities that are disjoint or inside a quote. */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;
@@ -101,7 +107,7 @@ function joined(sorted: readonly Entity[]): Entity[] {
   return result;
 }
 
-/** The parts of a style outside of code. */
+/** Returns the parts of a style outside of code. */
 function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
   const pieces: Entity[] = [];
   let from = style.offset;
@@ -115,7 +121,7 @@ function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
   return pieces;
 }
 
-/** Splits a style where another entity begins inside it and ends after it. */
+/** Splits a style where another entity begins inside the style and ends after it. */
 function cutWhereCrossed(solids: readonly Entity[], style: Entity): Entity[] {
   const pieces: Entity[] = [];
   let from = style.offset;

@@ -1,5 +1,5 @@
-/** A bot's audit log, as its owner reads it. Each change writes its own event in its transaction, with `noteAudit`. */
-import { type AuditRow, loadAudit } from '../../postgres/bots/audit.js';
+/** A bot's audit log, as the owner reads it. Each change writes its event with `noteAudit` in its own transaction. */
+import { loadAudit } from '../../postgres/bots/audit.js';
 import type { StoreContext } from '../core/context.js';
 
 export {
@@ -10,11 +10,11 @@ export {
   noteAudit,
 } from '../../postgres/bots/audit.js';
 
-export interface Audit {
-  /** Events since the bot got its current owner, with ids below `before`, newest first. */
-  list(bot: number, before: number, limit: number): Promise<readonly AuditRow[]>;
-}
+export type Audit = ReturnType<typeof createAudit>;
 
-export function createAudit({ db }: StoreContext): Audit {
-  return { list: (bot, before, limit) => loadAudit(db, bot, before, limit) };
+export function createAudit({ db }: StoreContext) {
+  return {
+    /** Returns events since the bot got its current owner, with ids below `before`, newest first. */
+    list: (bot: number, before: number, limit: number) => loadAudit(db, bot, before, limit),
+  };
 }

@@ -1,26 +1,16 @@
 /**
- * Slows client addresses that guess tokens (behaviour §13): only tokens that never existed count. The count is in
- * Redis, so all nodes share it.
+ * Slows client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. The count
+ * is in Redis, where all nodes share it.
  *
- * While an address must wait, its node answers without asking Redis or Postgres. Valid tokens still work: cached ones
- * bypass this check, and each such address has a few lookups per minute for others.
+ * While an address must wait, its node answers without asking Redis or Postgres. Valid tokens still work. Cached tokens
+ * bypass this check, and each slowed address has a few lookups per minute for other tokens.
  */
-import { limits } from '../../limits.js';
+
 import { hasExisted } from '../../postgres/accounts/leaks.js';
 import { clusterSlot } from '../../redis/slots.js';
 import { parseToken } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';
-
-export interface Guesses {
-  /** Seconds for which an address must wait before this token may be looked up; 0 if it may be now. */
-  refused(address: string, token: string): number;
-  /** Whether any address was slowed recently. If not, calls skip the check. */
-  readonly slowing: boolean;
-  /** Records an invalid token. Returns the seconds for which the address must wait; 0 if it need not. */
-  note(address: string, token: string): Promise<number>;
-  /** Calls slowed by this node. */
-  readonly slowed: number;
-}
+import { storeLimits as limits } from '../limits.js';
 
 interface Slowed {
   /** end of the wait, by the monotonic clock */
@@ -31,96 +21,117 @@ interface Slowed {
 }
 
 export interface Guessing {
-  /** Guesses that an address may make at once; 0 for unlimited. */
+  /** The number of guesses that an address may make at once; 0 for unlimited. */
   readonly burst: number;
   readonly perMinute: number;
 }
 
-export function createGuesses({ db, scripts, keys, secrets }: StoreContext, guessing: Guessing): Guesses {
-  const { burst, perMinute } = guessing;
-  /** Tokens known to have been valid once. The plain tokens are only kept in this process's memory. */
-  const former = new Set<string>();
-  const waiting = new Map<string, Slowed>();
-  let asking = 0;
-  let slowed = 0;
+export class Guesses {
+  readonly #context: StoreContext;
+  readonly #guessing: Guessing;
+  /** The tokens that were valid at some time. They are in plain text, and only in this process's memory. */
+  readonly #former = new Set<string>();
+  readonly #waiting = new Map<string, Slowed>();
+  /** How many lookups of this node are in flight. */
+  #asking = 0;
+  /** How many calls this node slowed. */
+  #slowed = 0;
 
-  const left = (address: string) => Math.max(0, (waiting.get(address)?.until ?? 0) - performance.now());
+  constructor(context: StoreContext, guessing: Guessing) {
+    this.#context = context;
+    this.#guessing = guessing;
+  }
 
-  /** Slows an address. One that was slowed before keeps its count of used lookups. */
-  function slow(address: string, wait: number): void {
+  /** Returns the milliseconds for which the address must still wait. */
+  #left(address: string): number {
+    return Math.max(0, (this.#waiting.get(address)?.until ?? 0) - performance.now());
+  }
+
+  /** Slows an address. An address that is already slowed keeps its count of used lookups. */
+  #slow(address: string, wait: number): void {
     const now = performance.now();
-    const known = waiting.get(address) ?? { lookUps: 0, countedAt: now };
-    waiting.delete(address);
-    const [longestAgo] = waiting.keys();
-    if (waiting.size >= limits.guess_memory_max && longestAgo !== undefined) waiting.delete(longestAgo);
-    waiting.set(address, { ...known, until: now + wait });
+    const known = this.#waiting.get(address) ?? { lookUps: 0, countedAt: now };
+    this.#waiting.delete(address);
+    const [longestAgo] = this.#waiting.keys();
+    if (this.#waiting.size >= limits.guess_memory_max && longestAgo !== undefined)
+      this.#waiting.delete(longestAgo);
+    this.#waiting.set(address, { ...known, until: now + wait });
   }
 
   /** Uses one lookup of a slowed address. Returns false if none is left. */
-  function takeLookUp(address: string): boolean {
-    const known = waiting.get(address);
+  #takeLookUp(address: string): boolean {
+    const known = this.#waiting.get(address);
     if (known === undefined) return true;
     const now = performance.now();
     const regained = (now - known.countedAt) / limits.guess_look_up_ms;
     const lookUps = Math.max(0, known.lookUps - regained);
     if (lookUps + 1 > limits.guess_look_ups_max) return false;
-    waiting.set(address, { ...known, lookUps: lookUps + 1, countedAt: now });
+    this.#waiting.set(address, { ...known, lookUps: lookUps + 1, countedAt: now });
     return true;
   }
 
-  /** Whether the token was ever valid. Limits lookups of slowed addresses, so that they cannot delay others in Postgres. */
-  async function existed(token: string, patient: boolean): Promise<boolean> {
+  /**
+   * Whether the token was ever valid. Limits the lookups of slowed addresses, so that they do not slow down Postgres
+   * for other clients.
+   */
+  async #existed(token: string, patient: boolean): Promise<boolean> {
     if (parseToken(token) === null) return false;
-    if (former.has(token)) return true;
-    if (!patient && asking >= limits.guess_questions_max) return false;
-    asking++;
+    if (this.#former.has(token)) return true;
+    if (!patient && this.#asking >= limits.guess_questions_max) return false;
+    this.#asking++;
     try {
-      // If Postgres is unreachable, assume that the token existed rather than slow a legitimate client.
+      // If Postgres is unreachable, assumes that the token existed, because slowing a legitimate client would be worse.
+      const { db, secrets } = this.#context;
       const found = await hasExisted(db, secrets.lookups(token)).catch(() => true);
       if (found) {
-        if (former.size >= limits.guess_memory_max) former.clear();
-        former.add(token);
+        if (this.#former.size >= limits.guess_memory_max) this.#former.clear();
+        this.#former.add(token);
       }
       return found;
     } finally {
-      asking--;
+      this.#asking--;
     }
   }
 
-  async function take(address: string): Promise<number> {
+  /** Counts a guess. Returns how many milliseconds the address must wait. */
+  async #take(address: string): Promise<number> {
+    const { scripts, keys } = this.#context;
+    const { burst, perMinute } = this.#guessing;
     const partition = clusterSlot(address) % keys.partitions.count;
-    const { wait } = await scripts.call(
-      'auth/guess',
-      partition,
-      { guesses: keys.guesses(partition, address) },
-      { burst, interval_ms: Math.ceil(60_000 / perMinute) },
-    );
-    if (wait > 0) slow(address, wait);
+    const at = { guesses: keys.guesses(partition, address) };
+    const args = { burst, interval_ms: Math.ceil(60_000 / perMinute) };
+    const { wait } = await scripts.call('auth/guess', partition, at, args);
+    if (wait > 0) this.#slow(address, wait);
     return wait;
   }
 
-  return {
-    refused(address, token) {
-      if (burst === 0 || token === '' || address === '') return 0;
-      const wait = left(address);
-      if (wait === 0 || (parseToken(token) !== null && takeLookUp(address))) return 0;
-      slowed++;
-      return Math.ceil(wait / 1_000);
-    },
-    get slowing() {
-      return waiting.size > 0;
-    },
-    async note(address, token) {
-      if (burst === 0 || token === '' || address === '') return 0;
-      const known = left(address);
-      if (await existed(token, known === 0)) return 0;
-      // If Redis is unreachable, nobody is slowed.
-      const wait = known > 0 ? known : await take(address).catch(() => 0);
-      if (wait > 0) slowed++;
-      return Math.ceil(wait / 1_000);
-    },
-    get slowed() {
-      return slowed;
-    },
-  };
+  /** Returns how many seconds an address must wait before this token may be looked up; 0 for no wait. */
+  refused(address: string, token: string): number {
+    if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
+    const wait = this.#left(address);
+    if (wait === 0 || (parseToken(token) !== null && this.#takeLookUp(address))) return 0;
+    this.#slowed++;
+    return Math.ceil(wait / 1_000);
+  }
+
+  /** Whether any address was slowed recently. If not, calls skip the check. */
+  get slowing(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Records an invalid token. Returns how many seconds the address must wait; 0 for no wait. */
+  async note(address: string, token: string): Promise<number> {
+    if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
+    const known = this.#left(address);
+    if (await this.#existed(token, known === 0)) return 0;
+    // Slows nobody if Redis is unreachable.
+    const wait = known > 0 ? known : await this.#take(address).catch(() => 0);
+    if (wait > 0) this.#slowed++;
+    return Math.ceil(wait / 1_000);
+  }
+
+  /** The number of calls that this node slowed. */
+  get slowed(): number {
+    return this.#slowed;
+  }
 }

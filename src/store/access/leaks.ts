@@ -1,9 +1,11 @@
-/** Leaked tokens: revokes them at once, and records their owners and where they were found (behaviour §13). */
-import { limits } from '../../limits.js';
+/** Revokes leaked tokens at once. Records their owners and where the tokens were found (behaviour §13). */
+
 import * as rows from '../../postgres/accounts/leaks.js';
 import { maskTokens, parseToken, type TokenKind, type TokenOwner } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
+import { piecesOf } from '../core/groups.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Auth, Subject } from './auth.js';
 
 export interface FoundToken {
@@ -12,36 +14,25 @@ export interface FoundToken {
   readonly place: string;
 }
 
-export interface Leaks {
-  /**
-   * Ends the tokens that are valid: bot tokens are blocked until a new one is issued, tokens of people are removed.
-   * Once this returns, no node accepts any of them. Returns for each whether it is or was a token of this installation.
-   * Accepts at most limits.leak_reports_max.
-   */
-  report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]>;
-  /** Leaks with ids below `before`, newest first. */
-  list(before: number, limit: number): Promise<readonly rows.LeakRow[]>;
-}
+export type Leaks = ReturnType<typeof createLeaks>;
 
-/** Host and path of a URL, or a path, with tokens masked. */
+/** Returns the host and path of a URL, or a file path, with tokens masked. */
 function placeOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const bare = url === null || url.host === '' ? text : `${url.host}${url.pathname}`;
-  // Postgres cannot store U+0000 or half a surrogate pair.
+  // Replaces U+0000 and half surrogate pairs, because Postgres cannot store them.
   const storable = maskTokens(bare).replace(/\p{Cc}|\p{Surrogate}/gu, '\uFFFD');
   return storable.slice(0, limits.leak_place_length_max);
 }
 
-/** Tokens per transaction, and transactions at a time. */
+/** The number of tokens per transaction, and the number of parallel transactions. */
 const partSize = 1_000;
 const partsAtOnce = 2;
 
-function partsOf(found: readonly rows.FoundToken[]): Array<readonly rows.FoundToken[]> {
-  const count = Math.ceil(found.length / partSize);
-  return Array.from({ length: count }, (_, i) => found.slice(i * partSize, (i + 1) * partSize));
-}
-
-/** Runs the parts in parallel lanes, so that this process and Postgres work at the same time and each transaction stays short. */
+/**
+ * Runs several parts in parallel. This process and Postgres then work at the same time, and each transaction stays
+ * short.
+ */
 async function inParts(work: ReadonlyArray<() => Promise<rows.Ended>>): Promise<readonly rows.Ended[]> {
   const results: rows.Ended[] = [];
   let next = 0;
@@ -56,9 +47,14 @@ export function createLeaks(
   { db, secrets }: StoreContext,
   control: ControlCopies,
   auth: Pick<Auth, 'revoke'>,
-): Leaks {
+) {
   return {
-    async report(found, by) {
+    /**
+     * Revokes the tokens that are valid. A bot's token is blocked until the bot gets a new one. Tokens of people are
+     * removed. Once this returns, no node accepts any of them. Returns for each token whether it is or was a token of
+     * this installation. Accepts at most ruleLimits.leak_reports_max tokens.
+     */
+    async report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]> {
       const texts = [...new Set(found.map(({ token }) => token))];
       const places = new Map(found.map(({ token, place }) => [token, place]));
       const owners = texts.map(parseToken);
@@ -73,15 +69,16 @@ export function createLeaks(
       });
 
       const parts = await inParts([
-        ...partsOf(bots).map((part) => () => rows.blockBotTokens(db, part, by)),
-        ...partsOf(people).map((part) => () => rows.removeLeakedUserTokens(db, part, by)),
+        ...piecesOf(bots, partSize).map((part) => () => rows.blockBotTokens(db, part, by)),
+        ...piecesOf(people, partSize).map((part) => () => rows.removeLeakedUserTokens(db, part, by)),
       ]);
       const known = new Set(parts.flatMap(({ hits }) => hits));
       const rest = [...bots, ...people].filter(({ at }) => !known.has(at));
       const former = rest.length === 0 ? new Set() : await rows.loadFormer(db, rest);
       for (const { at, hmac } of rest) if (former.has(hmac.toString('base64'))) known.add(at);
 
-      // Include tokens blocked or removed earlier: that call may have died before every node knew.
+      // Includes tokens that an earlier call blocked or removed, because that call may have died before it reached all
+      // nodes.
       const hits = [...known].map((at) => owners[at] as TokenOwner);
       const idsOf = (kind: TokenKind) => [
         ...new Set(hits.filter((each) => each.kind === kind).map(({ id }) => id)),
@@ -99,6 +96,7 @@ export function createLeaks(
       const hit = new Set([...known].map((at) => texts[at]));
       return found.map(({ token }) => hit.has(token));
     },
-    list: (before, limit) => rows.listLeaks(db, before, limit),
+    /** Returns leaks with ids below `before`, newest first. */
+    list: (before: number, limit: number) => rows.listLeaks(db, before, limit),
   };
 }

@@ -1,28 +1,24 @@
 /**
- * Records the day on which a person's token was last used, once per day and node, without delaying calls. Some days may
- * be missed.
+ * Records the day on which a person's token was last used. Each node records a token once per day, without delaying
+ * calls. Some days may be missing.
  */
 import { nowMs } from '../../clock.js';
-import { limits } from '../../limits.js';
 import { noteTokensUsed } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';
+import { storeLimits as limits } from '../limits.js';
 
-export interface TokenUse {
-  /** Records a use; called where a token is looked up anyway. `lookup` is the token's digest. */
-  note(lookup: Buffer): void;
-  /** Writes the pending records to Postgres. */
-  flush(): Promise<void>;
-}
+export type TokenUse = ReturnType<typeof createTokenUse>;
 
 const day_ms = 86_400_000;
 
 /** Creates the recorder. If Postgres is unreachable or too many tokens are pending, a later lookup records the use. */
-export function createTokenUse(db: Sql): TokenUse {
+export function createTokenUse(db: Sql) {
   const noted = new Set<string>();
   let today = 0;
   let waiting: Buffer[] = [];
   let timer: NodeJS.Timeout | undefined;
 
+  /** Writes the pending records to Postgres. */
   async function flush(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
@@ -37,7 +33,8 @@ export function createTokenUse(db: Sql): TokenUse {
   }
 
   return {
-    note(lookup) {
+    /** Records a use. Called by code that looks up a token anyway. `lookup` is the token's digest. */
+    note(lookup: Buffer) {
       const day = Math.floor(nowMs() / day_ms);
       if (day !== today || noted.size >= limits.tokens_used_noted_max) noted.clear();
       today = day;

@@ -1,8 +1,8 @@
 /**
- * Who may write to a bot in a direct chat (interface §5.8). Postgres is authoritative. The bot's queue state has a copy
- * of the policy and its version. Every script that lets a person write to the bot reads it, so a policy change takes
- * effect with one write for all nodes and chats. If the policy depends on the person, the chat caches the decision for
- * that version, and missing decisions are read from Postgres.
+ * The rules on who may write to a bot in a direct chat (interface §5.8). Postgres is authoritative. The bot's queue
+ * state has a copy of the policy with its version. Every script that lets a person write to the bot reads this copy, so
+ * that one write changes the policy for all nodes and chats. If the policy depends on the person, the chat caches the
+ * decision for that version. Missing decisions are read from Postgres.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/write_access.js';
@@ -17,20 +17,12 @@ export interface WriteAccess {
   readonly usernames: readonly string[];
 }
 
-export interface WriteAccessCopies {
-  /** Copies a bot's current policy. Messages sent after this returns are checked against it or a later one. */
-  refresh(bot: number): Promise<void>;
-  /**
-   * Copies the policy and the decision for the chat's person, for a script that missed them under this incarnation.
-   * Returns false if there is no such bot.
-   */
-  fill(chat: ChatRef, incarnation: number): Promise<boolean>;
-}
+export type WriteAccessCopies = ReturnType<typeof createWriteAccessCopies>;
 
-/** Id that no person has. */
+/** An id that belongs to no person. */
 const nobody = 0;
 
-export function createWriteAccessCopies({ db, scripts, keys }: StoreContext): WriteAccessCopies {
+export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   async function copy(bot: number, user: number, incarnation: number): Promise<boolean> {
     const partition = keys.partitions.of(bot);
     const at = { meta: keys.meta(partition), state: keys.queueState(bot), chat: keys.chatRoot(partition) };
@@ -50,9 +42,17 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext): Wr
   }
 
   return {
-    async refresh(bot) {
+    /**
+     * Copies a bot's current policy to Redis. Messages sent after this returns are checked against this policy or a
+     * later policy.
+     */
+    async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },
-    fill: (chat, incarnation) => copy(chat.id, chat.user, incarnation),
+    /**
+     * Copies the policy, and the decision for the person in the chat, after a script found them missing under this
+     * incarnation. Returns false if the bot does not exist.
+     */
+    fill: (chat: ChatRef, incarnation: number): Promise<boolean> => copy(chat.id, chat.user, incarnation),
   };
 }

@@ -1,51 +1,58 @@
 /**
- * Deletes accounts (behaviour §14). One transaction ends the account: after it no token of the person is accepted, and
- * their name, bots and identities are gone. Larger data is removed in steps whose position is stored in Postgres, first
- * by the call itself and then by the flushers. A process that dies only delays the removal.
+ * Deletes accounts (behaviour §14). One transaction ends the account. After it, no token of the person is accepted, and
+ * their name, bots and identities are deleted. Larger data is removed in steps, first by the call itself and then by
+ * the flushers. The position of the steps is stored in Postgres. A process that dies only delays the removal.
  *
- * The phases in order: `reactions` that are in Postgres; `leave` all groups and channels; `direct` chats with all their
- * messages; the person's messages in `shared` chats; and the `last` reactions, once everything journaled before the end
- * is in Postgres. Then the person's row is cleared.
+ * The phases, in order:
+ * - `reactions`: removes the reactions that are in Postgres.
+ * - `leave`: leaves all groups and channels.
+ * - `direct`: erases direct chats with all their messages.
+ * - `shared`: erases the person's messages in groups and channels.
+ * - `last`: removes the remaining reactions, once every change journaled before the account ended is in Postgres.
+ *
+ * Then the person's row is cleared.
  */
 import { ApiError, fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import * as rows from '../../postgres/accounts/accounts.js';
 import { newestMessage } from '../../postgres/chats/chats.js';
 import { pageOfAll } from '../../postgres/shards.js';
 import type { Database, Sql } from '../../postgres/sql.js';
+import { ruleLimits } from '../../rules/limits.js';
 import type { Auth } from '../access/auth.js';
 import type { RemovalFollowing } from '../bots/removal.js';
 import type { Chats } from '../chats/chats.js';
 import type { History } from '../chats/history.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
+import { piecesOf } from '../core/groups.js';
 import { type ChatRef, directChat, postId, sharedChat } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Posts } from '../posts/posts.js';
 import type { Erase } from './erasure.js';
 import type { Identities } from './identities.js';
 import type { Removed } from './retention.js';
 
-export interface Accounts {
-  /**
-   * Deletes an account for good. Once this returns, no node accepts a token of the person, their event streams are
-   * closed, their bots are deleted, and nobody can write to them. The rest is removed within
-   * limits.account_removal_ms_max, or later by `goOn`. Error: `user_not_found`.
-   */
-  end(user: number): Promise<void>;
-  /** Runs the steps that follow the commit. All of them may be repeated. */
-  follow(user: number): Promise<void>;
-  /** Continues the removal that has waited longest, for up to limits.retention_piece_ms. Returns null if none is pending. */
-  goOn(): Promise<Removed | null>;
-}
-
 type Phase = 'reactions' | 'leave' | 'direct' | 'shared' | 'last';
 
 interface Place {
   readonly phase: Phase;
-  /** The last version of each partition when the account ended. */
+  /** The last version of each partition at the time when the account ended. */
   readonly marks: readonly number[];
-  /** Position of the last step: a post (partition and number), or a chat. The next step continues after it. */
-  readonly at: readonly [number, number];
+  readonly at: At;
+}
+
+/** The position of the last step: a post (partition and number), or a chat. The next step continues after it. */
+type At = readonly [number, number];
+
+export interface AccountParts {
+  readonly control: ControlCopies;
+  readonly auth: Auth;
+  readonly chats: Chats;
+  readonly history: History;
+  readonly posts: Posts;
+  readonly identities: Identities;
+  readonly removal: RemovalFollowing;
+  readonly erase: Erase;
 }
 
 const phases: readonly Phase[] = ['reactions', 'leave', 'direct', 'shared', 'last'];
@@ -54,249 +61,270 @@ const side_by_side = 10;
 const put_off_ms = 30_000;
 const flush_wait_ms = 1_000;
 
-/** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
-export function createAccounts(
-  { db, shards, scripts, keys }: StoreContext,
-  rawDb: Database,
-  parts: {
-    readonly control: ControlCopies;
-    readonly auth: Auth;
-    readonly chats: Chats;
-    readonly history: History;
-    readonly posts: Posts;
-    readonly identities: Identities;
-    readonly removal: RemovalFollowing;
-    readonly erase: Erase;
-  },
-  onError: (error: unknown) => void,
-): Accounts {
-  const { control, auth, chats, history, posts, identities, removal, erase } = parts;
+async function inTurn<T>(all: readonly T[], work: (each: T) => Promise<unknown>): Promise<void> {
+  for (const piece of piecesOf(all, side_by_side)) await Promise.all(piece.map(work));
+}
 
-  async function inTurn<T>(all: readonly T[], work: (each: T) => Promise<unknown>): Promise<void> {
-    for (let i = 0; i < all.length; i += side_by_side)
-      await Promise.all(all.slice(i, i + side_by_side).map(work));
+/**
+ * One step of a removal. Each phase returns the position where the next step continues, or null at the end of the
+ * phase.
+ */
+class RemovalStep {
+  readonly #context: StoreContext;
+  readonly #parts: AccountParts;
+  readonly #sql: Sql;
+  readonly #user: number;
+  /** The end of the step, by performance.now(). */
+  readonly #until = performance.now() + limits.retention_piece_ms;
+  /** The removed direct chats. Their copies are removed after the commit. */
+  readonly #gone: ChatRef[] = [];
+
+  constructor(context: StoreContext, parts: AccountParts, sql: Sql, user: number) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#sql = sql;
+    this.#user = user;
   }
 
-  /** Removes the person's copies from Redis, so that reads find no such person. */
-  const forget = (user: number) =>
-    Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);
-
-  /** Each partition's last issued version, and its first version not yet in Postgres. */
-  const journals = () =>
-    Promise.all(
-      Array.from({ length: keys.partitions.count }, (_, partition) =>
-        scripts.call(
-          'journal/state',
-          partition,
-          { meta: keys.meta(partition), journal: keys.journal(partition) },
-          {},
-        ),
-      ),
-    );
-
-  async function eraseReactions(
-    sql: Sql,
-    user: number,
-    from: Place['at'],
-    until: number,
-  ): Promise<Place['at'] | null> {
-    const externalId = await rows.loadExternalId(sql, user);
-    for (let at = from; ; ) {
-      const after = { partition: at[0], number: at[1] };
-      const found = await pageOfAll(
-        shards,
-        (shard, partitions) => rows.loadReactedPosts(shard.db, user, partitions, after, side_by_side),
-        (a, b) => a.partition - b.partition || a.number - b.number,
-        side_by_side,
-      );
-      for (const { partition, number } of found) {
-        await posts.eraseReactions(postId(partition, number), { id: user, externalId });
-        at = [partition, number];
-        if (performance.now() > until) return at;
-      }
-      if (found.length < side_by_side) return null;
+  async run(known: Place | null): Promise<rows.RemovalStep<Place>> {
+    const marks = known?.marks ?? (await this.#journals()).map(({ version }) => version);
+    let place: Place = known ?? { phase: 'reactions', marks, at: start };
+    for (;;) {
+      if (place.phase === 'last' && place.at[0] === start[0] && !(await this.#isFlushed(marks)))
+        return { place, over: false, restMs: flush_wait_ms };
+      const at = await this.#work(place.phase, place.at);
+      if (at !== null) return { place: { ...place, at }, over: false, restMs: 0 };
+      const next = phases[phases.indexOf(place.phase) + 1];
+      if (next === undefined) break;
+      place = { ...place, phase: next, at: start };
     }
+    await rows.forgetPerson(this.#sql, this.#user);
+    return { place, over: true, restMs: 0 };
   }
 
-  async function leave(
-    sql: Sql,
-    user: number,
-    from: Place['at'],
-    until: number,
-  ): Promise<Place['at'] | null> {
-    for (let at = from; ; ) {
-      const found = await rows.loadChatsOfMember(sql, user, at[0], side_by_side);
-      for (const id of found) {
-        await chats.passOn(sharedChat(id), user);
-        await chats
-          .putMember(sharedChat(id), { id: user, is_bot: false }, 'left', {})
-          .catch((error: unknown) => {
-            // The person has already left or was removed.
-            if (!(error instanceof ApiError && error.kind === 'not_chat_member')) throw error;
-          });
-        at = [id, 0];
-        if (performance.now() > until) return at;
-      }
-      if (found.length < side_by_side) return null;
-    }
-  }
-
-  /**
-   * Erases messages of a chat whose sender matches `which`, newest first, below `before`. Returns where to continue; 0
-   * when done.
-   */
-  async function eraseFrom(
-    chat: ChatRef,
-    before: number,
-    until: number,
-    which: (sender: number) => boolean,
-  ): Promise<number> {
-    for (let from = before; ; ) {
-      const page = (await history.list(chat, from, limits.messages_batch_max)) ?? [];
-      const own = page.filter(({ record }) => which(record.sender));
-      if (own.length > 0) await erase(chat, own);
-      const last = page.at(-1);
-      if (last === undefined) {
-        // A page may be empty because all its messages are deleted.
-        const stored = await newestMessage(
-          shards.of(keys.partitions.of(chat.id)).db,
-          chat.id,
-          chat.user,
-          from === 0 ? Number.MAX_SAFE_INTEGER : from,
-        );
-        from = stored + 1 < from || from === 0 ? stored + 1 : stored;
-      } else from = last.id;
-      if (from <= 1) return 0;
-      if (performance.now() > until) return from;
-    }
-  }
-
-  /** Adds the removed direct chats to `gone`. Their copies are removed after the commit. */
-  async function eraseDirect(
-    sql: Sql,
-    user: number,
-    from: Place['at'],
-    until: number,
-    gone: ChatRef[],
-  ): Promise<Place['at'] | null> {
-    for (let [, before] = from; ; before = 0) {
-      const [bot] = await rows.loadDirectBots(sql, user);
-      if (bot === undefined) return null;
-      const chat = directChat(bot, user);
-      const left = await eraseFrom(chat, before, until, () => true);
-      if (left > 0) return [bot, left];
-      await rows.removeDirectChat(sql, bot, user);
-      gone.push(chat);
-      if (performance.now() > until) return start;
-    }
-  }
-
-  async function close(gone: readonly ChatRef[]): Promise<void> {
-    await inTurn(gone, (chat) => {
+  /** Removes the copies of the removed direct chats from Redis. */
+  close(): Promise<void> {
+    const { scripts, keys } = this.#context;
+    return inTurn(this.#gone, (chat) => {
       const record = keys.chat(chat);
       const entries = [record, keys.ticket(record), keys.changes(chat)];
       return scripts.call('control/forget', keys.partitions.of(chat.id), { entries }, {});
     });
   }
 
-  async function eraseShared(
-    sql: Sql,
-    user: number,
-    from: Place['at'],
-    until: number,
-  ): Promise<Place['at'] | null> {
-    let [chat, before] = from;
-    if (before > 0) {
-      const left = await eraseFrom(sharedChat(chat), before, until, (sender) => sender === user);
-      if (left > 0) return [chat, left];
-    }
-    for (;;) {
-      const [next] = await rows.loadChatsOfMember(sql, user, chat, 1);
-      if (next === undefined) return null;
-      before = await eraseFrom(sharedChat(next), 0, until, (sender) => sender === user);
-      chat = next;
-      if (before > 0 || performance.now() > until) return [chat, before];
+  #isOver(): boolean {
+    return performance.now() > this.#until;
+  }
+
+  #work(phase: Phase, from: At): Promise<At | null> {
+    switch (phase) {
+      case 'reactions':
+      case 'last':
+        return this.#eraseReactions(from);
+      case 'leave':
+        return this.#leave(from);
+      case 'direct':
+        return this.#eraseDirect(from);
+      case 'shared':
+        return this.#eraseShared(from);
     }
   }
 
-  async function isFlushed({ marks }: Place): Promise<boolean> {
-    const present = await journals();
+  /** Returns each partition's last issued version, and its first version that is not yet in Postgres. */
+  #journals() {
+    const { scripts, keys } = this.#context;
+    return Promise.all(
+      Array.from({ length: keys.partitions.count }, (_, partition) => {
+        const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
+        return scripts.call('journal/state', partition, at, {});
+      }),
+    );
+  }
+
+  async #isFlushed(marks: readonly number[]): Promise<boolean> {
+    const present = await this.#journals();
     return present.every(({ first }, partition) => first === null || first > (marks[partition] ?? 0));
   }
 
-  async function piece(
-    sql: Sql,
-    user: number,
-    known: Place | null,
-    gone: ChatRef[],
-  ): Promise<rows.RemovalStep<Place>> {
-    const until = performance.now() + limits.retention_piece_ms;
-    const marks = known?.marks ?? (await journals()).map(({ version }) => version);
-    let place: Place = known ?? { phase: 'reactions', marks, at: start };
-    const work: Record<Phase, () => Promise<Place['at'] | null>> = {
-      reactions: () => eraseReactions(sql, user, place.at, until),
-      leave: () => leave(sql, user, place.at, until),
-      direct: () => eraseDirect(sql, user, place.at, until, gone),
-      shared: () => eraseShared(sql, user, place.at, until),
-      last: () => eraseReactions(sql, user, place.at, until),
-    };
-    for (;;) {
-      if (place.phase === 'last' && place.at[0] === start[0] && !(await isFlushed(place)))
-        return { place, over: false, restMs: flush_wait_ms };
-      const at = await work[place.phase]();
-      if (at !== null) return { place: { ...place, at }, over: false, restMs: 0 };
-      const next = phases[phases.indexOf(place.phase) + 1];
-      if (next === undefined) break;
-      place = { ...place, phase: next, at: start };
+  async #eraseReactions(from: At): Promise<At | null> {
+    const { shards } = this.#context;
+    const id = this.#user;
+    const externalId = await rows.loadExternalId(this.#sql, id);
+    for (let at = from; ; ) {
+      const after = { partition: at[0], number: at[1] };
+      const found = await pageOfAll(
+        shards,
+        (_, partitions) =>
+          rows.loadReactedPosts(shards.at(...partitions), id, partitions, after, side_by_side),
+        (a, b) => a.partition - b.partition || a.number - b.number,
+        side_by_side,
+      );
+      for (const { partition, number } of found) {
+        await this.#parts.posts.eraseReactions(postId(partition, number), { id, externalId });
+        at = [partition, number];
+        if (this.#isOver()) return at;
+      }
+      if (found.length < side_by_side) return null;
     }
-    await rows.forgetPerson(sql, user);
-    return { place, over: true, restMs: 0 };
   }
 
-  async function take(only: number | null): Promise<rows.RemovalStep<Place> | null> {
-    let taken: number | undefined;
-    let gone: ChatRef[] = [];
+  async #leave(from: At): Promise<At | null> {
+    const { chats } = this.#parts;
+    const user = this.#user;
+    for (let [after] = from; ; ) {
+      const found = await rows.loadChatsOfMember(this.#sql, user, after, side_by_side);
+      for (const id of found) {
+        await chats.passOn(sharedChat(id), user);
+        await chats
+          .putMember(sharedChat(id), { id: user, is_bot: false }, 'left', {}, user, true)
+          .catch((error: unknown) => {
+            // Ignores the error if the person has already left or was removed.
+            if (!(error instanceof ApiError && error.kind === 'not_chat_member')) throw error;
+          });
+        after = id;
+        if (this.#isOver()) return [id, 0];
+      }
+      if (found.length < side_by_side) return null;
+    }
+  }
+
+  async #eraseDirect(from: At): Promise<At | null> {
+    for (let [, before] = from; ; before = 0) {
+      const [bot] = await rows.loadDirectBots(this.#sql, this.#user);
+      if (bot === undefined) return null;
+      const chat = directChat(bot, this.#user);
+      const left = await this.#eraseFrom(chat, before, () => true);
+      if (left > 0) return [bot, left];
+      await rows.removeDirectChat(this.#sql, bot, this.#user);
+      this.#gone.push(chat);
+      if (this.#isOver()) return start;
+    }
+  }
+
+  async #eraseShared(from: At): Promise<At | null> {
+    const isOwn = (sender: number) => sender === this.#user;
+    let [chat, before] = from;
+    if (before > 0) {
+      const left = await this.#eraseFrom(sharedChat(chat), before, isOwn);
+      if (left > 0) return [chat, left];
+    }
+    for (;;) {
+      const [next] = await rows.loadChatsOfMember(this.#sql, this.#user, chat, 1);
+      if (next === undefined) return null;
+      before = await this.#eraseFrom(sharedChat(next), 0, isOwn);
+      chat = next;
+      if (before > 0 || this.#isOver()) return [chat, before];
+    }
+  }
+
+  /**
+   * Erases messages of a chat with ids below `before` and a sender that matches `which`, newest first. Returns the
+   * value of `before` for the next step, or 0 when done.
+   */
+  async #eraseFrom(chat: ChatRef, before: number, which: (sender: number) => boolean): Promise<number> {
+    const { history, erase } = this.#parts;
+    for (let from = before; ; ) {
+      const page = (await history.list(chat, from, ruleLimits.messages_batch_max)) ?? [];
+      const own = page.filter(({ record }) => which(record.sender));
+      if (own.length > 0) await erase(chat, own);
+      // Continues after an empty page, because all messages of a page may be deleted.
+      from = page.at(-1)?.id ?? (await this.#belowEmpty(chat, from));
+      if (from <= 1) return 0;
+      if (this.#isOver()) return from;
+    }
+  }
+
+  /** Returns the value of `before` with which to continue after an empty page. */
+  async #belowEmpty({ id, user }: ChatRef, before: number): Promise<number> {
+    const { shards, keys } = this.#context;
+    const most = before === 0 ? Number.MAX_SAFE_INTEGER : before;
+    const stored = await newestMessage(shards.at(keys.partitions.of(id)), id, user, most);
+    return stored + 1 < most ? stored + 1 : stored;
+  }
+}
+
+export class Accounts {
+  readonly #context: StoreContext;
+  readonly #rawDb: Database;
+  readonly #parts: AccountParts;
+  readonly #onError: (error: unknown) => void;
+
+  /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+  constructor(
+    context: StoreContext,
+    rawDb: Database,
+    parts: AccountParts,
+    onError: (error: unknown) => void,
+  ) {
+    this.#context = context;
+    this.#rawDb = rawDb;
+    this.#parts = parts;
+    this.#onError = onError;
+  }
+
+  /**
+   * Deletes an account for good. Once this returns, no node accepts a token of the person, their event streams are
+   * closed, their bots are deleted, and nobody can write to them. The remaining data is removed within
+   * limits.account_removal_ms_max, or later by `continueRemoval`. Error: `user_not_found`.
+   */
+  async end(user: number): Promise<void> {
+    const { control, auth, chats, identities, removal } = this.#parts;
+    const ended = await rows.endAccount(this.#context.db, user, limits.deleted_username_hold_ms);
+    if (ended === null) return fail('user_not_found');
+    const { bots, direct } = ended;
+    await Promise.all([this.#forget(user), control.refreshMany('bot', bots)]);
+    await auth.revoke(`user:${user}`, ...bots.map((bot) => `bot:${bot}` as const));
+    await inTurn(direct, (bot) => chats.refresh(directChat(bot, user)));
+    await inTurn(ended.identities, (id) => identities.refresh(id));
+    await inTurn(bots, (bot) => removal.follow(bot, true));
+    const until = performance.now() + limits.account_removal_ms_max;
     try {
-      const step = await rows.takeRemoval<Place>(rawDb, only, (sql, user, place) => {
-        taken = user;
-        // Postgres may roll back and rerun the transaction.
-        gone = [];
-        return piece(sql, user, place, gone);
-      });
-      await close(gone);
-      return step;
+      for (let more = true; more && performance.now() <= until; ) {
+        const step = await this.#take(user);
+        more = step !== null && !step.over && step.restMs === 0;
+      }
     } catch (error) {
-      if (taken !== undefined) await rows.putOff(rawDb, taken, put_off_ms);
+      // Only reports the error, because the account has ended anyway and the flushers continue the removal.
+      this.#onError(error);
+    }
+  }
+
+  /** Runs the steps after the commit. Each step can be repeated. */
+  async follow(user: number): Promise<void> {
+    await this.#forget(user);
+    await this.#parts.auth.revoke(`user:${user}`);
+  }
+
+  /** Continues the oldest pending removal for up to limits.retention_piece_ms. Returns null if none is pending. */
+  async continueRemoval(): Promise<Removed | null> {
+    const step = await this.#take(null);
+    return step && { removed: step.over ? 1 : 0, more: step.over || step.restMs === 0 };
+  }
+
+  /** Removes the person's copies from Redis, so that reads no longer find the person. */
+  #forget(user: number): Promise<unknown> {
+    const { control } = this.#parts;
+    return Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);
+  }
+
+  /**
+   * Runs one step of the removal of `only`, or of the oldest pending removal. Returns null if no removal is pending.
+   */
+  async #take(only: number | null): Promise<rows.RemovalStep<Place> | null> {
+    let taken: number | undefined;
+    let step: RemovalStep | undefined;
+    try {
+      const done = await rows.takeRemoval<Place>(this.#rawDb, only, (sql, user, place) => {
+        taken = user;
+        // Starts a new step, because Postgres may have rolled the transaction back and may be running it again.
+        step = new RemovalStep(this.#context, this.#parts, sql, user);
+        return step.run(place);
+      });
+      await step?.close();
+      return done;
+    } catch (error) {
+      if (taken !== undefined) await rows.putOff(this.#rawDb, taken, put_off_ms);
       throw error;
     }
   }
-
-  return {
-    async end(user) {
-      const ended = await rows.endAccount(db, user, limits.deleted_username_hold_ms);
-      if (ended === null) return fail('user_not_found');
-      const { bots, direct } = ended;
-      await Promise.all([forget(user), control.refreshMany('bot', bots)]);
-      await auth.revoke(`user:${user}`, ...bots.map((bot) => `bot:${bot}` as const));
-      await inTurn(direct, (bot) => chats.refresh(directChat(bot, user)));
-      await inTurn(ended.identities, (id) => identities.refresh(id));
-      await inTurn(bots, (bot) => removal.follow(bot, true));
-      const until = performance.now() + limits.account_removal_ms_max;
-      try {
-        for (let step = await take(user); step && !step.over && step.restMs === 0; step = await take(user))
-          if (performance.now() > until) break;
-      } catch (error) {
-        // The account has ended anyway; the flushers continue the removal.
-        onError(error);
-      }
-    },
-    async follow(user) {
-      await forget(user);
-      await auth.revoke(`user:${user}`);
-    },
-    async goOn() {
-      const step = await take(null);
-      return step && { removed: step.over ? 1 : 0, more: step.over || step.restMs === 0 };
-    },
-  };
 }

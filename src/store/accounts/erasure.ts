@@ -1,5 +1,5 @@
-/** Erases messages of any author, because of their age or a deleted account. */
-import { limits } from '../../limits.js';
+/** Erases messages that are too old, and messages of deleted accounts. */
+import { ruleLimits as limits } from '../../rules/limits.js';
 import type { MessageRecord } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText } from '../core/keys.js';
@@ -12,7 +12,7 @@ export interface Erased {
 
 /**
  * Erases up to limits.messages_batch_max messages of a chat in one step, together with their posts. Viewers reload the
- * chat. Messages in Redis that are younger than `ageMs` are kept. Returns how many were erased. Error:
+ * chat. Does not erase messages in Redis that are younger than `ageMs`. Returns the number of erased messages. Error:
  * `chat_not_found`.
  */
 export type Erase = (chat: ChatRef, messages: readonly Erased[], ageMs?: number) => Promise<number>;

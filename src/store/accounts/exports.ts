@@ -1,11 +1,13 @@
-/** The personal data export, page by page (behaviour §14). Data available from other calls is not included. */
-import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+/** Reads a person's data for the export, page by page (behaviour §14). Leaves out data that other calls return. */
+
 import * as rows from '../../postgres/accounts/exports.js';
 import { pageOfAll } from '../../postgres/shards.js';
+import { ruleLimits } from '../../rules/limits.js';
+import { takeCalls } from '../core/buckets.js';
 import { unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { postId } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
 import type { ReactionRecord } from '../posts/post_cold.js';
 
 export interface ExportedReaction {
@@ -15,23 +17,9 @@ export interface ExportedReaction {
   readonly date: number;
 }
 
-export interface Exports {
-  /**
-   * Counts an export of a person, over all nodes. Error: `too_many_requests` beyond limits.exports_in_interval_max in
-   * limits.export_interval_ms.
-   */
-  begin(user: number): Promise<void>;
-  facts(user: number): Promise<rows.PersonFacts>;
-  /** The last message that the person has read in a chat, given by the chat id that the person sees. */
-  readMark(user: number, chat: number): Promise<number | undefined>;
-  notices(user: number): AsyncIterable<rows.NoticeFact>;
-  /** The person's reactions that are already in Postgres. */
-  reactions(user: number): AsyncIterable<ExportedReaction>;
-  /** Groups and channels that the person is or was a member of. */
-  memberships(user: number): AsyncIterable<rows.MembershipFact>;
-}
+export type Exports = ReturnType<typeof createExports>;
 
-const page = limits.page_size_max;
+const page = ruleLimits.page_size_max;
 
 /** Iterates over all rows, page by page. `next` loads the page after a row. */
 async function* paged<T>(next: (after: T | undefined) => Promise<readonly T[]>): AsyncIterable<T> {
@@ -43,33 +31,35 @@ async function* paged<T>(next: (after: T | undefined) => Promise<readonly T[]>):
   }
 }
 
-export function createExports({ db, shards, scripts, keys }: StoreContext): Exports {
+export function createExports(context: StoreContext) {
+  const { db, shards } = context;
   const loadReactions = (user: number, after: Pick<rows.ReactionFact, 'partition' | 'number' | 'emoji'>) =>
     pageOfAll(
       shards,
-      (shard, partitions) => rows.loadReactions(shard.db, user, partitions, after, page),
+      (_, partitions) => rows.loadReactions(shards.at(...partitions), user, partitions, after, page),
       (a, b) => a.partition - b.partition || a.number - b.number || a.emoji - b.emoji,
       page,
     );
   return {
-    async begin(user) {
-      const partition = keys.partitions.of(user);
-      const { wait } = await scripts.call(
-        'limits/take',
-        partition,
-        { bucket: keys.rate(partition, `export:${user}`) },
-        {
-          calls: limits.exports_in_interval_max,
-          interval_us: (limits.export_interval_ms * 1_000) / limits.exports_in_interval_max,
-          count: 1,
-        },
-      );
-      if (wait > 0) fail('too_many_requests', { retry_after: Math.ceil(wait / 1_000) });
-    },
-    facts: (user) => rows.loadFacts(db, user),
-    readMark: (user, chat) => rows.loadReadMark(db, user, chat),
-    notices: (user) => paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),
-    async *reactions(user) {
+    /**
+     * Counts an export of a person across all nodes. Error: `too_many_requests` for more than
+     * limits.exports_in_interval_max exports in limits.export_interval_ms.
+     */
+    begin: (user: number) =>
+      takeCalls(context, 'export', user, {
+        calls: limits.exports_in_interval_max,
+        intervalUs: (limits.export_interval_ms * 1_000) / limits.exports_in_interval_max,
+      }),
+    facts: (user: number) => rows.loadFacts(db, user),
+    /**
+     * Reads the id of the last message that the person has read in a chat. `chat` is the id under which the person sees
+     * the chat.
+     */
+    readMark: (user: number, chat: number) => rows.loadReadMark(db, user, chat),
+    notices: (user: number): AsyncIterable<rows.NoticeFact> =>
+      paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),
+    /** Reads the person's reactions that are already in Postgres. */
+    async *reactions(user: number): AsyncIterable<ExportedReaction> {
       const none = { partition: -1, number: 0, emoji: 0 };
       for await (const { partition, number, record } of paged<rows.ReactionFact>((after) =>
         loadReactions(user, after ?? none),
@@ -78,7 +68,8 @@ export function createExports({ db, shards, scripts, keys }: StoreContext): Expo
         yield { post: postId(partition, number), emoji, date };
       }
     },
-    memberships: (user) =>
+    /** Reads the groups and channels of which the person is or was a member. */
+    memberships: (user: number): AsyncIterable<rows.MembershipFact> =>
       paged((after) => rows.loadMembershipFacts(db, user, after?.chat_id ?? Number.MIN_SAFE_INTEGER, page)),
   };
 }

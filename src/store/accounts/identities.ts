@@ -1,4 +1,4 @@
-/** Maps subjects of the identity provider to people. The settings allow one issuer at a time. */
+/** Maps the subjects of an identity provider to people. The settings allow one issuer at a time. */
 import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/identities.js';
@@ -9,31 +9,14 @@ import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { createTextCopies } from '../core/text_copies.js';
 
-export interface Identities {
-  /** Finds the person of a subject; null if there is none. Must be fast, because calls wait for it. */
-  find(subject: string): Promise<number | null>;
-  /** Creates a person for a new subject. */
-  create(subject: string, user: NewUser): Promise<number>;
-  /**
-   * Links a person to a subject, replacing the former one; null unlinks. Once this returns, no node accepts a token of
-   * the former subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
-   */
-  link(user: number, subject: string | null): Promise<void>;
-  /**
-   * The steps that link a subject to a new person: one in the transaction that creates the person, one after it.
-   * Errors: `no_identity_provider`, `subject_taken`.
-   */
-  taking(subject: string): {
-    readonly within: (sql: Sql, user: number) => Promise<void>;
-    readonly after: () => Promise<void>;
-  };
-  /** Completes an interrupted change of this row. */
-  refresh(id: number): Promise<void>;
-}
+export type Identities = ReturnType<typeof createIdentities>;
 
-export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth): Identities {
+export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth) {
   const { db, keys, issuer } = context;
-  /** Digest of a subject: subjects come from outside, so keys use digests of a fixed length. */
+  /**
+   * Computes the digest of a subject. Subjects come from outside and may be long, so keys contain digests of a fixed
+   * length.
+   */
   const digestOf = (of: string, subject: string) =>
     createHash('sha256')
       .update(JSON.stringify([of, subject]))
@@ -47,31 +30,46 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
   const present = () => issuer ?? fail('no_identity_provider');
 
   return {
-    async find(subject) {
+    /** Finds the person linked to a subject. Null if there is none. Must be fast, because calls wait for the result. */
+    async find(subject: string): Promise<number | null> {
       const of = present();
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
     },
-    async create(subject, user) {
+    /** Creates a person for a new subject. */
+    async create(subject: string, user: NewUser): Promise<number> {
       const of = present();
       const id = await rows.createForSubject(db, of, subject, user);
       await Promise.all([control.refresh('user', id), refresh(of, subject)]);
       return id;
     },
-    async link(user, subject) {
+    /**
+     * Links a person to a subject, in place of the former subject. If the subject is null, only unlinks. Once this
+     * returns, no node accepts a token of the former subject. Errors: `no_identity_provider`, `user_not_found`,
+     * `subject_taken`.
+     */
+    async link(user: number, subject: string | null) {
       const of = present();
       const former = (await rows.setSubject(db, of, user, subject)) ?? fail('user_not_found');
       const changed = subject === null ? former : [...former, subject];
       await Promise.all(changed.map((each) => refresh(of, each)));
       if (former.length > 0) await auth.revoke(`user:${user}`);
     },
-    taking(subject) {
+    /**
+     * Returns the two steps that link a subject to a new person. The first runs in the transaction that creates the
+     * person, and the second runs after it. Errors: `no_identity_provider`, `subject_taken`.
+     */
+    taking(subject: string): {
+      readonly within: (sql: Sql, user: number) => Promise<void>;
+      readonly after: () => Promise<void>;
+    } {
       const of = present();
       return {
         within: (sql, user) => rows.takeSubject(sql, of, user, subject),
         after: () => refresh(of, subject),
       };
     },
-    async refresh(id) {
+    /** Completes an interrupted change of this row. */
+    async refresh(id: number) {
       const row = await rows.loadIdentityById(db, id);
       if (row) await refresh(row.issuer, row.subject);
     },

@@ -1,39 +1,29 @@
-/** Notices that the management bot sends to people (behaviour §§10, 12, 13). Durable; each is sent exactly once. */
+/**
+ * Notices that the management bot sends to people (behaviour §§10, 12, 13). Notices are durable, and each is sent
+ * exactly once.
+ */
 import { ApiError } from '../../errors.js';
-import { limits } from '../../limits.js';
-import { type Notice, takeNotices, tellPerson } from '../../postgres/bots/notices.js';
-import type { Sql } from '../../postgres/sql.js';
+import { type Notice, notifyPerson, takeNotices } from '../../postgres/bots/notices.js';
 import type { Chats } from '../chats/chats.js';
 import type { Profile } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { directChat } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Messages, NewMessage } from '../messages/messages.js';
 import type { Users } from './users.js';
 
 export type { Notice };
 
-/** The text of a notice and its buttons. */
+/** The text and the buttons of a notice. */
 export type NoticeMessage = Pick<NewMessage, 'content' | 'markup'>;
 
-export interface Notices {
-  /** Queues a notice in the caller's transaction. Modules in `postgres/` use `tellPerson` instead. */
-  tell(sql: Sql, user: number, notice: Notice): Promise<void>;
-  /**
-   * Sends due notices as messages of `bot` in direct chats, which are opened if necessary. A person who blocks the bot
-   * gets nothing, and the notice counts as sent. `profile` is called once a notice is due; `write` produces the text.
-   * Returns how many were due.
-   */
-  sendDue(
-    profile: () => Promise<Profile>,
-    write: (notice: Notice, language: string | null) => NoticeMessage,
-  ): Promise<number>;
-}
+export type Notices = ReturnType<typeof createNotices>;
 
 /** The parts of the store that send notices. */
 interface Sending {
   readonly chats: Pick<Chats, 'openDirect'>;
   readonly users: Pick<Users, 'find'>;
-  /** The store with request ids derived from a seed. */
+  /** Returns the store with request ids derived from a seed. */
   under(seed: string, again: boolean): { readonly messages: Pick<Messages, 'send'> };
 }
 
@@ -41,12 +31,8 @@ interface Sending {
 const passing = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.kind === 'unavailable' || error.kind === 'too_many_requests';
 
-export function createNotices(
-  { db }: StoreContext,
-  store: () => Sending,
-  onError: (e: unknown) => void,
-): Notices {
-  /** Every attempt uses the same request id, on any node, so the chat's script detects duplicates (law 4). */
+export function createNotices({ db }: StoreContext, store: () => Sending, onError: (e: unknown) => void) {
+  /** Every attempt on any node uses the same request id, so the chat's script detects duplicates (law 4). */
   const under = (id: number) => store().under(`notice.${id}`, true);
 
   async function send(id: number, bot: Profile, user: number, words: NoticeMessage): Promise<void> {
@@ -57,15 +43,24 @@ export function createNotices(
       await under(id).messages.send(chat, sender, message);
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'cant_initiate') throw error;
-      // Open a chat only if there is none, because opening a chat unblocks it.
+      // Opens a chat only if none exists, because opening a chat unblocks it.
       await store().chats.openDirect(bot.id, user);
       await under(id).messages.send(chat, sender, message);
     }
   }
 
   return {
-    tell: tellPerson,
-    sendDue: (profile, write) =>
+    /** Queues a notice in the caller's transaction. Modules in `postgres/` use `notifyPerson` instead. */
+    tell: notifyPerson,
+    /**
+     * Sends due notices as messages of `bot` in direct chats, and opens a chat if necessary. A person who blocks the
+     * bot gets nothing, and the notice counts as sent. `profile` is called only if notices are due. `write` produces
+     * the text. Returns how many notices were due.
+     */
+    sendDue: (
+      profile: () => Promise<Profile>,
+      write: (notice: Notice, language: string | null) => NoticeMessage,
+    ) =>
       takeNotices(db, limits.notices_batch_max, async ({ id, user_id, notice, tries }) => {
         try {
           const user = await store().users.find(user_id);

@@ -1,14 +1,13 @@
 /**
  * Removes messages and uploaded files beyond their retention age (behaviour §14). Messages are stored in Postgres
- * partitions by day. One process at a time drops the partitions in which all messages are too old. Before that, posts
- * and pinned messages are erased with the script that journals deletions, so that reactions and pins are removed too.
- * If a partition holds more days than it should, such as one created before messages were partitioned, the oldest
- * messages of each chat are erased with that script instead. After a crash, the walk continues at its last completed
- * step.
+ * partitions by day. One process at a time drops the partitions in which all messages are too old. Before that, the
+ * script that journals deletions erases posts and pinned messages, so that their reactions and pins are removed too. A
+ * partition may contain more days than it should, for example if it was created before messages were partitioned. In
+ * that case, the same script erases the oldest messages of each chat instead. After a crash, the pass continues at its
+ * last completed step.
  */
 import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
-import { limits } from '../../limits.js';
 import {
   day_ms,
   dropSpan,
@@ -20,14 +19,19 @@ import {
 import * as rows from '../../postgres/messages/retention.js';
 import { holding } from '../../postgres/shards.js';
 import { loadStoredBefore } from '../../postgres/stored_files.js';
+import { ruleLimits } from '../../rules/limits.js';
 import { messageDate, unpack, unpackMessage } from '../core/codec.js';
 import type { StoreContext, StoreShard } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Erase } from './erasure.js';
 
-/** The part of the blob store that retention needs; implemented in `files/`. */
+/** The part of the blob store that retention needs. `files/` implements it. */
 export interface AgedFiles {
-  /** Files whose keys follow the given one ('' for the first), sorted by key; fewer than `limit` at the end. */
+  /**
+   * Lists up to `limit` files whose keys follow the given key ('' for the start), sorted by key. Returns fewer at the
+   * end.
+   */
   list(
     after: string,
     limit: number,
@@ -36,246 +40,274 @@ export interface AgedFiles {
   remove(key: string): Promise<boolean>;
 }
 
-/** What one step of a pass removed, and whether there is more to do at once. */
+/** The result of one step of a pass: the number of removed items, and whether there is more to do at once. */
 export interface Removed {
   readonly removed: number;
   readonly more: boolean;
 }
 
-export interface Retention {
-  /**
-   * Removes messages older than `ageMs`, for up to limits.retention_piece_ms per shard, together with their pins and
-   * reactions. A daily partition is dropped once all of it is too old; its messages are counted as Postgres estimates
-   * them. Returns null if another process is doing it, or if the last pass ended within limits.retention_interval_ms.
-   */
-  messages(ageMs: number): Promise<Removed | null>;
-  /** Removes uploaded files older than `ageMs` in the same way. Pictures of bots are kept. */
-  files(ageMs: number, files: AgedFiles): Promise<Removed | null>;
-}
-
-/** Position in a partition of messages: after `message` of the chat if that is above 0, else after the whole chat. */
+/** A position in a partition of messages: after `message` of the chat, or after the whole chat if `message` is 0. */
 interface Place {
   readonly table: string;
   readonly chat: number;
   readonly user: number;
   readonly message: number;
-  /** True once the posts of a partition to be dropped are erased; its pinned messages follow. */
+  /** Whether the posts of a partition to be dropped are erased. Its pinned messages are erased next. */
   readonly pins: boolean;
 }
-const beginOf = (table: string): Place => ({
-  ...{ table, chat: Number.MIN_SAFE_INTEGER, user: 0, message: 0 },
-  pins: false,
+const beginOf = (table: string, pins = false): Place => ({
+  table,
+  chat: Number.MIN_SAFE_INTEGER,
+  user: 0,
+  message: 0,
+  pins,
 });
 
-/** One step of a pass. */
-interface Walk {
-  readonly shard: StoreShard;
-  readonly ageMs: number;
-  /** end of the step, by performance.now() */
-  readonly until: number;
-  removed: number;
-}
-
-/** A partition to clean up. `span` is set if all of it is too old, so it can be dropped. */
+/** A partition to clean up. `span` is set if all messages in it are too old, so that it can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
 }
 
-export function createRetention({ db, shards, keys }: StoreContext, erase: Erase): Retention {
-  const isOver = ({ until }: Walk) => performance.now() > until;
-  /** Whether the chat belongs to this shard. Rows of a partition that was moved stay behind on the old shard. */
-  const isOwn = ({ shard }: Walk, chat: number) => shards.of(keys.partitions.of(chat)).id === shard.id;
+/** One step of a pass over the messages of one shard. It stops at the first message after its time limit. */
+class MessageStep {
+  readonly #shard: StoreShard;
+  readonly #ageMs: number;
+  readonly #erase: Erase;
+  /**
+   * Whether a chat belongs to this shard. Rows of a partition that was moved to another shard may still be in this
+   * shard.
+   */
+  readonly #isOwn: (chat: number) => boolean;
+  /** The end of the step, by performance.now(). */
+  readonly #until = performance.now() + limits.retention_piece_ms;
+  removed = 0;
 
-  /** Erases messages of a chat. Returns false if the chat was deleted with its person's account. */
-  async function eraseSome(walk: Walk, chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
-    try {
-      const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));
-      walk.removed += await erase(chat, all, walk.ageMs);
-      return true;
-    } catch (error) {
-      if (!(error instanceof ApiError && error.kind === 'chat_not_found')) throw error;
-      return false;
-    }
+  constructor(shard: StoreShard, ageMs: number, erase: Erase, isOwn: (chat: number) => boolean) {
+    this.#shard = shard;
+    this.#ageMs = ageMs;
+    this.#erase = erase;
+    this.#isOwn = isOwn;
   }
 
-  /** Erases old messages of a chat. Returns the message to continue after; 0 when no old ones are left. */
-  async function eraseAged(walk: Walk, table: string, chat: ChatRef, after: number): Promise<number> {
-    const { db: sql } = walk.shard;
-    for (let from = after; ; ) {
-      if (isOver(walk)) return from;
-      const found = await rows.loadFrom(sql, table, chat.id, chat.user, from, limits.messages_batch_max);
-      const oldest = Math.floor((nowMs() - walk.ageMs) / 1_000);
-      // Within a chat, ids are in order of date.
-      const young = found.findIndex(({ record }) => messageDate(record) > oldest);
-      const aged = found.slice(0, young < 0 ? found.length : young);
-      const last = aged.at(-1);
-      if (last === undefined) return 0;
-      if (!(await eraseSome(walk, chat, aged))) {
-        const ids = aged.map(({ message_id }) => message_id);
-        await rows.deleteMessages(sql, table, chat.id, chat.user, ids);
-      }
-      if (aged.length < limits.messages_batch_max) return 0;
-      from = last.message_id;
+  async run(place: Place): Promise<rows.Step<Place>> {
+    for (const { table, span } of await this.#agedPartitions()) {
+      if (table < place.table) continue;
+      const at = table === place.table ? place : beginOf(table);
+      const left = span ? await this.#endSpan(at, span) : await this.#eraseIn(at);
+      if (left !== null) return { place: left, over: false };
     }
+    return { place: beginOf(''), over: true };
   }
 
-  /** Erases old messages in a partition that also has younger ones. Returns where to continue; null at the end. */
-  async function eraseIn(walk: Walk, place: Place): Promise<Place | null> {
-    const { table } = place;
-    let at = place;
-    if (at.message > 0) {
-      const message = await eraseAged(walk, table, { id: at.chat, user: at.user }, at.message);
-      at = { ...at, message };
-      if (message > 0) return at;
-    }
-    for (;;) {
-      const chats = await rows.loadOldest(walk.shard.db, table, at.chat, at.user, limits.retention_batch_max);
-      for (const { chat_id, user_id, head } of chats) {
-        const old = head !== null && messageDate(head) * 1_000 <= nowMs() - walk.ageMs;
-        const due = old && isOwn(walk, chat_id);
-        // Out of time: the next step starts with this chat.
-        if (due && isOver(walk)) return at;
-        const message = due ? await eraseAged(walk, table, { id: chat_id, user: user_id }, 0) : 0;
-        at = { ...at, chat: chat_id, user: user_id, message };
-        if (message > 0) return at;
-      }
-      if (chats.length < limits.retention_batch_max) return null;
-      if (isOver(walk)) return at;
-    }
-  }
-
-  /** Erases messages of several chats, those of one chat together in one step. */
-  async function eraseEach(walk: Walk, found: ReadonlyArray<rows.ChatRow & rows.RecordRow>): Promise<void> {
-    for (let from = 0; from < found.length; ) {
-      const { chat_id: id, user_id: user } = found[from] as rows.ChatRow;
-      const rest = found.slice(from, from + limits.messages_batch_max);
-      const other = rest.findIndex((row) => row.chat_id !== id || row.user_id !== user);
-      const own = other < 0 ? rest : rest.slice(0, other);
-      if (isOwn(walk, id)) await eraseSome(walk, { id, user }, own);
-      from += own.length;
-    }
+  #isOver(): boolean {
+    return performance.now() > this.#until;
   }
 
   /**
-   * Erases the messages of a partition to be dropped that have related data: posts with their reactions, and pinned
-   * messages. Returns where to continue; null at the end.
+   * Returns the partitions to clean up, sorted by name. In some partitions all messages are too old. The others contain
+   * more days than they should.
    */
-  async function eraseHung(walk: Walk, place: Place): Promise<Place | null> {
-    const { db: sql } = walk.shard;
+  async #agedPartitions(): Promise<Aged[]> {
+    const ageMs = this.#ageMs;
+    const { spans, now } = await readSpans(this.#shard.pool, { table: 'messages' });
+    const { days } = messagesByDay(Math.max(1, ageMs / day_ms));
+    const found = spans.flatMap((span): Aged[] => {
+      // Requires both clocks to show that the partition is too old, because a drop cannot be reverted and one clock may
+      // be wrong.
+      if (isPast(span, Math.min(now, nowMs()), ageMs)) return [{ table: span.name, span }];
+      return span.to - span.from > days && span.from * day_ms <= nowMs() - ageMs
+        ? [{ table: span.name }]
+        : [];
+    });
+    if (await rows.hasStrays(this.#shard.db)) found.push({ table: rows.strayMessages });
+    return found.sort((a, b) => (a.table < b.table ? -1 : 1));
+  }
+
+  /** Drops a partition in which all messages are too old. Returns where to continue, or null at the end. */
+  async #endSpan(place: Place, span: Span): Promise<Place | null> {
+    const at = place.pins ? place : await this.#erasePosts(place);
+    const left = at.pins ? await this.#erasePins(at) : at;
+    if (left !== null) return left;
+    const count = await rows.estimateRows(this.#shard.db, span.name);
+    // Leaves a locked partition to the next pass, because waiting for the lock would block all other queries on the
+    // table.
+    if (await dropSpan(this.#shard.pool, 'messages', span)) this.removed += count;
+    return null;
+  }
+
+  /** Erases the posts of a partition to be dropped, with their reactions. Returns where to continue. */
+  async #erasePosts(place: Place): Promise<Place> {
     const { table } = place;
-    let at = place;
-    while (!at.pins) {
-      if (isOver(walk)) return at;
-      const found = await rows.loadShared(sql, table, at, limits.retention_batch_max);
-      await eraseEach(
-        walk,
-        found.filter(({ record }) => unpackMessage(record).post !== 0),
-      );
+    for (let at = place; ; ) {
+      if (this.#isOver()) return at;
+      const found = await rows.loadShared(this.#shard.db, table, at, limits.retention_batch_max);
+      await this.#eraseEach(found.filter(({ record }) => unpackMessage(record).post !== 0));
       const last = found.at(-1);
-      if (found.length < limits.retention_batch_max || last === undefined)
-        at = { ...beginOf(table), pins: true };
-      else at = { ...at, chat: last.chat_id, message: last.message_id };
+      if (found.length < limits.retention_batch_max || last === undefined) return beginOf(table, true);
+      at = { ...at, chat: last.chat_id, message: last.message_id };
     }
-    for (;;) {
-      if (isOver(walk)) return at;
-      const pins = await rows.loadPins(sql, at, limits.retention_batch_max);
+  }
+
+  /** Erases the pinned messages of a partition to be dropped. Returns where to continue, or null at the end. */
+  async #erasePins(place: Place): Promise<Place | null> {
+    const { db } = this.#shard;
+    for (let at = place; ; ) {
+      if (this.#isOver()) return at;
+      const pins = await rows.loadPins(db, at, limits.retention_batch_max);
       const pinned = pins.map(
         ({ chat_id, user_id, record }) => [chat_id, user_id, unpack<[number]>(record)[0]] as const,
       );
-      await eraseEach(walk, await rows.loadThese(sql, table, pinned));
+      await this.#eraseEach(await rows.loadThese(db, place.table, pinned));
       const last = pins.at(-1);
       if (pins.length < limits.retention_batch_max || last === undefined) return null;
       at = { ...at, chat: last.chat_id, user: last.user_id };
     }
   }
 
-  async function endSpan(walk: Walk, place: Place, span: Span): Promise<Place | null> {
-    const left = await eraseHung(walk, place);
-    if (left !== null) return left;
-    const count = await rows.estimateRows(walk.shard.db, span.name);
-    // A locked partition is left to the next pass, because waiting for the lock would block all other queries on the
-    // table.
-    if (await dropSpan(walk.shard.pool, 'messages', span)) walk.removed += count;
-    return null;
+  /**
+   * Erases old messages in a partition that also has younger messages. Returns where to continue, or null at the end.
+   */
+  async #eraseIn(place: Place): Promise<Place | null> {
+    let at = place.message > 0 ? await this.#eraseChat(place) : place;
+    while (at.message === 0) {
+      const { table, chat, user } = at;
+      const chats = await rows.loadOldest(this.#shard.db, table, chat, user, limits.retention_batch_max);
+      for (const row of chats) {
+        const isDue = this.#isDue(row);
+        // Stops here, so that the next step starts with this chat.
+        if (isDue && this.#isOver()) return at;
+        at = { ...at, chat: row.chat_id, user: row.user_id };
+        if (isDue) at = await this.#eraseChat(at);
+        if (at.message > 0) return at;
+      }
+      if (chats.length < limits.retention_batch_max) return null;
+      if (this.#isOver()) return at;
+    }
+    return at;
+  }
+
+  /** Whether the oldest message of a chat of this shard is too old. */
+  #isDue({ chat_id, head }: rows.OldestRow): boolean {
+    const isOld = head !== null && messageDate(head) * 1_000 <= nowMs() - this.#ageMs;
+    return isOld && this.#isOwn(chat_id);
+  }
+
+  /** Erases old messages of the chat of a place. Returns where to continue in this chat, or after it. */
+  async #eraseChat(place: Place): Promise<Place> {
+    const chat = { id: place.chat, user: place.user };
+    return { ...place, message: await this.#eraseAged(place.table, chat, place.message) };
+  }
+
+  /** Erases old messages of a chat. Returns the message after which to continue, or 0 when no old messages are left. */
+  async #eraseAged(table: string, chat: ChatRef, after: number): Promise<number> {
+    const { db } = this.#shard;
+    for (let from = after; ; ) {
+      if (this.#isOver()) return from;
+      const found = await rows.loadFrom(db, table, chat.id, chat.user, from, ruleLimits.messages_batch_max);
+      const oldest = Math.floor((nowMs() - this.#ageMs) / 1_000);
+      // Messages with greater ids are newer within a chat.
+      const young = found.findIndex(({ record }) => messageDate(record) > oldest);
+      const aged = found.slice(0, young < 0 ? found.length : young);
+      const last = aged.at(-1);
+      if (last === undefined) return 0;
+      if (!(await this.#eraseSome(chat, aged))) {
+        const ids = aged.map(({ message_id }) => message_id);
+        await rows.deleteMessages(db, table, chat.id, chat.user, ids);
+      }
+      if (aged.length < ruleLimits.messages_batch_max) return 0;
+      from = last.message_id;
+    }
+  }
+
+  /** Erases messages of several chats, in one step per chat. */
+  async #eraseEach(found: ReadonlyArray<rows.ChatRow & rows.RecordRow>): Promise<void> {
+    for (let from = 0; from < found.length; ) {
+      const { chat_id: id, user_id: user } = found[from] as rows.ChatRow;
+      const rest = found.slice(from, from + ruleLimits.messages_batch_max);
+      const other = rest.findIndex((row) => row.chat_id !== id || row.user_id !== user);
+      const own = other < 0 ? rest : rest.slice(0, other);
+      if (this.#isOwn(id)) await this.#eraseSome({ id, user }, own);
+      from += own.length;
+    }
+  }
+
+  /** Erases messages of a chat. Returns false if the chat was deleted with its person's account. */
+  async #eraseSome(chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
+    try {
+      const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));
+      this.removed += await this.#erase(chat, all, this.#ageMs);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === 'chat_not_found')) throw error;
+      return false;
+    }
+  }
+}
+
+export class Retention {
+  readonly #context: StoreContext;
+  readonly #erase: Erase;
+
+  constructor(context: StoreContext, erase: Erase) {
+    this.#context = context;
+    this.#erase = erase;
   }
 
   /**
-   * The partitions to clean up, sorted by name: those that are too old as a whole, and those that hold more days than
-   * they should.
+   * Removes messages older than `ageMs`, for up to limits.retention_piece_ms per shard, together with their pins and
+   * reactions. A daily partition is dropped once all its messages are too old. The count of its messages is Postgres's
+   * estimate. Returns null if another process is already removing messages, or if the last pass ended within
+   * limits.retention_interval_ms.
    */
-  async function agedIn({ shard, ageMs }: Walk): Promise<Aged[]> {
-    const { spans } = await readSpans(shard.pool, { table: 'messages' });
-    const { days } = messagesByDay(Math.max(1, ageMs / day_ms));
-    const found = spans.flatMap((span): Aged[] => {
-      if (isPast(span, nowMs(), ageMs)) return [{ table: span.name, span }];
-      return span.to - span.from > days && span.from * day_ms <= nowMs() - ageMs
-        ? [{ table: span.name }]
-        : [];
-    });
-    if (await rows.hasStrays(shard.db)) found.push({ table: rows.strayMessages });
-    return found.sort((a, b) => (a.table < b.table ? -1 : 1));
+  async messages(ageMs: number): Promise<Removed | null> {
+    const steps = await Promise.all(holding(this.#context.shards).map((shard) => this.#stepIn(shard, ageMs)));
+    const taken = steps.filter((step) => step !== null);
+    if (taken.length === 0) return null;
+    return {
+      removed: taken.reduce((sum, { removed }) => sum + removed, 0),
+      more: taken.some(({ more }) => more),
+    };
   }
 
-  async function walkOn(walk: Walk, place: Place): Promise<rows.Step<Place>> {
-    const aged = await agedIn(walk);
-    for (const { table, span } of aged) {
-      if (table < place.table) continue;
-      const at = table === place.table ? place : beginOf(table);
-      const left = span ? await endSpan(walk, at, span) : await eraseIn(walk, at);
-      if (left !== null) return { place: left, over: false };
-    }
-    return { place: beginOf(''), over: true };
-  }
-
-  async function eraseOf(shard: StoreShard, ageMs: number): Promise<Removed | null> {
-    const walk: Walk = { shard, ageMs, until: performance.now() + limits.retention_piece_ms, removed: 0 };
-    const step = await rows.takePiece(
+  async #stepIn(shard: StoreShard, ageMs: number): Promise<Removed | null> {
+    const { db, shards, keys } = this.#context;
+    const isOwn = (chat: number) => shards.of(keys.partitions.of(chat)).id === shard.id;
+    const step = new MessageStep(shard, ageMs, this.#erase, isOwn);
+    const done = await rows.takePiece(
       db,
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
       limits.retention_interval_ms,
       beginOf(''),
-      // A position stored by an earlier release names no table.
-      (_, place) => walkOn(walk, { ...beginOf(''), ...place }),
+      // Completes a position that an earlier release stored, because it names no table.
+      (_, place) => step.run({ ...beginOf(''), ...place }),
     );
-    return step && { removed: walk.removed, more: !step.over };
+    return done && { removed: step.removed, more: !done.over };
   }
 
-  async function removeNoted(ageMs: number, remove: AgedFiles['remove'], until: number): Promise<void> {
-    for (const key of await loadStoredBefore(db, ageMs, limits.retention_batch_max))
-      if (performance.now() <= until) await remove(key);
+  /** Removes uploaded files older than `ageMs`, in steps like `messages`. Keeps pictures of bots. */
+  async files(ageMs: number, { list, remove }: AgedFiles): Promise<Removed | null> {
+    const { db } = this.#context;
+    let removed = 0;
+    const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
+      const found = await list(after, limits.retention_batch_max);
+      const aged = new Set(found.filter(({ at }) => at <= nowMs() - ageMs).map(({ key }) => key));
+      // Keeps pictures of bots. No other old file can become a picture later, because pictures are always uploaded
+      // separately.
+      for (const picture of await rows.picturesAmong(sql, [...aged])) aged.delete(picture);
+      const until = performance.now() + limits.retention_piece_ms;
+      let place = after;
+      for (const { key } of found) {
+        if (aged.has(key) && performance.now() > until) return { place, over: false };
+        if (aged.has(key) && (await remove(key))) removed++;
+        place = key;
+      }
+      const over = found.length < limits.retention_batch_max;
+      // Removes the counts of files that were never written, because they are not in the list of stored keys.
+      for (const key of over ? await loadStoredBefore(db, ageMs, limits.retention_batch_max) : [])
+        if (performance.now() <= until) await remove(key);
+      return { place, over };
+    });
+    return step && { removed, more: !step.over };
   }
-
-  return {
-    async messages(ageMs) {
-      const steps = await Promise.all(holding(shards).map((shard) => eraseOf(shard, ageMs)));
-      const taken = steps.filter((step) => step !== null);
-      if (taken.length === 0) return null;
-      return {
-        removed: taken.reduce((sum, { removed }) => sum + removed, 0),
-        more: taken.some(({ more }) => more),
-      };
-    },
-    async files(ageMs, { list, remove }) {
-      let removed = 0;
-      const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
-        const found = await list(after, limits.retention_batch_max);
-        const aged = found.filter(({ at }) => at <= nowMs() - ageMs).map(({ key }) => key);
-        // An old file cannot become a picture later, because pictures are always uploaded separately.
-        const pictures = await rows.picturesAmong(sql, aged);
-        const until = performance.now() + limits.retention_piece_ms;
-        for (const key of aged) {
-          if (pictures.has(key)) continue;
-          if (performance.now() > until)
-            return { place: found[found.findIndex((f) => f.key === key) - 1]?.key ?? after, over: false };
-          if (await remove(key)) removed++;
-        }
-        const over = found.length < limits.retention_batch_max;
-        // Files that were counted but never written are not in the list of stored keys.
-        if (over) await removeNoted(ageMs, remove, until);
-        return { place: found.at(-1)?.key ?? after, over };
-      });
-      return step && { removed, more: !step.over };
-    },
-  };
 }

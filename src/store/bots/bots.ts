@@ -1,126 +1,271 @@
-/** Bots, their owners' operations and their commands. Every change is committed to Postgres first (law 2). */
+/**
+ * Manages bots, the operations of their owners, and their commands. Every change is committed to Postgres first (law
+ * 2).
+ */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
+import { deleteBot } from '../../postgres/accounts/removal.js';
 import { findName } from '../../postgres/accounts/users.js';
 import * as rows from '../../postgres/bots/bots.js';
+import {
+  loadMenuButtonOf,
+  setDefaultRights,
+  setMenuButton,
+  setMenuButtonOf,
+} from '../../postgres/bots/menu_buttons.js';
 import { loadWriteAccess, loadWriters, setWriteAccess } from '../../postgres/bots/write_access.js';
 import type { Database } from '../../postgres/sql.js';
 import type { Texts } from '../../rules/identity_texts.js';
+import type { MenuButton } from '../../rules/menu_button.js';
 import { makeToken } from '../../rules/token.js';
-import type { Auth } from '../access/auth.js';
-import type { WriteAccess, WriteAccessCopies, WritePolicy } from '../access/write_access.js';
+import type { WriteAccess, WritePolicy } from '../access/write_access.js';
 import type { Profile } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
-import { type Bot, botOf, type Commands, type ControlCopies, type Descriptions } from '../core/control.js';
+import { type Bot, botOf, type Commands, type Descriptions } from '../core/control.js';
 import { botProfile } from '../core/profiles.js';
-import type { Queues } from '../updates/queues.js';
-import type { Webhooks } from '../webhooks/webhooks.js';
-import { createRemoval, type Removal, type RemovalFollowing } from './removal.js';
-import { createTransfers, type Transfers } from './transfers.js';
+import { storeLimits as limits } from '../limits.js';
+import { type BotParts, Transfers } from './transfers.js';
 
-export interface Bots extends Transfers, Removal {
-  /** Finds a bot. Returns null if there is none or it was deleted. */
-  find(id: number): Promise<Bot | null>;
-  /**
-   * A bot's profile localised to `language`, cached under the node's lease. Null if there is no such bot; a deleted one
-   * still has a profile, for readers of its messages.
-   */
-  profile(id: number, language: string | null): Promise<Profile | null>;
-  /** The current version of a bot, for a call that has waited. */
-  present(bot: Bot): Bot | Promise<Bot>;
-  findByUsername(username: string): Promise<Bot | null>;
-  /** Bots of a person with ids after `after`, sorted by id, without the first `skip`. */
-  listOf(owner: number, after: number, limit: number, skip?: number): Promise<Bot[]>;
-  countOf(owner: number): Promise<number>;
-  /** Creates a bot. Errors: `username_taken`, `too_many_bots`. */
-  create(
-    owner: number,
-    username: string,
-    name: string,
-  ): Promise<{ readonly bot: Bot; readonly token: string }>;
-  /**
-   * The plain token, for the bot's owner. The audit log records the access. Errors: `bot_not_found`, `not_bot_owner`,
-   * `token_blocked`.
-   */
-  token(owner: number, id: number): Promise<string>;
-  /** The live tokens of these bots, limited to bots that the person owns now. Used for messages with token placeholders. */
-  tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
-  /** Replaces the token. Once this returns, no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`. */
-  regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }>;
-  /** Returns the bot if `owner` owns it. Errors: `bot_not_found`, `not_bot_owner`. */
-  owned(owner: number, id: number): Promise<Bot>;
-  /** A bot's descriptions and pictures. */
-  descriptions(id: number): Promise<Descriptions>;
-  /** Sets texts by language; an empty text removes one. Once this returns, no node shows a former name. */
-  setTexts(id: number, texts: TextsByKind): Promise<void>;
-  /** Sets texts on behalf of the owner. Errors: `bot_not_found`, `not_bot_owner`. */
-  setOwnTexts(owner: number, id: number, texts: TextsByKind): Promise<Bot>;
-  /** A bot's write policy for direct chats. Error: `bot_not_found`. */
-  writeAccess(id: number): Promise<WriteAccess>;
-  /** Whether this person may write to the bot. */
-  mayWrite(id: number, user: number): Promise<boolean>;
-  /**
-   * Sets who may write. Once this returns, no node accepts messages from anyone else. `usernames` (without `@`, at most
-   * limits.writers_per_bot_max) apply to the policy `selected` and are stored as the ids of their current holders. The
-   * owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`.
-   */
-  setWriteAccess(owner: number, id: number, policy: WritePolicy, usernames: readonly string[]): Promise<Bot>;
-  commands(id: number): Promise<Commands>;
-  setCommands(id: number, key: string, commands: readonly rows.BotCommand[]): Promise<void>;
-}
-
-/** Texts of a bot by kind and language. */
+/** The texts of a bot, by kind and language. */
 export interface TextsByKind {
   readonly name?: Texts | undefined;
   readonly description?: Texts | undefined;
   readonly short_description?: Texts | undefined;
 }
 
-const noDescriptions: Descriptions = { description: {}, shortDescription: {}, pictures: {} };
+const noDescriptions: Descriptions = {
+  description: {},
+  shortDescription: {},
+  pictures: {},
+  menuButton: null,
+  defaultRights: {},
+};
 
-/** Replaces empty texts by null, which removes them. */
+/** Replaces empty texts with null, which removes them. */
 const asChange = (texts: Texts = {}): rows.TextsChange =>
   Object.fromEntries(Object.entries(texts).map(([language, text]) => [language, text === '' ? null : text]));
 
-/** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
-export function createBots(
-  context: StoreContext,
-  rawDb: Database,
-  parts: {
-    readonly control: ControlCopies;
-    readonly auth: Auth;
-    readonly queues: Queues;
-    readonly webhooks: Pick<Webhooks, 'refresh'>;
-    readonly access: WriteAccessCopies;
-    readonly removal: RemovalFollowing;
-  },
-): Bots {
-  const { db, secrets } = context;
-  const { control, auth, queues, access } = parts;
+const newToken = (id: number) => makeToken('bot', id, randomBytes(32));
 
-  const newToken = (id: number) => makeToken('bot', id, randomBytes(32));
-  const stored = (id: number, token: string): rows.StoredToken => ({
-    lookup: secrets.lookup(token),
-    box: secrets.seal(token, `bot:${id}`),
-  });
+const unlessDeleted = (bot: Bot | null): Bot | null => (bot?.state === 'deleted' ? null : bot);
 
-  async function owned(owner: number, id: number): Promise<Bot> {
-    const row = await rows.loadBot(db, id);
+export class Bots extends Transfers {
+  readonly #rawDb: Database;
+
+  /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+  constructor(context: StoreContext, rawDb: Database, parts: BotParts) {
+    super(context, parts);
+    this.#rawDb = rawDb;
+  }
+
+  /** Returns the bot if `owner` owns it. Errors: `bot_not_found`, `not_bot_owner`. */
+  async owned(owner: number, id: number): Promise<Bot> {
+    const row = await rows.loadBot(this.context.db, id);
     if (!row || row.owner_id === null) return fail('bot_not_found');
     if (row.owner_id !== owner) return fail('not_bot_owner');
     return botOf(row);
   }
 
+  /** Finds a bot. Returns null if it does not exist or was deleted. */
+  async find(id: number): Promise<Bot | null> {
+    return unlessDeleted(await this.parts.control.read('bot', id));
+  }
+
+  /**
+   * Returns a bot's profile localised to `language`, cached under the node's lease. Null if the bot does not exist. A
+   * deleted bot still has a profile, because readers of its messages need it.
+   */
+  async profile(id: number, language: string | null): Promise<Profile | null> {
+    const bot = await this.parts.auth.botById(id);
+    return bot && botProfile(bot, language);
+  }
+
+  /** Returns the bot as it is now, for a call that had to wait. */
+  present(bot: Bot): Bot | Promise<Bot> {
+    const known = this.parts.auth.botById(bot.id);
+    return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);
+  }
+
+  async findByUsername(username: string): Promise<Bot | null> {
+    const id = await findName(this.context.db, username);
+    return id === null ? null : unlessDeleted(await this.parts.control.read('bot', id));
+  }
+
+  /** Returns bots of a person with ids after `after`, sorted by id. Skips the first `skip` bots. */
+  async listOf(owner: number, after: number, limit: number, skip?: number): Promise<Bot[]> {
+    return (await rows.loadBotsOf(this.context.db, owner, after, limit, skip)).map(botOf);
+  }
+
+  countOf(owner: number) {
+    return rows.countBotsOf(this.context.db, owner);
+  }
+
+  /** Creates a bot. Errors: `username_taken`, `too_many_bots`. */
+  async create(owner: number, username: string, name: string) {
+    let token = '';
+    const id = await rows.createBot(
+      this.context.db,
+      { owner, username, name, max: this.context.botsPerOwner },
+      (made) => {
+        token = newToken(made);
+        return this.#stored(made, token);
+      },
+    );
+    await Promise.all([
+      this.parts.queues.open(id),
+      this.parts.control.refresh('bot', id),
+      this.parts.access.refresh(id),
+    ]);
+    // Reads the bot that an earlier run of this call created.
+    if (token === '') token = this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner));
+    const lookup = this.context.secrets.lookup(token).toString('base64');
+    return { bot: { id, owner, username, name, token: lookup, names: {} }, token };
+  }
+
+  /**
+   * Returns the token in plain text to the bot's owner. The audit log records the access. Errors: `bot_not_found`,
+   * `not_bot_owner`, `token_blocked`.
+   */
+  async token(owner: number, id: number): Promise<string> {
+    await this.owned(owner, id);
+    return this.#opened(id, await rows.showTokenBox(this.#rawDb, id, owner));
+  }
+
+  /**
+   * Returns the token of a bot, as the key of signatures that the bot's own pages verify. Errors: `bot_not_found`,
+   * `token_blocked`.
+   */
+  async signingToken(id: number): Promise<string> {
+    const bot = unlessDeleted(await this.parts.control.read('bot', id)) ?? fail('bot_not_found');
+    return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
+  }
+
+  /** Returns the live tokens of those bots that the person owns now, to replace token placeholders in messages. */
+  async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
+    const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
+    const shown = boxes.filter(({ blocked }) => !blocked);
+    return new Map(shown.map(({ id, box }) => [id, this.context.secrets.open(box, `bot:${id}`)]));
+  }
+
+  /**
+   * Replaces the token. Once this returns, no node accepts the former token. Errors: `bot_not_found`,
+   * `not_bot_owner`.
+   */
+  async regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }> {
+    await this.owned(owner, id);
+    const token = newToken(id);
+    const made = this.#stored(id, token);
+    const row = await this.parts.auth.revoking(`bot:${id}`, async () => {
+      // The owner may have changed since the check.
+      const replaced =
+        (await rows.replaceBotToken(this.context.db, id, owner, made)) ?? fail('not_bot_owner');
+      await this.parts.control.forget('bot', id);
+      return replaced;
+    });
+    if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
+    // Returns the token that is valid now to a repeated call, if the caller still owns the bot.
+    const bot = await this.owned(owner, id);
+    return { bot, token: this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner)) };
+  }
+
+  /** Reads a bot's descriptions and pictures. */
+  async descriptions(id: number): Promise<Descriptions> {
+    return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
+  }
+
+  /** Sets texts by language. An empty text removes the stored text. Once this returns, no node shows a former name. */
+  async setTexts(id: number, texts: TextsByKind) {
+    if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
+  }
+
+  /** Sets texts on behalf of the owner. Errors: `bot_not_found`, `not_bot_owner`. */
+  async setOwnTexts(owner: number, id: number, texts: TextsByKind): Promise<Bot> {
+    await this.owned(owner, id);
+    // The owner may have changed since the check.
+    return (await this.#changeTexts(id, owner, texts)) ?? fail('not_bot_owner');
+  }
+
+  /** Reads a bot's write policy for direct chats. Error: `bot_not_found`. */
+  async writeAccess(id: number): Promise<WriteAccess> {
+    const [row, usernames] = await Promise.all([
+      loadWriteAccess(this.context.db, id, 0),
+      loadWriters(this.context.db, id),
+    ]);
+    return row ? { policy: row.policy, usernames } : fail('bot_not_found');
+  }
+
+  /** Whether this person may write to the bot. */
+  async mayWrite(id: number, user: number): Promise<boolean> {
+    return (await loadWriteAccess(this.context.db, id, user))?.may ?? false;
+  }
+
+  /**
+   * Sets who may write. Once this returns, no node accepts messages from anyone else. `usernames` (without `@`, at most
+   * limits.writers_per_bot_max) apply to the policy `selected` and are stored as the ids of their current holders. The
+   * owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`.
+   */
+  async setWriteAccess(owner: number, id: number, policy: WritePolicy, usernames: readonly string[]) {
+    await setWriteAccess(this.context.db, id, owner, policy, usernames);
+    await this.parts.access.refresh(id);
+    return this.owned(owner, id);
+  }
+
+  async commands(id: number): Promise<Commands> {
+    return (await this.parts.control.read('commands', id)) ?? {};
+  }
+
+  /** The menu button that a bot shows this person; without a person, the one for all others. Null if none was set. */
+  async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
+    const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
+    return own ?? (await this.descriptions(id)).menuButton;
+  }
+
+  /** Sets the menu button for one person, or for all people without a button of their own. Null removes the button. */
+  async setMenuButton(id: number, user: number | null, button: MenuButton | null) {
+    if (user !== null) return setMenuButtonOf(this.context.db, id, user, button);
+    await setMenuButton(this.context.db, id, button);
+    await this.parts.control.refresh('descriptions', id);
+  }
+
+  /** Sets the rights that a bot asks for as administrator of chats of a type. */
+  async setDefaultRights(id: number, type: 'group' | 'channel', rights: readonly string[]) {
+    await setDefaultRights(this.context.db, id, type, rights);
+    await this.parts.control.refresh('descriptions', id);
+  }
+
+  async setCommands(id: number, key: string, commands: readonly rows.BotCommand[]) {
+    await rows.setCommands(this.context.db, id, key, commands);
+    await this.parts.control.refresh('commands', id);
+  }
+
+  /**
+   * Deletes a bot. Once this returns, no node accepts its token, nobody can write to it, and its webhook and pending
+   * updates are gone. The bot also leaves its groups and channels. If there are many of them, this takes some more
+   * seconds. The bot's messages remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors:
+   * `bot_not_found`, `not_bot_owner`.
+   */
+  async remove(owner: number, id: number): Promise<void> {
+    const { control, auth, removal } = this.parts;
+    await auth.revoking(`bot:${id}`, async () => {
+      await deleteBot(this.context.db, id, owner, limits.deleted_username_hold_ms);
+      await control.forget('bot', id);
+    });
+    await removal.follow(id, true);
+  }
+
+  #stored(id: number, token: string): rows.StoredToken {
+    const { secrets } = this.context;
+    return { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) };
+  }
+
   /** Decrypts a bot's token. A missing row means that the owner has changed since the check. */
-  const opened = (id: number, kept: rows.TokenBox | null): string => {
+  #opened(id: number, kept: rows.TokenBox | null): string {
     if (kept === null) return fail('not_bot_owner');
-    return kept.blocked ? fail('token_blocked') : secrets.open(kept.box, `bot:${id}`);
-  };
+    return kept.blocked ? fail('token_blocked') : this.context.secrets.open(kept.box, `bot:${id}`);
+  }
 
-  const unlessDeleted = (bot: Bot | null): Bot | null => (bot?.state === 'deleted' ? null : bot);
-
-  async function changeTexts(id: number, owner: number | null, texts: TextsByKind): Promise<Bot | null> {
-    const row = await rows.setTexts(db, id, owner, {
+  async #changeTexts(id: number, owner: number | null, texts: TextsByKind): Promise<Bot | null> {
+    const row = await rows.setTexts(this.context.db, id, owner, {
       names: asChange(texts.name),
       descriptions: asChange(texts.description),
       shortDescriptions: asChange(texts.short_description),
@@ -128,101 +273,12 @@ export function createBots(
     if (!row) return null;
     const described = texts.description !== undefined || texts.short_description !== undefined;
     await Promise.all([
-      texts.name && control.refresh('bot', id),
-      described && control.refresh('descriptions', id),
+      texts.name && this.parts.control.refresh('bot', id),
+      described && this.parts.control.refresh('descriptions', id),
     ]);
-    // Nodes cache names, but not descriptions. Revoke even if the name is unchanged, because a call that died may have
-    // changed it.
-    if (texts.name) await auth.revoke(`bot:${id}`);
+    // Revokes the cached name. Nodes cache names, but not descriptions. This is necessary even if the name is
+    // unchanged, because an earlier call may have changed it and died before the revocation.
+    if (texts.name) await this.parts.auth.revoke(`bot:${id}`);
     return botOf(row);
   }
-
-  return {
-    ...createTransfers(context, parts),
-    ...createRemoval(context, parts),
-    owned,
-    find: async (id) => unlessDeleted(await control.read('bot', id)),
-    async profile(id, language) {
-      const bot = await auth.botById(id);
-      return bot && botProfile(bot, language);
-    },
-    present(bot) {
-      const known = auth.botById(bot.id);
-      return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);
-    },
-    async findByUsername(username) {
-      const id = await findName(db, username);
-      return id === null ? null : unlessDeleted(await control.read('bot', id));
-    },
-    async listOf(owner, after, limit, skip) {
-      return (await rows.loadBotsOf(db, owner, after, limit, skip)).map(botOf);
-    },
-    countOf: (owner) => rows.countBotsOf(db, owner),
-    async create(owner, username, name) {
-      let token = '';
-      const id = await rows.createBot(db, { owner, username, name, max: context.botsPerOwner }, (made) => {
-        token = newToken(made);
-        return stored(made, token);
-      });
-      await Promise.all([queues.open(id), control.refresh('bot', id), access.refresh(id)]);
-      // An earlier run of this call created the bot.
-      if (token === '') token = opened(id, await rows.loadTokenBox(db, id, owner));
-      const lookup = secrets.lookup(token).toString('base64');
-      return { bot: { id, owner, username, name, token: lookup, names: {} }, token };
-    },
-    async token(owner, id) {
-      await owned(owner, id);
-      return opened(id, await rows.showTokenBox(rawDb, id, owner));
-    },
-    async tokensOf(owner, ids) {
-      const boxes = await rows.loadTokenBoxes(db, owner, ids);
-      const shown = boxes.filter(({ blocked }) => !blocked);
-      return new Map(shown.map(({ id, box }) => [id, secrets.open(box, `bot:${id}`)]));
-    },
-    async regenerateToken(owner, id) {
-      await owned(owner, id);
-      const token = newToken(id);
-      const made = stored(id, token);
-      const row = await auth.revoking(`bot:${id}`, async () => {
-        // The owner may have changed since the check.
-        const replaced = (await rows.replaceBotToken(db, id, owner, made)) ?? fail('not_bot_owner');
-        await control.forget('bot', id);
-        return replaced;
-      });
-      if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
-      // This is a repeated call: answer with the token that is valid now, if the caller still owns the bot.
-      const bot = await owned(owner, id);
-      return { bot, token: opened(id, await rows.loadTokenBox(db, id, owner)) };
-    },
-    async descriptions(id) {
-      return (await control.read('descriptions', id)) ?? noDescriptions;
-    },
-    async setTexts(id, texts) {
-      if (!(await changeTexts(id, null, texts))) fail('bot_not_found');
-    },
-    async setOwnTexts(owner, id, texts) {
-      await owned(owner, id);
-      // The owner may have changed since the check.
-      return (await changeTexts(id, owner, texts)) ?? fail('not_bot_owner');
-    },
-    async writeAccess(id) {
-      const [row, usernames] = await Promise.all([loadWriteAccess(db, id, 0), loadWriters(db, id)]);
-      return row ? { policy: row.policy, usernames } : fail('bot_not_found');
-    },
-    async mayWrite(id, user) {
-      return (await loadWriteAccess(db, id, user))?.may ?? false;
-    },
-    async setWriteAccess(owner, id, policy, usernames) {
-      await setWriteAccess(db, id, owner, policy, usernames);
-      await access.refresh(id);
-      return owned(owner, id);
-    },
-    async commands(id) {
-      return (await control.read('commands', id)) ?? {};
-    },
-    async setCommands(id, key, commands) {
-      await rows.setCommands(db, id, key, commands);
-      await control.refresh('commands', id);
-    },
-  };
 }

@@ -1,36 +1,31 @@
-/** The management bot's data: it has no owner, and a delivery worker handles its updates in-process. */
+/**
+ * The data of the management bot. This bot has no owner, and a delivery worker handles its updates in the same process.
+ */
 
-import { limits } from '../../limits.js';
 import { ensureManagementBot, type ManagementIdentity } from '../../postgres/bots/management_bot.js';
 import { kindBit } from '../../rules/update_kinds.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Webhooks } from '../webhooks/webhooks.js';
-import { createTalks, type Talks } from './talks.js';
+import { createTalks } from './talks.js';
 
 export type { ManagementIdentity };
 
-export interface Management extends Talks {
-  /**
-   * Creates the management bot if there is none, with this username and these texts. Returns its id. Its updates are
-   * queued and leased like those of other bots with a webhook, in order per chat. Error: `username_taken`.
-   */
-  ensure(identity: ManagementIdentity): Promise<number>;
-}
-
-/** Placeholder for the receiver's URL. It cannot be reached. */
+/** A placeholder for the webhook URL. No host has this name. */
 const inside = 'https://management.invalid/';
 const kinds = kindBit('message') | kindBit('callback_query') | kindBit('my_chat_member');
 
-export function createManagement(
-  context: StoreContext,
-  control: ControlCopies,
-  webhooks: Webhooks,
-): Management {
+export function createManagement(context: StoreContext, control: ControlCopies, webhooks: Webhooks) {
   const { db } = context;
   return {
     ...createTalks(context),
-    async ensure(identity) {
+    /**
+     * Creates the management bot if it does not exist, with this username and these texts. Returns its id. Its updates
+     * are queued and leased like those of other bots with a webhook, and stay in order within each chat. Error:
+     * `username_taken`.
+     */
+    async ensure(identity: ManagementIdentity): Promise<number> {
       const id = await ensureManagementBot(db, identity);
       const known = await webhooks.find(id);
       if (known?.url === inside) return id;

@@ -1,7 +1,6 @@
-/** Deletes bots: the deletion itself and the cleanup after its commit. */
+/** Cleans up after the deletion of a bot. */
 
-import { limits } from '../../limits.js';
-import { askAgain, deleteBot, loadGone } from '../../postgres/accounts/removal.js';
+import { askAgain, loadGone } from '../../postgres/accounts/removal.js';
 import { loadMemberships } from '../../postgres/chats/members.js';
 import { dropReplays } from '../../postgres/webhooks/dead_updates.js';
 import type { Auth } from '../access/auth.js';
@@ -9,21 +8,10 @@ import type { Chats } from '../chats/chats.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { sharedChat } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Webhooks } from '../webhooks/webhooks.js';
 
-export interface Removal {
-  /**
-   * Deletes a bot. Once this returns, no node accepts its token, nobody can write to it, and its webhook and pending
-   * updates are gone. It leaves its groups and channels, the last of many some seconds later. Its messages remain, and
-   * its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`, `not_bot_owner`.
-   */
-  remove(owner: number, id: number): Promise<void>;
-}
-
-export interface RemovalFollowing {
-  /** Does the cleanup after the commit; may be repeated. `revoked`: no node accepts the bot's token any more. */
-  follow(id: number, revoked?: boolean): Promise<void>;
-}
+export type RemovalFollowing = ReturnType<typeof createRemovalFollowing>;
 
 export function createRemovalFollowing(
   { db, shards, scripts, keys }: StoreContext,
@@ -33,7 +21,7 @@ export function createRemovalFollowing(
     readonly webhooks: Pick<Webhooks, 'refresh'>;
     readonly chats: Pick<Chats, 'putMember'>;
   },
-): RemovalFollowing {
+) {
   const { control, auth, webhooks, chats } = parts;
 
   async function closeQueue(id: number, version: number): Promise<void> {
@@ -50,37 +38,25 @@ export function createRemovalFollowing(
   async function leaveChats(id: number): Promise<void> {
     const chatIds = await loadMemberships(db, id, limits.memberships_ended_at_once);
     for (const chat of chatIds) {
-      await chats.putMember(sharedChat(chat), { id, is_bot: true }, 'left', {});
+      await chats.putMember(sharedChat(chat), { id, is_bot: true }, 'left', {}, id, true);
     }
     if (chatIds.length === limits.memberships_ended_at_once) await askAgain(db, id);
   }
 
   return {
-    async follow(id, revoked = false) {
+    /** Cleans up after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more. */
+    async follow(id: number, revoked: boolean = false) {
       const gone = await loadGone(db, id);
       if (!gone) return;
       if (!revoked) {
         await control.forget('bot', id);
         await auth.revoke(`bot:${id}`);
       }
-      await dropReplays(shards.of(keys.partitions.of(id)).db, id);
-      // Passing the bot's own version requests to drop its queue.
+      await dropReplays(shards.at(keys.partitions.of(id)), id);
+      // Passes the bot's own version, which requests to drop its queue.
       await webhooks.refresh(id, gone.version);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
       await leaveChats(id);
     },
   };
 }
-
-export const createRemoval = (
-  { db }: StoreContext,
-  parts: { readonly control: ControlCopies; readonly auth: Auth; readonly removal: RemovalFollowing },
-): Removal => ({
-  async remove(owner, id) {
-    await parts.auth.revoking(`bot:${id}`, async () => {
-      await deleteBot(db, id, owner, limits.deleted_username_hold_ms);
-      await parts.control.forget('bot', id);
-    });
-    await parts.removal.follow(id, true);
-  },
-});

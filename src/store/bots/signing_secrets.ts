@@ -1,7 +1,6 @@
-/** Secrets that sign webhook requests, as owners read and rotate them (behaviour §10). */
+/** Lets owners read and rotate the secrets that sign webhook requests (behaviour §10). */
 import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import {
   ensureWebhook,
   loadOwnWebhook,
@@ -10,31 +9,22 @@ import {
 } from '../../postgres/webhooks/webhooks.js';
 import type { StoreContext } from '../core/context.js';
 import { makeSigningSecret } from '../core/secrets.js';
+import { storeLimits as limits } from '../limits.js';
 import { sealedFor, type Webhooks } from '../webhooks/webhooks.js';
 import type { Bots } from './bots.js';
 
 export interface SigningSecret {
   /** the secret as text: `whsec_` and base64 */
   readonly secret: string;
-  /** until when the former secret signs too, in ms; null if there is none */
+  /** expiry of the former secret, Unix time in ms; null if there is none */
   readonly formerUntil: number | null;
-}
-
-export interface SigningSecrets {
-  /** Returns the secret, and creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
-  show(owner: number, bot: number): Promise<SigningSecret>;
-  /**
-   * Creates a new secret. The former one also signs for limits.webhook_secret_rotation_ms. Errors: `bot_not_found`,
-   * `not_bot_owner`.
-   */
-  rotate(owner: number, bot: number): Promise<SigningSecret>;
 }
 
 export function createSigningSecrets(
   { db, secrets }: StoreContext,
   bots: Pick<Bots, 'owned'>,
   webhooks: Pick<Webhooks, 'refresh'>,
-): SigningSecrets {
+) {
   const sealed = (bot: number) => secrets.seal(makeSigningSecret(), sealedFor(bot, 'signing'));
   const shown = (bot: number, row: WebhookRow): SigningSecret => ({
     secret: secrets.open(row.signing_box, sealedFor(bot, 'signing')),
@@ -42,19 +32,24 @@ export function createSigningSecrets(
   });
 
   return {
-    async show(owner, bot) {
+    /** Returns the secret. Creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
+    async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
       // The owner may have changed since the check.
       const own = (await ensureWebhook(db, bot, owner, sealed(bot))) ?? fail('not_bot_owner');
       if (own.made) await webhooks.refresh(bot, 0);
       return shown(bot, own.row);
     },
-    async rotate(owner, bot) {
+    /**
+     * Creates a new secret. For limits.webhook_secret_rotation_ms, deliveries are also signed with the former secret.
+     * Errors: `bot_not_found`, `not_bot_owner`.
+     */
+    async rotate(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
       // The owner may have changed since the check.
       if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
         return fail('not_bot_owner');
-      // The new version makes running deliveries reload the settings.
+      // Raises the version, which makes running deliveries reload the settings.
       await webhooks.refresh(bot, 0);
       const row = await loadOwnWebhook(db, bot, owner);
       return row ? shown(bot, row) : fail('not_bot_owner');

@@ -1,19 +1,20 @@
 /**
- * Conversation state of the management bot, kept in Postgres because it is not on the hot path. If a worker dies, the
- * update is handled again from the same state, so it has the same outcome.
+ * The state of conversations with the management bot. It is stored in Postgres, because it is not on the hot path. If a
+ * worker dies, another worker handles the update again, with the same state and therefore with the same result.
  */
-import { limits } from '../../limits.js';
+
 import { loadTalk, saveTalk } from '../../postgres/chats/talks.js';
 import type { StoreContext } from '../core/context.js';
+import { storeLimits as limits } from '../limits.js';
 
-export interface Talks {
-  /** The conversation's state before this update; null if there is none, or after limits.talk_age_ms_max. */
-  begin<T>(user: number, update: number): Promise<T | null>;
+export const createTalks = ({ db }: StoreContext) => ({
+  /**
+   * Returns the conversation's state before this update. Null if there is no state, or if the state is older than
+   * limits.talk_age_ms_max.
+   */
+  begin: <T>(user: number, update: number): Promise<T | null> =>
+    loadTalk(db, user, update, limits.talk_age_ms_max),
   /** Stores the conversation's state after this update. */
-  end(user: number, update: number, before: unknown, state: unknown): Promise<void>;
-}
-
-export const createTalks = ({ db }: StoreContext): Talks => ({
-  begin: (user, update) => loadTalk(db, user, update, limits.talk_age_ms_max),
-  end: (user, update, before, state) => saveTalk(db, user, update, before, state),
+  end: (user: number, update: number, before: unknown, state: unknown) =>
+    saveTalk(db, user, update, before, state),
 });

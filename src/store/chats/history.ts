@@ -1,158 +1,177 @@
-/** Reads the messages of a chat: a range of ids from Redis, and the missing ones from Postgres. */
+/**
+ * Reads the messages of a chat. A range of ids is read from Redis, and messages that are not in Redis are read from
+ * Postgres.
+ */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
-import { noReplicas } from '../../postgres/replicas.js';
-import type { Sql } from '../../postgres/sql.js';
+import { ruleLimits } from '../../rules/limits.js';
 import { messageKinds, pack, unpackMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
+import { storeLimits as limits } from '../limits.js';
 import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
-  /** At most `limits.page_bytes_max` of records, replied and pinned messages not included. */
+  /** The records. Their total size is up to `ruleLimits.page_bytes_max`, without the messages to which they refer. */
   readonly messages: readonly StoredMessage[];
-  /** Where the next page starts, exclusive; 0 at the end. */
+  /** The position where the next page starts, exclusive; 0 at the end. */
   readonly next: number;
-  /** Adds to the given messages the ones that they reply to or pin. */
+  /** Adds the messages to which `messages` refer, by a reply or a pin. */
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
 
-export interface History {
-  /**
-   * Messages of a chat below `before` (0: from the newest), newest first, at most `limit`. Null if there is no such
-   * chat.
-   */
-  list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null>;
-  /** A page of messages with a limit in bytes as well. Reads no more messages than may fit. */
-  page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null>;
-  /** The pinned message, from Redis or Postgres; null if no message is pinned. */
-  pinned(state: ChatState): Promise<StoredMessage | null>;
-}
-
-/** Deleted messages leave gaps, so a page reads further ranges until it is full, at most this many. */
+/**
+ * The maximum number of ranges that one page reads. Deleted messages leave gaps, so a page reads further ranges until
+ * it is full.
+ */
 const rangesMax = 20;
 
-export function createHistory(
-  { shards, replicas, scripts, keys }: StoreContext,
-  chats: Chats,
-  records: Records,
-): History {
-  /** Records of a range, newest first, about `bytes` in total at most; null for ids without a message. */
-  async function readRange(chat: ChatRef, before: number, limit: number, bytes: number) {
+interface Range {
+  readonly first: number;
+  readonly peer: Buffer;
+  /** The records from `first` downwards. Null for ids without a message. */
+  readonly rows: ReadonlyArray<Buffer | null>;
+}
+
+/** Collects messages from ranges of a chat, newest first, up to `limit` messages or `bytes` bytes in total. */
+class Collected {
+  readonly #limit: number;
+  readonly #bytes: number;
+  #read = 0;
+  readonly messages: StoredMessage[] = [];
+  readonly seen = new Map<number, Buffer>();
+  /** The position at which to continue, exclusive. */
+  cursor: number;
+
+  constructor(before: number, limit: number, bytes: number) {
+    this.cursor = before;
+    this.#limit = limit;
+    this.#bytes = bytes;
+  }
+
+  get isFull(): boolean {
+    return this.messages.length === this.#limit || this.#read >= this.#bytes;
+  }
+
+  add(chat: ChatRef, { first, peer, rows }: Range): void {
+    for (const [i, record] of rows.entries()) {
+      if (this.isFull) return;
+      if (record === null) continue;
+      this.seen.set(first - i, record);
+      const message = storedMessage(chat, first - i, record, peer, null);
+      if (message.record.kind === messageKinds.deleted) continue;
+      this.messages.push(message);
+      this.#read += record.length;
+    }
+  }
+}
+
+export class History {
+  readonly #context: StoreContext;
+  readonly #chats: Chats;
+  readonly #records: Records;
+
+  constructor(context: StoreContext, chats: Chats, records: Records) {
+    this.#context = context;
+    this.#chats = chats;
+    this.#records = records;
+  }
+
+  /**
+   * Lists up to `limit` messages of a chat with ids below `before`, newest first. 0 starts at the newest message. Null
+   * if the chat does not exist.
+   */
+  async list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null> {
+    const found = await this.#collect(chat, before, limit, Number.POSITIVE_INFINITY);
+    return found && this.#records.relate(chat, found.messages, found.seen);
+  }
+
+  /** Reads a page of messages that is also limited in bytes. Reads no more messages than may fit. */
+  async page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null> {
+    // Reads one more message than fits, to know whether another page follows.
+    const found = await this.#collect(chat, before, limit + 1, ruleLimits.page_bytes_max);
+    if (found === null) return null;
+    const { isFull, seen, cursor } = found;
+    const messages = isFull && found.messages.length > 1 ? found.messages.slice(0, -1) : found.messages;
+    const next = isFull ? (messages.at(-1)?.id ?? 0) : cursor;
+    return {
+      messages,
+      next: next <= 1 ? 0 : next,
+      relate: (some) => this.#records.relate(chat, some, seen),
+    };
+  }
+
+  /** Returns the pinned message from Redis or Postgres. Null if no message is pinned. */
+  async pinned({ chat, pinned, profile }: ChatState): Promise<StoredMessage | null> {
+    if (pinned === 0) return null;
+    const bytes = (await this.#records.read(chat, [pinned])).get(pinned);
+    if (bytes === undefined || unpackMessage(bytes).kind === messageKinds.deleted) return null;
+    const message = storedMessage(chat, pinned, bytes, pack(profile), null);
+    const [related = null] = await this.#records.relate(chat, [message], new Map());
+    return related;
+  }
+
+  /** Collects messages with ids below `before`. Null if the chat does not exist. */
+  async #collect(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Collected | null> {
+    const found = new Collected(before, limit, bytes);
+    /** The lowest id so far that has a message. A gap starts below it. */
+    let lowest = before;
+    for (let n = 0; n < rangesMax; n++) {
+      const most = Math.min(bytes, limits.script_read_bytes_max);
+      const range = await this.#readRange(chat, found.cursor, limit, most);
+      if (range === null) return null;
+      const { first, rows } = range;
+      found.add(chat, range);
+      const last = rows.findLastIndex((row) => row !== null);
+      if (last >= 0) lowest = first - last;
+      else if (lowest === 0) lowest = first + 1;
+      const below = first - rows.length + 1;
+      if (rows.length === 0) found.cursor = 0;
+      else found.cursor = last < 0 ? await this.#belowHole(chat, below, lowest) : below;
+      if (found.isFull || found.cursor <= 1) break;
+    }
+    return found;
+  }
+
+  /** Returns records of a range, newest first, up to about `bytes` bytes in total. Null if the chat does not exist. */
+  async #readRange(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Range | null> {
+    const { shards, replicas, scripts, keys } = this.#context;
+    const partition = keys.partitions.of(chat.id);
+    const at = { meta: keys.meta(partition), chat: keys.chat(chat), message: keys.messages(chat) };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const page = await scripts.call(
-        'messages/read_range',
-        keys.partitions.of(chat.id),
-        {
-          meta: keys.meta(keys.partitions.of(chat.id)),
-          chat: keys.chat(chat),
-          message: keys.messages(chat),
-        },
-        { before, limit, bytes },
-      );
+      const page = await scripts.call('messages/read_range', partition, at, { before, limit, bytes });
       if (page.status !== 'ok') {
-        if (!(await chats.find(chat))) return null;
+        if (!(await this.#chats.find(chat))) return null;
         continue;
       }
+      const { first, peer } = page;
       const hot = page.rows as Array<Buffer | null>;
-      const cold = hot.flatMap((row, i) => (row === null ? [page.first - i] : []));
-      const load = (sql: Sql) => loadNewestMessages(sql, chat.id, chat.user, cold, bytes);
-      const partition = keys.partitions.of(chat.id);
-      const readCold = () => {
-        const shard = shards.of(partition);
-        // Only the control database has standbys.
-        const source = shard.id === 0 ? replicas : noReplicas;
-        return source.read(shard.db, partition, page.flushed, load);
-      };
-      const loaded = cold.length === 0 ? [] : await readCold();
+      const cold = hot.flatMap((row, i) => (row === null ? [first - i] : []));
+      if (cold.length === 0) return { first, peer, rows: hot };
+      const { id } = shards.of(partition);
+      const loaded = await replicas.read(id, shards.at(partition), partition, page.flushed, (sql) =>
+        loadNewestMessages(sql, chat.id, chat.user, cold, bytes),
+      );
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // At the byte limit, ids below the lowest row may not have been read.
-      const lowest = read < bytes ? 0 : Math.min(...byId.keys());
-      return {
-        first: page.first,
-        peer: page.peer,
-        rows: hot
-          .slice(0, lowest === 0 ? hot.length : page.first - lowest + 1)
-          .map((row, i) => row ?? byId.get(page.first - i) ?? null),
-      };
+      // If the byte limit was reached, ids below the lowest row may not have been read.
+      const count = read < bytes ? hot.length : first - Math.min(...byId.keys()) + 1;
+      return { first, peer, rows: hot.slice(0, count).map((row, i) => row ?? byId.get(first - i) ?? null) };
     }
     return fail('unavailable', { retry_after: 1 });
   }
 
   /**
-   * Where to continue, exclusive, when all ids from `cursor` to `lowest` are empty: a new incarnation skips 10,000 ids.
-   * Messages just below the gap may be only in Redis, so its edge is tried first, then the newest message in Postgres.
+   * Returns where to continue (exclusive) when no id from `cursor` to `lowest` has a message. Such gaps exist because a
+   * new incarnation skips 10,000 ids. Tries the lower edge of the gap first, because messages just below it may be only
+   * in Redis. Then tries the newest message in Postgres.
    */
-  async function belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
-    const stored = await newestMessage(shards.of(keys.partitions.of(chat.id)).db, chat.id, chat.user, cursor);
+  async #belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
+    const { shards, keys } = this.#context;
+    const stored = await newestMessage(shards.at(keys.partitions.of(chat.id)), chat.id, chat.user, cursor);
     const edge = lowest - limits.incarnation_sequence_skip - 1;
     return (edge < cursor && edge > stored ? edge : stored) + 1;
   }
-
-  /** Messages below `before`, newest first: up to `limit`, or until they have `bytes` in total; and where to continue. */
-  async function collect(chat: ChatRef, before: number, limit: number, bytes: number) {
-    const out: StoredMessage[] = [];
-    const seen = new Map<number, Buffer>();
-    let read = 0;
-    let cursor = before;
-    /** The lowest id with a message so far: a gap starts below it. */
-    let lowest = before;
-    for (let n = 0; n < rangesMax; n++) {
-      const range = await readRange(chat, cursor, limit, Math.min(bytes, limits.script_read_bytes_max));
-      if (range === null) return null;
-      const { first, rows } = range;
-      const last = rows.findLastIndex((row) => row !== null);
-      if (last >= 0) lowest = first - last;
-      else if (lowest === 0) lowest = first + 1;
-      for (const [i, record] of rows.entries()) {
-        if (record === null || out.length === limit || read >= bytes) continue;
-        seen.set(first - i, record);
-        const message = storedMessage(chat, first - i, record, range.peer, null);
-        if (message.record.kind === messageKinds.deleted) continue;
-        out.push(message);
-        read += record.length;
-      }
-      const below = first - rows.length + 1;
-      cursor = last < 0 && rows.length > 0 ? await belowHole(chat, below, lowest) : below;
-      if (rows.length === 0) cursor = 0;
-      if (out.length >= limit || read >= bytes || cursor <= 1) break;
-    }
-    return { out, seen, read, cursor };
-  }
-
-  return {
-    async list(chat, before, limit) {
-      const found = await collect(chat, before, limit, Number.POSITIVE_INFINITY);
-      return found && records.relate(chat, found.out, found.seen);
-    },
-    async page(chat, before, limit) {
-      // Read one more message than fits, to know whether another page follows.
-      const found = await collect(chat, before, limit + 1, limits.page_bytes_max);
-      if (found === null) return null;
-      const { out, seen, read, cursor } = found;
-      const isFull = out.length > limit || read >= limits.page_bytes_max;
-      const messages = isFull && out.length > 1 ? out.slice(0, -1) : out;
-      const next = isFull ? (messages.at(-1)?.id ?? 0) : cursor;
-      return {
-        messages,
-        next: next <= 1 ? 0 : next,
-        relate: (some) => records.relate(chat, some, seen),
-      };
-    },
-    async pinned({ chat, pinned, profile }) {
-      if (pinned === 0) return null;
-      const bytes = (await records.read(chat, [pinned])).get(pinned);
-      if (bytes === undefined || unpackMessage(bytes).kind === messageKinds.deleted) return null;
-      const [message] = await records.relate(
-        chat,
-        [storedMessage(chat, pinned, bytes, pack(profile), null)],
-        new Map(),
-      );
-      return message ?? null;
-    },
-  };
 }

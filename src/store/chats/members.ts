@@ -1,186 +1,301 @@
-/** Chat membership. A change commits in Postgres, then updates the copies in Redis, then is announced to the bots. */
+/**
+ * Manages chat membership. A change is first committed in Postgres, then copied to Redis, then announced to the bots.
+ */
+
 import { ApiError, fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import type { MemberRow, MemberStatus } from '../../postgres/chats/chats.js';
+import * as events from '../../postgres/chats/events.js';
 import * as invited from '../../postgres/chats/invitations.js';
 import * as rows from '../../postgres/chats/members.js';
-import { messageKinds, type Profile, pack, packMessage } from '../core/codec.js';
+import * as moderation from '../../postgres/chats/moderation.js';
+import { isInChat } from '../../rules/rights.js';
+import {
+  messageFlags,
+  messageKinds,
+  type Profile,
+  pack,
+  packMessage,
+  packMessageTail,
+} from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
 import type { Administrator, ControlCopies } from '../core/control.js';
 import { type ChatRef, chatText, directChat, sharedChat } from '../core/keys.js';
 import { botProfile, userProfile } from '../core/profiles.js';
+import { sharedKeys } from '../core/script_keys.js';
+import { storeLimits as limits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
+import { ChatCopies } from './chat_copies.js';
 
 export type { InvitationRow } from '../../postgres/chats/invitations.js';
 
-/** The change described by a member update, stored in the service part of its record. */
+/** The change that a member update describes. It is stored in the service part of the update's record. */
 export interface MemberChange {
   readonly who: Profile;
-  readonly was: rows.Standing;
-  readonly became: rows.Standing;
+  readonly was: events.Standing;
+  readonly became: events.Standing;
+  /** the link by which the member joined or asked to join */
+  readonly link?: ShownLink;
 }
 
-export interface Members {
-  /**
-   * Sets the status of a person or bot. `by` made the change; without it, the member did. Errors: `too_many_chats`,
-   * `too_many_chat_bots`, `too_many_administrators`, `not_enough_rights` for the creator.
-   */
-  putMember(
-    chat: ChatRef,
-    member: { readonly id: number; readonly is_bot: boolean },
-    status: Exclude<MemberStatus, 'creator'>,
-    rights: Readonly<Record<string, boolean>>,
-    by?: number,
-  ): Promise<MemberRow>;
-  /**
-   * Adds a person, or changes their status. Returns null if `by` may not add them: they were invited instead. Errors:
-   * those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
-   */
-  addPerson(
-    chat: ChatRef,
-    user: number,
-    status: 'administrator' | 'member',
-    rights: Readonly<Record<string, boolean>>,
-    by: number,
-  ): Promise<MemberRow | null>;
-  /** A person's open invitations with ids below `before`, newest first. */
-  invitations(user: number, before: number, limit: number): Promise<invited.InvitationRow[]>;
-  /** Accepts an invitation to a chat. Errors: `invitation_not_found`, `too_many_chats`. */
-  acceptInvitation(chat: ChatRef, user: number): Promise<void>;
-  /** Declines an invitation to a chat. Error: `invitation_not_found`. */
-  declineInvitation(chat: ChatRef, user: number): Promise<void>;
-  /** Adds a person to a public chat at their own request. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
-  join(chat: ChatRef, user: number): Promise<void>;
-  /** The creator and the administrators of a chat, sorted by id. */
-  administrators(chat: ChatRef): Promise<readonly Administrator[]>;
-  /**
-   * Blocks or unblocks a bot for a person. While it is blocked, neither can write to the other. Does nothing if the
-   * chat was never opened or already has that state.
-   */
-  setBlocked(bot: number, user: number, blocked: boolean): Promise<void>;
-  /** Transfers a chat from its creator to the first administrator who is a person. Does nothing if `from` is not the creator. */
-  passOn(chat: ChatRef, from: number): Promise<void>;
-  /** Sends pending member events of a chat to its bots, in order. */
-  postEvents(chat: ChatRef): Promise<void>;
+/** An invite link in the record of an update. */
+export interface ShownLink extends Omit<events.EventLink, 'code' | 'creator_id'> {
+  readonly url: string;
+  readonly creator: Profile;
 }
 
-export function createMembers(
-  { db, scripts, keys }: StoreContext,
-  control: ControlCopies,
-  forwarder: Forwarder,
-  chats: {
-    readonly fill: (chat: ChatRef, ticket: string) => Promise<boolean>;
-    readonly refresh: (chat: ChatRef) => Promise<void>;
-  },
-): Members {
-  async function profileOf(id: number): Promise<Profile> {
-    const user = await control.read('user', id);
+/** The chats, with the changes of their members. */
+export class Members extends ChatCopies {
+  readonly #forwarder: Forwarder;
+
+  constructor(context: StoreContext, control: ControlCopies, forwarder: Forwarder) {
+    super(context, control);
+    this.#forwarder = forwarder;
+  }
+
+  async #profileOf(id: number): Promise<Profile> {
+    const user = await this.control.read('user', id);
     if (user) return userProfile(user);
-    const bot = await control.read('bot', id);
+    const bot = await this.control.read('bot', id);
     return bot ? botProfile(bot) : { id, n: '' };
   }
 
-  /** Posts one event; a repeat adds nothing. Returns false when the chat is gone. */
-  async function post(chat: ChatRef, event: rows.MemberEvent): Promise<boolean> {
-    const [who, by] = await Promise.all([profileOf(event.member_id), profileOf(event.by_id)]);
-    const change: MemberChange = { who, was: event.was, became: event.became };
+  /** Returns the address of an invite link. The code is in the fragment, which browsers do not send to servers. */
+  inviteUrl(code: string): string {
+    return `${this.context.baseUrl}/app#/join/${code}`;
+  }
+
+  async #shownLink({ code, creator_id, ...link }: events.EventLink): Promise<ShownLink> {
+    return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
+  }
+
+  /** Posts one event. Posting it again adds nothing. Returns false when the chat no longer exists. */
+  async #post(chat: ChatRef, event: events.MemberEvent): Promise<boolean> {
+    const [who, by] = await Promise.all([this.#profileOf(event.member_id), this.#profileOf(event.by_id)]);
+    const { was, became } = event;
+    const link = event.link === null ? {} : { link: await this.#shownLink(event.link) };
+    const change: MemberChange = { who, was, became, ...link };
+    // Shows the person as the author of the service message, because a person whose request was approved joined by a
+    // link.
+    const author = event.link === null ? by : who;
     const record = packMessage({
-      ...{ version: 0, date: event.date, editedAt: 0, sender: by.id, kind: messageKinds.service, flags: 0 },
-      ...{ content: {}, markup: null, origin: { from: by, service: { ...change } }, post: 0 },
+      version: 0,
+      date: event.date,
+      editedAt: 0,
+      sender: by.id,
+      kind: messageKinds.service,
+      flags: 0,
+      content: {},
+      markup: null,
+      origin: { from: by, service: { ...change } },
+      post: 0,
     });
-    const partition = keys.partitions.of(chat.id);
-    const key = keys.chat(chat);
-    const at = {
-      meta: keys.meta(partition),
-      journal: keys.journal(partition),
-      ...{ chat: key, ticket: keys.ticket(key), outbox: keys.outbox(partition) },
-      request: keys.request(partition, `member_event_${event.id}`),
+    const service = event.service && {
+      ...event.service,
+      ...(event.service.new_chat_members ? { new_chat_members: [who] } : {}),
+      ...(event.service.left_chat_member ? { left_chat_member: who } : {}),
     };
+    const tail =
+      service &&
+      packMessageTail({
+        sender: author.id,
+        kind: messageKinds.service,
+        flags: messageFlags.silent,
+        content: {},
+        markup: null,
+        origin: { from: author, service },
+      });
+    const { scripts, keys } = this.context;
+    const partition = keys.partitions.of(chat.id);
+    const at = sharedKeys(keys, chat, `member_event_${event.id}`, event.member_id);
     const args = {
-      ...{ chat: chatText(chat), event: String(event.id), own: event.is_bot ? String(event.member_id) : '' },
-      ...{ record, from: pack(by), token: uniqueText() },
+      chat: chatText(chat),
+      event: String(event.id),
+      // A bot that was never in the chat gets no update. Otherwise strangers could fill its queue with bans.
+      own:
+        event.is_bot && [was, became].some(({ status }) => isInChat(status)) ? String(event.member_id) : '',
+      asked: event.request_bots?.join() ?? '',
+      record: event.request_bots === null && rows.sameStanding(was, became) ? '' : record,
+      service: tail ?? '',
+      from: pack(by),
+      token: uniqueText(),
     };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('chats/post_member_event', partition, at, args);
       if (result.status === 'ok') return true;
-      if (result.status === 'chat_missing' && !(await chats.fill(chat, result.ticket))) return false;
+      if (result.status === 'chat_missing' && !(await this.fill(chat, result.ticket))) return false;
       if (result.status === 'outbox_full') fail('too_many_requests', { retry_after: 1 });
     }
     return fail('unavailable', { retry_after: 1 });
   }
 
-  async function postEvents(chat: ChatRef): Promise<void> {
+  /** Sends pending events of a chat to its bots, in order, and adds their service messages. */
+  async postEvents(chat: ChatRef): Promise<void> {
     for (;;) {
-      const events = await rows.pendingEvents(db, chat.id, chat.user, limits.member_events_batch_max);
-      // Post in order and without gaps, so that each bot receives events in order, whichever process posts them.
-      for (const event of events) await post(chat, event);
-      if (events.length === 0) return;
-      await rows.removeEvents(
-        db,
-        events.map(({ id }) => id),
+      const pending = await events.pendingEvents(
+        this.context.db,
+        chat.id,
+        chat.user,
+        limits.member_events_batch_max,
       );
-      // Forward at once, because direct messages bypass the outbox and must not overtake these events. The sweep
+      // Posts events in order and without gaps, so that each bot receives them in order even if several processes post
+      // them.
+      for (const event of pending) await this.#post(chat, event);
+      if (pending.length === 0) return;
+      await events.removeEvents(
+        this.context.db,
+        pending.map(({ id }) => id),
+      );
+      // Forwards at once, because direct messages bypass the outbox and must not overtake these events. The sweep
       // retries failures.
-      await forwarder.forwardAll(keys.partitions.of(chat.id)).catch(() => undefined);
-      if (events.length < limits.member_events_batch_max) return;
+      await this.#forwarder.forwardAll(this.context.keys.partitions.of(chat.id)).catch(() => undefined);
+      if (pending.length < limits.member_events_batch_max) return;
     }
   }
 
-  async function changed(chat: ChatRef, id: number, isBot: boolean): Promise<void> {
+  /** Copies a committed change of a member to Redis and posts its events. */
+  protected async changed(chat: ChatRef, id: number, isBot: boolean): Promise<void> {
     await Promise.all([
-      control.refresh('member', chat.id, id),
-      control.refresh('administrators', chat.id),
-      chats.refresh(chat),
-      isBot ? undefined : control.refresh('chats', id),
+      this.control.refresh('member', chat.id, id),
+      this.control.refresh('administrators', chat.id),
+      this.refresh(chat),
+      isBot ? undefined : this.control.refresh('chats', id),
     ]);
-    await tellEvents(chat);
+    await this.tellEvents(chat);
   }
 
   /** Posts the events of a committed change. If Redis is full, the sweep posts them later. */
-  async function tellEvents(chat: ChatRef): Promise<void> {
-    await postEvents(chat).catch((error) => {
+  async tellEvents(chat: ChatRef): Promise<void> {
+    await this.postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;
     });
   }
 
-  return {
-    postEvents,
-    async putMember(chat, member, status, rights, by = member.id) {
-      const row = await rows.putMember(db, chat.id, member, status, rights, by);
-      await changed(chat, member.id, member.is_bot);
-      return row;
-    },
-    async addPerson(chat, user, status, rights, by) {
-      const row = await invited.addPerson(db, chat.id, user, { status, rights }, by);
-      if (row) await changed(chat, user, false);
-      return row;
-    },
-    invitations: (user, before, limit) => invited.loadInvitations(db, user, before, limit),
-    async acceptInvitation(chat, user) {
-      await invited.acceptInvitation(db, chat.id, user);
-      await changed(chat, user, false);
-    },
-    async declineInvitation(chat, user) {
-      await invited.declineInvitation(db, chat.id, user);
-    },
-    async join(chat, user) {
-      if (await rows.joinChat(db, chat.id, user)) await changed(sharedChat(chat.id), user, false);
-    },
-    async passOn(chat, from) {
-      const heir = await rows.passOnChat(db, chat.id, from);
-      if (heir === false) return;
-      await control.refresh('member', chat.id, from);
-      if (heir === null) await control.refresh('administrators', chat.id);
-      else await changed(chat, heir, false);
-    },
-    async administrators(chat) {
-      return (await control.read('administrators', chat.id)) ?? [];
-    },
-    async setBlocked(bot, user, blocked) {
-      if (!(await rows.setBlocked(db, bot, user, blocked))) return;
-      const chat = directChat(bot, user);
-      await chats.refresh(chat);
-      await tellEvents(chat);
-    },
-  };
+  /**
+   * Sets the status of a person or bot on behalf of `by`, or of the member if `by` is absent. With `silent`, the chat
+   * shows no service message. Errors: `too_many_chats`, `too_many_chat_bots`, `too_many_administrators`,
+   * `not_enough_rights` for the creator.
+   */
+  async putMember(
+    chat: ChatRef,
+    member: { readonly id: number; readonly is_bot: boolean },
+    status: Exclude<MemberStatus, 'creator'>,
+    rights: Readonly<Record<string, boolean>>,
+    by: number = member.id,
+    silent = false,
+  ): Promise<MemberRow> {
+    const row = await rows.putMember(this.context.db, chat.id, member, status, rights, by, silent);
+    await this.changed(chat, member.id, member.is_bot);
+    return row;
+  }
+
+  /**
+   * Adds a person, or changes their status. If `by` may not add the person, invites them and returns null. Errors:
+   * those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
+   */
+  async addPerson(
+    chat: ChatRef,
+    user: number,
+    status: 'administrator' | 'member',
+    rights: Readonly<Record<string, boolean>>,
+    by: number,
+  ): Promise<MemberRow | null> {
+    const row = await invited.addPerson(this.context.db, chat.id, user, { status, rights }, by);
+    if (row) await this.changed(chat, user, false);
+    return row;
+  }
+
+  /** Reads a person's open invitations with ids below `before`, newest first. */
+  invitations(user: number, before: number, limit: number) {
+    return invited.loadInvitations(this.context.db, user, before, limit);
+  }
+
+  /** Accepts an invitation to a chat. Errors: `invitation_not_found`, `too_many_chats`. */
+  async acceptInvitation(chat: ChatRef, user: number) {
+    await invited.acceptInvitation(this.context.db, chat.id, user);
+    await this.changed(chat, user, false);
+  }
+
+  /** Declines an invitation to a chat. Error: `invitation_not_found`. */
+  async declineInvitation(chat: ChatRef, user: number) {
+    await invited.declineInvitation(this.context.db, chat.id, user);
+  }
+
+  /**
+   * Adds a person to a public chat at the person's own request. Errors: `chat_not_found`, `kicked_from_chat`,
+   * `too_many_chats`.
+   */
+  async join(chat: ChatRef, user: number) {
+    if (await rows.joinChat(this.context.db, chat.id, user))
+      await this.changed(sharedChat(chat.id), user, false);
+  }
+
+  /**
+   * Transfers a chat from its creator to the first administrator who is a person. Does nothing if `from` is not the
+   * creator.
+   */
+  async passOn(chat: ChatRef, from: number) {
+    const heir = await rows.passOnChat(this.context.db, chat.id, from);
+    if (heir === false) return;
+    await this.control.refresh('member', chat.id, from);
+    if (heir === null) await this.control.refresh('administrators', chat.id);
+    else await this.changed(chat, heir, false);
+  }
+
+  /**
+   * Bans a member until `until`, Unix time in seconds, or forever if null. Errors: see
+   * `postgres/chats/moderation.ts`.
+   */
+  async ban(chat: ChatRef, by: events.Who, member: events.Who, until: number | null) {
+    if (await moderation.ban(this.context.db, { chat: chat.id, by, member }, until))
+      await this.changed(chat, member.id, member.is_bot);
+  }
+
+  async unban(chat: ChatRef, by: events.Who, member: events.Who, onlyIfBanned: boolean) {
+    if (await moderation.unban(this.context.db, { chat: chat.id, by, member }, onlyIfBanned))
+      await this.changed(chat, member.id, member.is_bot);
+  }
+
+  /** Restricts a member to these permissions. Null lifts the restrictions. */
+  async restrict(
+    chat: ChatRef,
+    by: events.Who,
+    member: events.Who,
+    rights: Readonly<Record<string, boolean>> | null,
+    until: number | null,
+  ) {
+    if (await moderation.restrict(this.context.db, { chat: chat.id, by, member }, rights, until))
+      await this.changed(chat, member.id, member.is_bot);
+  }
+
+  /** Gives an administrator exactly these rights. Null makes them an ordinary member. */
+  async promote(
+    chat: ChatRef,
+    by: events.Who,
+    member: events.Who,
+    rights: Readonly<Record<string, boolean>> | null,
+  ) {
+    if (await moderation.promote(this.context.db, { chat: chat.id, by, member }, rights))
+      await this.changed(chat, member.id, member.is_bot);
+  }
+
+  async setCustomTitle(chat: ChatRef, by: events.Who, member: events.Who, title: string) {
+    if (await moderation.setCustomTitle(this.context.db, { chat: chat.id, by, member }, title))
+      await this.changed(chat, member.id, member.is_bot);
+  }
+
+  /** Returns the creator and the administrators of a chat, sorted by id. */
+  async administrators(chat: ChatRef): Promise<readonly Administrator[]> {
+    return (await this.control.read('administrators', chat.id)) ?? [];
+  }
+
+  /**
+   * Blocks or unblocks a bot for a person. While the bot is blocked, the two cannot write to each other. Does nothing
+   * if the chat was never opened or already has that state.
+   */
+  async setBlocked(bot: number, user: number, blocked: boolean) {
+    if (!(await rows.setBlocked(this.context.db, bot, user, blocked))) return;
+    const chat = directChat(bot, user);
+    await this.refresh(chat);
+    await this.tellEvents(chat);
+  }
 }

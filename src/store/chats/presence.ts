@@ -1,57 +1,35 @@
 /**
  * Tracks which people have a window open on any node. Each node records its own windows in Redis and renews the
- * records, which expire by themselves. Nothing is recorded where push notifications are off. A lost record only costs
- * an unnecessary notification.
+ * records, which expire by themselves. A node without push notifications records nothing. A lost record only causes an
+ * unnecessary notification.
  */
 import { randomBytes } from 'node:crypto';
-import { limits } from '../../limits.js';
 import type { StoreContext } from '../core/context.js';
+import { groupBy, piecesOf } from '../core/groups.js';
+import { storeLimits as limits } from '../limits.js';
 
-export interface Presence {
-  /** Reports that a person's first window opened on this node, or that the last one closed. */
-  changed(user: number, here: boolean): void;
-  /** The people among these who have a window open on any node. */
-  among(users: readonly number[]): Promise<ReadonlySet<number>>;
-  close(): void;
-}
+export type Presence = ReturnType<typeof createPresence>;
 
 export interface PresenceOptions {
-  /** Whether to record this node's windows. Without it, the node only reads the records of others. */
+  /** Whether this node records its own windows. If false, it only reads the records of other nodes. */
   readonly noting: boolean;
   readonly onError: (error: unknown) => void;
 }
 
-export function createPresence(
-  { scripts, keys }: StoreContext,
-  { noting, onError }: PresenceOptions,
-): Presence {
+export function createPresence({ scripts, keys }: StoreContext, { noting, onError }: PresenceOptions) {
   const node = randomBytes(9).toString('base64url');
   const here = new Set<number>();
 
-  function byPartition(users: Iterable<number>): Map<number, string[]> {
-    const found = new Map<number, string[]>();
-    for (const user of users) {
-      const partition = keys.partitions.of(user);
-      found.set(partition, [...(found.get(partition) ?? []), String(user)]);
-    }
-    return found;
-  }
-
+  const at = (partition: number) => ({ windows: keys.windowsRoot(partition) });
   /** Splits users into batches, so that no script blocks Redis for long. */
-  function* pieces(users: Iterable<number>): Iterable<readonly [number, readonly string[]]> {
-    for (const [partition, all] of byPartition(users))
-      for (let i = 0; i < all.length; i += limits.presence_batch_max)
-        yield [partition, all.slice(i, i + limits.presence_batch_max)];
-  }
+  const pieces = (users: Iterable<number>) =>
+    [...groupBy(users, keys.partitions.of)].flatMap(([partition, all]) =>
+      piecesOf(all.map(String), limits.presence_batch_max).map((piece) => [partition, piece] as const),
+    );
 
   async function note(users: Iterable<number>, ttl_ms: number): Promise<void> {
     for (const [partition, piece] of pieces(users))
-      await scripts.call(
-        'presence/note',
-        partition,
-        { windows: keys.windowsRoot(partition) },
-        { node, ttl_ms, users: piece },
-      );
+      await scripts.call('presence/note', partition, at(partition), { node, ttl_ms, users: piece });
   }
 
   let renewing = false;
@@ -67,22 +45,19 @@ export function createPresence(
   const timer = noting ? setInterval(renew, limits.presence_renew_ms).unref() : undefined;
 
   return {
-    changed(user, present) {
+    /** Records that a person's first window opened on this node, or that the last window closed. */
+    changed(user: number, present: boolean) {
       if (!noting) return;
       if (present) here.add(user);
       else here.delete(user);
       note([user], present ? limits.presence_ttl_ms : 0).catch(onError);
     },
-    async among(users) {
+    /** Returns the people among `users` who have a window open on any node. */
+    async among(users: readonly number[]): Promise<ReadonlySet<number>> {
       const present = new Set<number>();
       await Promise.all(
-        [...pieces(users)].map(async ([partition, piece]) => {
-          const found = await scripts.call(
-            'presence/read',
-            partition,
-            { windows: keys.windowsRoot(partition) },
-            { users: piece },
-          );
+        pieces(users).map(async ([partition, piece]) => {
+          const found = await scripts.call('presence/read', partition, at(partition), { users: piece });
           for (const user of found.present as readonly unknown[]) present.add(Number(String(user)));
         }),
       );

@@ -1,7 +1,8 @@
-/** Push subscriptions of browsers and pending notifications, both stored only in Postgres. */
-import { limits } from '../../limits.js';
+/** The push subscriptions of browsers, and the pending notifications. Both are stored only in Postgres. */
+
 import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
+import { storeLimits as limits } from '../limits.js';
 
 export type {
   Addressee,
@@ -11,53 +12,47 @@ export type {
   SubscriptionKeys,
 } from '../../postgres/accounts/push.js';
 
-export interface Push {
-  /**
-   * Adds a browser to a person. Beyond limits.push_subscriptions_max, the oldest is removed. The subscription ends with
-   * `token`. Errors: `unauthorized`, `unavailable`.
-   */
-  subscribe(user: number, keys: rows.SubscriptionKeys, token: string): Promise<void>;
-  unsubscribe(user: number, endpoint: string): Promise<void>;
-  /** A person's subscriptions, oldest first. */
-  subscriptions(user: number): Promise<readonly rows.SubscriptionFact[]>;
-  /** Whether anybody has a subscription. */
-  anybody(): Promise<boolean>;
-  /** Schedules notifications of messages, `delayMs` from now. */
-  note(messages: readonly rows.NotedMessage[], delayMs: number, recipientsMax?: number): Promise<void>;
-  /** Takes due notifications. Each is returned to one process only. */
-  take(limit: number): Promise<readonly rows.DueRow[]>;
-  /** Milliseconds until the next notification is due; null if none is pending. */
-  untilDue(): Promise<number | null>;
-  /** One row per browser for due notifications. Skips people who have meanwhile read the message or muted the chat. */
-  addressees(due: readonly rows.DueRow[]): Promise<readonly rows.Addressee[]>;
-  /** Records that people were notified now. The same chat notifies them again only after limits.push_gap_ms. */
-  told(rows: readonly rows.DueRow[]): Promise<void>;
-  /** Removes a subscription that the push service no longer knows. */
-  gone(subscription: number): Promise<void>;
-  /** Records the outcome of a push. After limits.push_failures_max consecutive failures the browser is removed. */
-  outcome(subscription: number, failed: boolean): Promise<void>;
-  /** Deletes notifications that are too old to send. */
-  purge(): Promise<void>;
-}
+export type Push = ReturnType<typeof createPush>;
 
-export function createPush({ db, secrets }: StoreContext): Push {
+export function createPush({ db, secrets }: StoreContext) {
   return {
-    subscribe: (user, keys, token) =>
+    /**
+     * Adds a browser to a person. Removes the oldest browser if there are more than limits.push_subscriptions_max. The
+     * subscription ends together with `token`. Errors: `unauthorized`, `unavailable`.
+     */
+    subscribe: (user: number, keys: rows.SubscriptionKeys, token: string) =>
       rows.putSubscription(db, user, keys, secrets.lookups(token), limits.push_subscriptions_max),
-    unsubscribe: (user, endpoint) => rows.removeSubscription(db, user, endpoint),
-    subscriptions: (user) => rows.loadSubscriptions(db, user),
+    unsubscribe: (user: number, endpoint: string) => rows.removeSubscription(db, user, endpoint),
+    /** Reads a person's subscriptions, oldest first. */
+    subscriptions: (user: number) => rows.loadSubscriptions(db, user),
+    /** Whether anybody has a subscription. */
     anybody: () => rows.anySubscription(db),
-    note: (messages, delayMs, recipientsMax = limits.push_recipients_max) =>
+    /** Schedules notifications of messages `delayMs` from now. */
+    note: (
+      messages: readonly rows.NotedMessage[],
+      delayMs: number,
+      recipientsMax: number = limits.push_recipients_max,
+    ) =>
       rows.noteDue(db, messages, {
         ...{ delayMs, recipientsMax },
         ...{ gapMs: limits.push_gap_ms, dueMax: limits.push_due_max },
       }),
-    take: (limit) => rows.takeDue(db, limit),
+    /** Takes due notifications. Each is returned to one process only. */
+    take: (limit: number) => rows.takeDue(db, limit),
+    /** Returns the milliseconds until the next notification is due. Null if none is pending. */
     untilDue: () => rows.untilDue(db),
-    addressees: (due) => rows.loadAddressees(db, due),
-    told: (told) => rows.noteTold(db, told),
-    gone: (id) => rows.dropSubscription(db, id),
-    outcome: (id, failed) => rows.countFailure(db, id, failed, limits.push_failures_max),
+    /**
+     * Returns one row per browser for due notifications. Skips people who have meanwhile read the message or muted the
+     * chat.
+     */
+    addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
+    /** Records that people were notified now. The same chat does not notify them again within limits.push_gap_ms. */
+    notified: (notified: readonly rows.DueRow[]) => rows.recordNotified(db, notified),
+    /** Removes a subscription that the push service reports as unknown. */
+    gone: (id: number) => rows.dropSubscription(db, id),
+    /** Records the outcome of a push. After limits.push_failures_max consecutive failures the browser is removed. */
+    outcome: (id: number, failed: boolean) => rows.countFailure(db, id, failed, limits.push_failures_max),
+    /** Deletes notifications that are too old to send. */
     purge: () => rows.purgeDue(db, limits.push_age_ms_max * 2),
   };
 }

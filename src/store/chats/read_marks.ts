@@ -1,6 +1,6 @@
 /**
- * Read marks: the last message that a person has read in each chat. They are stored only in Postgres and only move
- * forward.
+ * Manages read marks. A read mark is the last message that a person has read in a chat. Read marks are stored only in
+ * Postgres and never move backward.
  */
 import { ApiError, fail } from '../../errors.js';
 import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
@@ -8,16 +8,13 @@ import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
 
-export interface ReadMarks {
-  /** Read marks by the person's chat id; null while Postgres is unreachable: the chat list is then shown without them. */
-  of(user: number, chats: readonly number[]): Promise<ReadonlyMap<number, number> | null>;
-  /** Marks a chat as read up to a message; at most up to the newest. Errors: `chat_not_found`, `unavailable`. */
-  set(user: number, chat: ChatRef, message: number): Promise<void>;
-}
-
-export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>): ReadMarks {
+export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
   return {
-    async of(user, ids) {
+    /**
+     * Returns read marks by the person's chat id. Null while Postgres is unreachable. The chat list is then shown
+     * without read marks.
+     */
+    async of(user: number, ids: readonly number[]): Promise<ReadonlyMap<number, number> | null> {
       try {
         return await loadReadMarks(db, user, ids);
       } catch (error) {
@@ -25,7 +22,10 @@ export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>
         throw error;
       }
     },
-    async set(user, chat, message) {
+    /**
+     * Marks a chat as read up to a message, but not beyond the newest message. Errors: `chat_not_found`, `unavailable`.
+     */
+    async set(user: number, chat: ChatRef, message: number) {
       const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');
       await setReadMark(db, user, chat.id, Math.min(message, newest));
     },

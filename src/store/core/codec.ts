@@ -1,12 +1,13 @@
 /**
- * Encodes records for Redis and Postgres. A message record is a msgpack array of small header fields, which scripts
- * read and write, followed by segments that scripts only copy: content, keyboard and constant fields. A channel message
- * ends with its post id, which the script adds.
+ * Encodes records for Redis and Postgres. A message record starts with a msgpack array of small header fields, which
+ * scripts read and write. Segments follow that scripts only copy: content, keyboard and constant fields. A channel
+ * message ends with its post id, which the script adds.
  */
 import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
+import { ruleLimits } from '../../rules/limits.js';
+import { storeLimits as limits } from '../limits.js';
 
 const packr = new Packr({
   useRecords: false,
@@ -18,7 +19,7 @@ const packr = new Packr({
 export const pack = (value: unknown): Buffer => packr.pack(value);
 export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 
-/** A person, bot or chat in its copied form: short field names, without absent fields. */
+/** The form in which a person, bot or chat is copied into records. It has short field names and no absent fields. */
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
@@ -49,6 +50,8 @@ export interface InlineButton {
   readonly text: string;
   readonly callback_data?: string;
   readonly url?: string;
+  readonly login_url?: { readonly url: string };
+  readonly web_app?: { readonly url: string };
   readonly [key: string]: unknown;
 }
 
@@ -56,11 +59,19 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** Types of media by index. File ids contain the index, so new types must be appended. */
-export const mediaTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
+/** The types of media by index. File ids contain the index, so new types must be appended. */
+export const mediaTypes = [
+  'photo',
+  'video',
+  'audio',
+  'document',
+  'animation',
+  'voice',
+  'video_note',
+] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
-/** A file in a message. Unknown properties of media stored by reference are omitted. */
+/** A file in a message. Media stored by reference omit unknown properties. */
 export interface Media {
   readonly type: MediaType;
   /** `file_id`, with which the same file can be sent again */
@@ -80,20 +91,29 @@ export interface Media {
   readonly duration?: number;
   readonly title?: string;
   readonly performer?: string;
-  /** set if the sender asked to hide the file behind a spoiler */
+  /** set if the sender hid the file behind a spoiler */
   readonly spoiler?: true;
+  /** a small preview picture of the file */
+  readonly thumb?: Media;
 }
 
-/** Content that is neither text nor a file, such as a location. `src/content` knows the kinds. */
+/**
+ * The content of a message that has neither text nor a file, for example a location. `src/content` defines the kinds.
+ */
 export interface ContentObject {
   readonly type: string;
 }
 
-/** What an edit replaces: a text, or media with their caption. An object has neither. */
+/**
+ * The part of a message that an edit replaces: a text, or media with their caption. A video note and an object have no
+ * caption.
+ */
 export interface Content {
   /** the text of a message, or the caption of its media */
   readonly text?: string;
   readonly entities?: readonly Entity[];
+  /** set if the caption is shown above the media */
+  readonly above?: true;
   readonly media?: Media;
   readonly object?: ContentObject;
 }
@@ -102,10 +122,10 @@ export interface Content {
 export interface ForwardOrigin {
   /** the person or bot who wrote the original message; absent for a channel */
   readonly from?: Profile;
-  /** channel of the original message, with `message` as the id there */
+  /** channel of the original message; `message` is the id of the message in that channel */
   readonly chat?: Profile;
   readonly message?: number;
-  /** Unix time in seconds of the original message */
+  /** when the original message was sent, Unix time in seconds */
   readonly date: number;
 }
 
@@ -113,12 +133,14 @@ export interface ForwardOrigin {
 export interface Service {
   /** id of the pinned message; views show the message as it was when the update was created */
   readonly pinned?: number;
+  readonly new_chat_members?: readonly Profile[];
+  readonly left_chat_member?: Profile;
   readonly [key: string]: unknown;
 }
 
-/** Fields that never change after the message was created. */
+/** The fields that never change after the message is created. */
 export interface Origin {
-  /** the sender, in groups and channels; direct chats derive it from the sender's id */
+  /** the sender, in groups and channels; in direct chats it follows from the sender's id */
   readonly from?: Profile;
   /** id of the message that this message replies to */
   readonly reply?: number;
@@ -134,7 +156,7 @@ export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 /** Bits of the header's flags. */
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
 
-/** The header array. Lua accesses it by position: see lua/lib/message.lua. */
+/** The header array. Lua accesses it by position (see lua/lib/message.lua). */
 export interface MessageHeader {
   readonly version: number;
   /** when the message was sent, Unix time in seconds */
@@ -155,7 +177,7 @@ export interface MessageRecord extends MessageHeader {
 }
 
 const headerLength = 9;
-/** Index of the kind in the header. */
+/** The index of the kind in the header. */
 const kindField = 5;
 export const recordFormat = 1;
 
@@ -167,13 +189,15 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/** The message kind for a content. */
-export const kindOfContent = ({ media, object }: Content): MessageKind =>
-  media !== undefined ? messageKinds.media : object !== undefined ? messageKinds.object : messageKinds.text;
+/** Returns the message kind for a content. A video note is stored as an object, because it has no caption either. */
+export const kindOfContent = ({ media, object }: Content): MessageKind => {
+  if (media !== undefined && media.type !== 'video_note') return messageKinds.media;
+  return (media ?? object) === undefined ? messageKinds.text : messageKinds.object;
+};
 
 /**
- * Packs text and media one after the other, so that a script can replace a caption and keep the media. Error:
- * `entities_too_long`, because only links can make a text of allowed length this large.
+ * Packs text and media one after the other, so that a script can replace a caption without the media. Throws
+ * `entities_too_long` if the result is too large. Only links can make a text of allowed length that large.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const behind = media ?? object;
@@ -185,26 +209,25 @@ function unpackContent(bytes: Buffer, kind: number): Content {
   if (bytes.length === 0) return {};
   if (kind !== messageKinds.media && kind !== messageKinds.object) return unpack<Content>(bytes);
   const [words, behind] = packr.unpackMultiple(bytes) as [Content, Media | ContentObject];
-  return kind === messageKinds.media ? { ...words, media: behind as Media } : { ...words, object: behind };
+  const isFile = kind === messageKinds.media || behind.type === 'video_note';
+  return isFile ? { ...words, media: behind as Media } : { ...words, object: behind };
 }
 
-/** Packs the parts of a new message that the caller provides: everything after version and date. */
-export function packMessageTail(
-  message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>,
-): Buffer {
+/** Packs the parts of a new message that the caller provides: all fields after version and date. */
+export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>) {
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
   const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
-  // Packing one array of six numbers is faster than six numbers. The array's first byte is dropped.
+  // Packs the six numbers as one array and drops the first byte, because this is faster than packing each number.
   const numbers = pack([0, message.sender, message.kind, message.flags, content.length, markup.length]);
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
 
-/** Packs a keyboard; an absent one takes no bytes. Error: `keyboard_too_large`. */
+/** Packs a keyboard. An absent keyboard takes no bytes. Error: `keyboard_too_large`. */
 export function packMarkup(markup: InlineKeyboard | null): Buffer {
   if (markup === null) return noBytes;
   const bytes = pack(markup);
-  return bytes.length > limits.keyboard_bytes_max ? fail('keyboard_too_large') : bytes;
+  return bytes.length > ruleLimits.keyboard_bytes_max ? fail('keyboard_too_large') : bytes;
 }
 
 /** Packs a complete record, in the form that scripts create. */
@@ -249,7 +272,7 @@ export function unpackMessage(bytes: Buffer): MessageRecord {
   };
 }
 
-/** Size of the msgpack number at `at`. The header contains only numbers. */
+/** Returns the size of the msgpack number at `at`. The header contains only numbers. */
 function intSize(bytes: Buffer, at: number): number {
   const lead = bytes[at] as number;
   if (lead < 0x80 || lead >= 0xe0) return 1;
@@ -281,7 +304,7 @@ export function messageHeader(bytes: Buffer): MessageHeader {
   return { version, date, editedAt, sender, kind, flags };
 }
 
-/** Reads when a message was sent, in seconds. `bytes` needs to contain only the header. */
+/** Reads when a message was sent, in seconds. The header is enough as `bytes`. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
@@ -294,8 +317,8 @@ export function isTombstone(bytes: Buffer): boolean {
 }
 
 /**
- * The day a message was sent: days since 1970 in UTC, below 2^16. Returns 0 if the date is not encoded as a 32-bit
- * integer, because such bytes are not a record.
+ * Returns the day on which a message was sent: days since 1970 in UTC, below 2^16. Returns 0 if the date is not encoded
+ * as a 32-bit integer, because the bytes are then not a record.
  */
 export function messageDay(bytes: Buffer): number {
   const at = 2 + intSize(bytes, 2);
@@ -304,6 +327,6 @@ export function messageDay(bytes: Buffer): number {
   return isDate ? Math.floor(bytes.readUInt32BE(at + 1) / 86_400) : 0;
 }
 
-/** The number that identifies an emoji in Postgres, computed as in the scripts: 52 bits of its digest. */
+/** Returns the number that identifies an emoji in Postgres. It is 52 bits of a digest, computed as in the scripts. */
 export const emojiColumn = (emoji: string): number =>
   Number.parseInt(createHash('sha1').update(emoji).digest('hex').slice(0, 13), 16);

@@ -1,21 +1,35 @@
 /**
- * Copies of control records in Redis. Postgres is authoritative. A copy is created on a miss, with a fill ticket. After
- * each committed change it is refreshed by version, by the process that made the change or by the sweep.
+ * Manages copies of control records in Redis. Postgres is authoritative. A miss creates a copy, with a fill ticket.
+ * After each committed change, the copy is refreshed by version, either by the process that made the change or by the
+ * sweep.
  */
 
+import { nowMs } from '../../clock.js';
 import { loadUser } from '../../postgres/accounts/users.js';
-import { type BotRow, loadBot, loadBots, loadCommands, loadDescriptions } from '../../postgres/bots/bots.js';
-import type { BotPictures } from '../../postgres/bots/pictures.js';
-import { loadMember, loadUserChats, type MemberStatus } from '../../postgres/chats/chats.js';
+import {
+  type BotRow,
+  type DefaultRights,
+  loadBot,
+  loadBots,
+  loadCommands,
+  loadDescriptions,
+} from '../../postgres/bots/bots.js';
+import type { BotPictures, StoredPicture } from '../../postgres/bots/pictures.js';
+import { loadMember, loadUserChats, type MemberRow, type MemberStatus } from '../../postgres/chats/chats.js';
+import { loadDetails } from '../../postgres/chats/details.js';
 import { loadAdministrators } from '../../postgres/chats/members.js';
 import type { Sql } from '../../postgres/sql.js';
-import { loadWebhook } from '../../postgres/webhooks/webhooks.js';
+import { loadWebhook, type WebhookRow } from '../../postgres/webhooks/webhooks.js';
 import type { Texts } from '../../rules/identity_texts.js';
+import type { MenuButton } from '../../rules/menu_button.js';
 import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
+import { groupBy, piecesOf } from './groups.js';
 import type { Keys } from './keys.js';
 
-/** A row in its copied form. */
+export type { DefaultRights };
+
+/** A row in the form in which Redis stores it. */
 interface Image {
   readonly version: number;
   readonly fields: readonly unknown[];
@@ -23,9 +37,9 @@ interface Image {
 
 interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
-  /** Loads the record's fields, or null if there is no such record. */
+  /** Loads the fields of a record. Null if the record does not exist. */
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
-  /** Loads several records in one statement, keyed by id. For kinds whose records often change together. */
+  /** Loads several records in one statement, by id. Only kinds whose records often change together define this. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
   read(fields: readonly unknown[], id: number): T;
 }
@@ -35,26 +49,30 @@ export interface Bot {
   /** the owner's id; 0 for a deleted bot and for the management bot */
   readonly owner: number;
   readonly username: string;
-  /** the bot's default name; if none was set, its name at creation */
+  /** the bot's default name, or its name at creation if no default was set */
   readonly name: string;
   /** lookup value of the bot's valid token, base64; '' while the token is blocked */
   readonly token: string;
   /** the bot's names by language */
   readonly names: Texts;
-  /** why the token is not accepted; a deleted bot keeps its record for readers of its messages */
+  /** reason why the token is not accepted; a deleted bot keeps its record, because readers of its messages need it */
   readonly state?: 'suspended' | 'deleted' | undefined;
   /**
-   * Data that a method derived from this record, kept as long as the record is cached. Stored here rather than in a
-   * separate map, because with many bots each map lookup is a cache miss.
+   * The data that a method derived from this record. It lives as long as the cached record. It is stored here and not
+   * in a separate map, because each map lookup is a CPU cache miss if there are many bots.
    */
   prepared?: unknown;
 }
 
-/** A bot's descriptions and pictures. */
+/** The fields of a bot that only its pages show: descriptions, pictures, menu button and default rights. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
   readonly pictures: BotPictures;
+  /** the menu button for people without a button of their own */
+  readonly menuButton: MenuButton | null;
+  /** names of the rights that the bot asks for as administrator */
+  readonly defaultRights: DefaultRights;
 }
 
 export interface User {
@@ -68,7 +86,7 @@ export interface User {
   readonly tokens: readonly string[];
   /** who may add the person to groups and channels without an invitation */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
-  /** why the person's tokens are not accepted */
+  /** reason why the person's tokens are not accepted */
   readonly state?: 'suspended' | undefined;
 }
 
@@ -76,10 +94,26 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
+  /** when a ban or a restriction ends, Unix time in seconds; 0 if it never ends */
+  readonly until_date: number;
+  readonly custom_title: string;
+  /** id of the person or bot who made the administrator; 0 for other members */
+  readonly promoted_by: number;
 }
 
 export interface Administrator extends Member {
   readonly id: number;
+}
+
+/** The title, description, photo and similar details of a group or channel. */
+export interface ChatDetails {
+  readonly description: string;
+  /** the sizes of the photo, largest first; empty without a photo */
+  readonly photo: readonly StoredPicture[];
+  /** permissions that differ from the defaults, separated by commas */
+  readonly permissions: string;
+  /** codes of the primary invite links, by the id of their creator */
+  readonly links: Readonly<Record<string, string>>;
 }
 
 export interface UserChats {
@@ -87,7 +121,7 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** A webhook with its secrets still encrypted; they are decrypted where needed. */
+/** A webhook whose secrets are still encrypted. They are decrypted where they are needed. */
 export interface SealedWebhook {
   readonly version: number;
   /** encrypted URL of the webhook; null while the bot polls */
@@ -99,7 +133,7 @@ export interface SealedWebhook {
   readonly address: string | null;
   readonly signing: Buffer;
   readonly former: Buffer | null;
-  /** until when the former signing secret signs too, Unix time in ms */
+  /** when the former signing secret ends, Unix time in ms; null if there is none */
   readonly formerUntil: number | null;
 }
 
@@ -114,7 +148,8 @@ export function botOf(row: BotRow): Bot {
   const { id, username, name, names, suspended, deleted } = row;
   if (deleted)
     return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
-  // The management bot has no owner and no token: no person has id 0, and no token has the lookup value ''.
+  // The management bot has neither an owner nor a token. These values match nobody, because no person has the id 0 and
+  // no token has the lookup value ''.
   const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
   return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined };
 }
@@ -125,8 +160,8 @@ function botImage(row: BotRow): Image {
 }
 
 /**
- * Whether a bot's leaked token is blocked. Deliveries then pause until there is a new one. The management bot never has
- * a token.
+ * Whether a bot's token is blocked because it leaked. Deliveries then pause until the bot has a new token. The
+ * management bot never has a token.
  */
 export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
 
@@ -139,7 +174,7 @@ const bot: Kind<Bot> = {
   async loadMany(sql, ids) {
     return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
-  // Older releases stored copies without `names`.
+  // Accepts copies without `names`, which older releases stored.
   read: ([owner, username, name, token, names = {}, state = ''], id) =>
     ({ id, owner, username, name, token, names, state: state || undefined, prepared: undefined }) as Bot,
 };
@@ -159,7 +194,7 @@ const user: Kind<User> = {
       }
     );
   },
-  // Older releases stored copies without `addToGroups`.
+  // Accepts copies without `addToGroups`, which older releases stored.
   read: (
     [externalId, firstName, lastName, username, languageCode, tokens, state = '', addToGroups = 'everyone'],
     id,
@@ -170,29 +205,62 @@ const user: Kind<User> = {
     }) as User,
 };
 
-/** A member of a group or channel. Non-members get a record too, so that repeated checks do not query Postgres. */
+/** Stores only three fields for ordinary members, because each send reads the record of its sender. */
+function memberFields({ status, rights, is_bot, until_date, custom_title, promoted_by }: MemberRow) {
+  const more = [until_date ?? 0, custom_title ?? '', promoted_by ?? 0];
+  return [status, rights, is_bot, ...(more.some(Boolean) ? more : [])];
+}
+
+/** Reads a member. Ignores a ban or restriction that has ended. */
+function readMember(fields: readonly unknown[]): Member {
+  const [status, rights, isBot, until_date = 0, custom_title = '', promoted_by = 0] = fields as [
+    ...[Member['status'], Member['rights'], boolean],
+    ...[number?, string?, number?],
+  ];
+  const others = { isBot, custom_title, promoted_by };
+  if (until_date === 0 || until_date * 1_000 > nowMs()) return { ...others, status, rights, until_date };
+  const after = { kicked: 'left', restricted: 'member' } as const;
+  const now = after[status as keyof typeof after] ?? status;
+  return { ...others, status: now, rights: {}, until_date: 0 };
+}
+
+/**
+ * A member of a group or channel. A person who is not a member also gets a record, so that repeated checks do not query
+ * Postgres.
+ */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
   async load(sql, chat, who) {
     const row = await loadMember(sql, chat, who);
     return row
-      ? { version: row.version, fields: [row.status, row.rights, row.is_bot] }
+      ? { version: row.version, fields: memberFields(row) }
       : { version: 0, fields: ['none', {}, false] };
   },
-  read: ([status, rights, isBot]) => ({ status, rights, isBot }) as Member,
+  read: readMember,
 };
 
 const administrators: Kind<readonly Administrator[]> = {
   key: (keys, chat) => keys.administrators(chat),
   async load(sql, chat) {
     const found = await loadAdministrators(sql, chat);
-    const list = found?.rows.map((row) => [row.member_id, row.status, row.rights, row.is_bot]);
+    const list = found?.rows.map((row) => [row.member_id, ...memberFields(row)]);
     return found && { version: found.version, fields: [list] };
   },
   read: ([list]) =>
-    (list as Array<[number, Member['status'], Member['rights'], boolean]>).map(
-      ([id, status, rights, isBot]) => ({ id, status, rights, isBot }),
-    ),
+    (list as Array<[number, ...unknown[]]>).map(([id, ...fields]) => ({ id, ...readMember(fields) })),
+};
+
+const details: Kind<ChatDetails> = {
+  key: (keys, chat) => keys.details(chat),
+  async load(sql, chat) {
+    const row = await loadDetails(sql, chat);
+    return (
+      row && { version: row.version, fields: [row.description, row.photo ?? [], row.permissions, row.links] }
+    );
+  },
+  // Accepts copies without `links`, which older releases stored.
+  read: ([description, photo, permissions, links = {}]) =>
+    ({ description, photo, permissions, links }) as ChatDetails,
 };
 
 const chats: Kind<UserChats> = {
@@ -217,81 +285,98 @@ const descriptions: Kind<Descriptions> = {
   key: (keys, id) => keys.descriptions(id),
   async load(sql, id) {
     const row = await loadDescriptions(sql, id);
-    return row && { version: row.version, fields: [row.descriptions, row.short_descriptions, row.pictures] };
+    return (
+      row && {
+        version: row.version,
+        fields: [
+          ...[row.descriptions, row.short_descriptions, row.pictures],
+          ...[row.menu_button, row.default_rights],
+        ],
+      }
+    );
   },
-  // Older releases stored copies without `pictures`.
-  read: ([description, shortDescription, pictures = {}]) =>
-    ({ description, shortDescription, pictures }) as Descriptions,
+  // Accepts copies without the last three fields, which older releases stored.
+  read: ([description, shortDescription, pictures = {}, menuButton = null, defaultRights = {}]) =>
+    ({ description, shortDescription, pictures, menuButton, defaultRights }) as Descriptions,
 };
+
+/** Returns the webhook of a row. Copies store its fields in this order. */
+export const sealedOf = (row: WebhookRow): SealedWebhook => ({
+  version: row.version,
+  url: row.url_box,
+  secret: row.secret_box,
+  certificate: row.certificate,
+  maxConnections: row.max_connections,
+  address: row.ip_address,
+  signing: row.signing_box,
+  former: row.former_signing_box,
+  formerUntil: row.former_until,
+});
 
 const webhook: Kind<SealedWebhook> = {
   key: (keys, id) => keys.webhook(id),
   async load(sql, id) {
     const row = await loadWebhook(sql, id);
-    // Bots without a webhook get a record too, so that repeated checks do not query Postgres.
+    // The webhook of a bot. A bot without a webhook also gets a record, so that repeated checks do not query Postgres.
     if (!row) return { version: 0, fields: [0, null] };
-    const { url_box, secret_box, certificate, max_connections, ip_address } = row;
-    const { signing_box, former_signing_box, former_until } = row;
-    const fields = [row.version, url_box, secret_box, certificate, max_connections, ip_address];
-    return { version: row.copy_version, fields: [...fields, signing_box, former_signing_box, former_until] };
+    return { version: row.copy_version, fields: Object.values(sealedOf(row)) };
   },
   read: ([version, url, secret, certificate, maxConnections, address, signing, former, formerUntil]) =>
     ({
-      ...{ version, url, secret, certificate, maxConnections, address },
-      ...{ signing, former, formerUntil },
+      version,
+      url,
+      secret,
+      certificate,
+      maxConnections,
+      address,
+      signing,
+      former,
+      formerUntil,
     }) as SealedWebhook,
 };
 
-const kinds = { bot, user, member, administrators, chats, commands, descriptions, webhook };
+const kinds = { bot, user, member, administrators, details, chats, commands, descriptions, webhook };
 export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 
-export interface ControlCopies {
-  /**
-   * Reads a record from its copy, or else from Postgres. A copy is then stored unless Redis is full. Null if there is
-   * no such record.
-   */
-  read<S extends ControlSubject>(subject: S, id: number, other?: number): Promise<Value<S> | null>;
-  /** Stores the copy that a script found missing, even if Redis is full. */
-  fill(subject: ControlSubject, id: number, other?: number): Promise<void>;
-  /** Replaces an older copy by the current row. */
-  refresh(subject: ControlSubject, id: number, other?: number): Promise<void>;
-  /** Refreshes many copies. Missing copies are not created. */
-  refreshMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
-  /** Removes a copy regardless of its version, for revocations. The next miss reads the record again. */
-  forget(subject: ControlSubject, id: number): Promise<void>;
-  /** Removes many copies, with one call per partition. The next miss reads each record again. */
-  forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
-}
-
-/** Number of copies refreshed in parallel. */
+/** The number of copies refreshed in parallel. */
 const refreshesMax = 250;
 
-/** Array elements before the fields: version and incarnation. */
+/** The number of array elements before the fields: version and incarnation. */
 const headElements = 2;
 
-export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContext): ControlCopies {
-  const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
+const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
 
-  function keysOf(kind: Kind<unknown>, id: number, other: number) {
+/** Reads, refreshes and removes the copies of control records in Redis. */
+export class ControlCopies {
+  readonly #context: StoreContext;
+
+  constructor(context: StoreContext) {
+    this.#context = context;
+  }
+
+  #keysOf(kind: Kind<unknown>, id: number, other: number) {
+    const { keys } = this.#context;
     const partition = keys.partitions.of(id);
     const record = kind.key(keys, id, other);
     return { partition, keys: { meta: keys.meta(partition), record, ticket: keys.ticket(record) } };
   }
 
-  function readCopy(kind: Kind<unknown>, id: number, other: number) {
-    const at = keysOf(kind, id, other);
+  #readCopy(kind: Kind<unknown>, id: number, other: number) {
+    const { scripts, hotTtlMs } = this.#context;
+    const at = this.#keysOf(kind, id, other);
     return scripts.call('control/read', at.partition, at.keys, { token: uniqueText(), ttl_ms: hotTtlMs });
   }
 
-  async function copy(
+  async #copy(
     kind: Kind<unknown>,
     id: number,
     other: number,
     row: Image,
     how: { readonly token: string; readonly refresh: boolean },
   ): Promise<void> {
-    const at = keysOf(kind, id, other);
+    const { scripts, keys, hotTtlMs } = this.#context;
+    const at = this.#keysOf(kind, id, other);
     await scripts.call(
       'control/write',
       at.partition,
@@ -306,71 +391,81 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     );
   }
 
-  async function write(kind: Kind<unknown>, id: number, other: number, token: string, refresh: boolean) {
-    const row = await kind.load(db, id, other);
-    if (row) await copy(kind, id, other, row, { token, refresh });
+  async #write(kind: Kind<unknown>, id: number, other: number, token: string, refresh: boolean) {
+    const row = await kind.load(this.#context.db, id, other);
+    if (row) await this.#copy(kind, id, other, row, { token, refresh });
     return row;
   }
 
   /**
-   * Refreshes copies that exist. An empty token never creates a missing copy, and the refresh invalidates pending
-   * fill tickets.
+   * Refreshes the copies that exist. Passes an empty fill ticket, which never creates a missing copy. The refresh also
+   * invalidates pending fill tickets.
    */
-  async function rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
+  async #rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
-    const known = await kind.loadMany?.(db, ids);
+    const known = await kind.loadMany?.(this.#context.db, ids);
     const one = async (id: number) => {
-      const row = known ? known.get(id) : await kind.load(db, id, 0);
-      if (row) await copy(kind, id, 0, row, how);
+      const row = known ? known.get(id) : await kind.load(this.#context.db, id, 0);
+      if (row) await this.#copy(kind, id, 0, row, how);
     };
     await Promise.all(ids.map(one));
   }
 
-  async function forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void> {
+  /** Removes many copies, with one call per partition. The next miss reads each record again. */
+  async forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void> {
     const kind = kinds[subject] as Kind<unknown>;
-    const byPartition = new Map<number, string[]>();
-    for (const id of ids) {
-      const { partition, keys: at } = keysOf(kind, id, 0);
-      const entries = byPartition.get(partition);
-      if (entries === undefined) byPartition.set(partition, [at.record, at.ticket]);
-      else entries.push(at.record, at.ticket);
-    }
-    const all = [...byPartition].map(([partition, entries]) =>
-      scripts.call('control/forget', partition, { entries }, {}),
+    const copies = groupBy(
+      ids.map((id) => this.#keysOf(kind, id, 0)),
+      ({ partition }) => partition,
     );
+    const all = [...copies].map(([partition, own]) => {
+      const entries = own.flatMap(({ keys: { record, ticket } }) => [record, ticket]);
+      return this.#context.scripts.call('control/forget', partition, { entries }, {});
+    });
     await Promise.all(all);
   }
 
-  return {
-    async read(subject, id, other = 0) {
-      const kind = kinds[subject] as Kind<unknown>;
-      const found = await readCopy(kind, id, other);
-      if (found.status === 'ok') {
-        const fields = unpack<unknown[]>(found.bytes).slice(headElements);
-        return kind.read(fields, id) as never;
-      }
-      const row = scripts.isFull(keys.partitions.of(id))
-        ? await kind.load(db, id, other)
-        : await write(kind, id, other, found.ticket, false);
-      return (row && kind.read(row.fields, id)) as never;
-    },
-    async fill(subject, id, other = 0) {
-      const kind = kinds[subject] as Kind<unknown>;
-      const found = await readCopy(kind, id, other);
-      if (found.status !== 'ok') await write(kind, id, other, found.ticket, false);
-    },
-    async refresh(subject, id, other = 0) {
-      const kind = kinds[subject] as Kind<unknown>;
-      // A missing record is written with a ticket too, so that a late refresh cannot restore an old state.
-      const found = await readCopy(kind, id, other);
-      await write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
-    },
-    async refreshMany(subject, ids) {
-      const kind = kinds[subject] as Kind<unknown>;
-      for (let at = 0; at < ids.length; at += refreshesMax)
-        await rewrite(kind, ids.slice(at, at + refreshesMax));
-    },
-    forget: (subject, id) => forgetMany(subject, [id]),
-    forgetMany,
-  };
+  /**
+   * Reads a record from its copy, or else from Postgres. Copies a record that it read from Postgres, unless Redis is
+   * full. Returns null if the record does not exist.
+   */
+  async read<S extends ControlSubject>(subject: S, id: number, other = 0): Promise<Value<S> | null> {
+    const kind = kinds[subject] as Kind<unknown>;
+    const found = await this.#readCopy(kind, id, other);
+    if (found.status === 'ok') {
+      const fields = unpack<unknown[]>(found.bytes).slice(headElements);
+      return kind.read(fields, id) as never;
+    }
+    const { db, scripts, keys } = this.#context;
+    const row = scripts.isFull(keys.partitions.of(id))
+      ? await kind.load(db, id, other)
+      : await this.#write(kind, id, other, found.ticket, false);
+    return (row && kind.read(row.fields, id)) as never;
+  }
+
+  /** Stores a copy that a script found missing, even if Redis is full. */
+  async fill(subject: ControlSubject, id: number, other: number = 0) {
+    const kind = kinds[subject] as Kind<unknown>;
+    const found = await this.#readCopy(kind, id, other);
+    if (found.status !== 'ok') await this.#write(kind, id, other, found.ticket, false);
+  }
+
+  /** Replaces an older copy with the current row. */
+  async refresh(subject: ControlSubject, id: number, other: number = 0) {
+    const kind = kinds[subject] as Kind<unknown>;
+    // Writes a missing record with a ticket, because otherwise a late refresh could restore an old state.
+    const found = await this.#readCopy(kind, id, other);
+    await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
+  }
+
+  /** Refreshes many copies. Does not create missing copies. */
+  async refreshMany(subject: ControlSubject, ids: readonly number[]) {
+    const kind = kinds[subject] as Kind<unknown>;
+    for (const piece of piecesOf(ids, refreshesMax)) await this.#rewrite(kind, piece);
+  }
+
+  /** Removes a copy of any version, for revocations. The next miss reads the record again. */
+  forget(subject: ControlSubject, id: number): Promise<void> {
+    return this.forgetMany(subject, [id]);
+  }
 }

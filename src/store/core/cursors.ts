@@ -1,4 +1,4 @@
-/** Cursors of event streams: for each partition, the version up to which changes were shown. */
+/** Cursors of event streams. For each partition, a cursor contains the version up to which changes were sent. */
 
 export type Cursors = Map<number, number>;
 

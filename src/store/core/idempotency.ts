@@ -1,31 +1,34 @@
-/** Idempotency keys: claims a key for a call, seeds its request ids, and stores its answer (behaviour §1). */
+/**
+ * Manages idempotency keys. Claims a key for a call, seeds the request ids of the call, and stores its answer
+ * (behaviour §1).
+ */
 import { randomBytes } from 'node:crypto';
-import { limits } from '../../limits.js';
+import { storeLimits as limits } from '../limits.js';
 import { type StoreContext, uniqueText } from './context.js';
 import { type Caller, callerText } from './keys.js';
 
 export interface IdempotentCall {
   readonly caller: Caller;
-  /** The method or endpoint; together with the key it identifies the call. */
+  /** The method or endpoint. Together with the key it identifies the call. */
   readonly method: string;
   readonly key: string;
   /** The parameters in canonical form. Only a keyed fingerprint is stored. */
   readonly parameters: string;
-  /** Whether the call adds data; such a call is rejected while Redis is full. */
+  /** Whether the call adds data. While Redis is full, calls that add data are rejected. */
   readonly grows: boolean;
 }
 
 export type Claim =
   | {
       readonly state: 'run';
-      /** Seed for `Store.under`, the same for every run of the call. */
+      /** The seed for `Store.under`. It is the same for every run of the call. */
       readonly seed: string;
-      /** An earlier run may have changed something. */
+      /** Whether an earlier run may have made changes. */
       readonly again: boolean;
       /**
-       * Stores the encrypted answer for limits.idempotency_ttl_ms; the first of two is kept. An answer over
-       * limits.idempotency_answer_bytes_max is not stored: the next run builds it again from the record that the
-       * scripts remember.
+       * Stores the encrypted answer for limits.idempotency_ttl_ms. If two runs store an answer, the first answer stays.
+       * An answer over limits.idempotency_answer_bytes_max is not stored. The next run then rebuilds the answer from
+       * what the scripts recorded.
        */
       keep(answer: string): Promise<void>;
       /** Releases the key, so that the next call with it can run. */
@@ -34,26 +37,24 @@ export type Claim =
   | { readonly state: 'answered'; readonly answer: string }
   | { readonly state: 'pending' | 'other_parameters' | 'too_many' };
 
-export interface Idempotency {
-  /**
-   * Claims a key, in one round trip. Returns `run` for a key that is new, released, or held for longer than
-   * limits.idempotency_lease_ms; `pending` while another run holds it.
-   */
-  claim(call: IdempotentCall): Promise<Claim>;
-}
+export type Idempotency = ReturnType<typeof createIdempotency>;
 
 const nothing = Buffer.alloc(0);
 
-export function createIdempotency({ scripts, keys, secrets }: StoreContext): Idempotency {
-  /** Keyed digests, so that neither keys nor parameters can be read or guessed from the data in Redis. */
+export function createIdempotency({ scripts, keys, secrets }: StoreContext) {
+  /** Computes a keyed digest, so that neither keys nor parameters can be read or guessed from the data in Redis. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 
   return {
-    async claim({ caller, method, key, parameters, grows }) {
+    /**
+     * Claims a key in one round trip. Returns `run` for a key that is new, released, or claimed for longer than
+     * limits.idempotency_lease_ms. Returns `pending` while another run has the claim.
+     */
+    async claim({ caller, method, key, parameters, grows }: IdempotentCall): Promise<Claim> {
       const digest = fingerprint('key', callerText(caller), method, key).toString('base64url');
       const partition = keys.partitions.of(caller.id);
-      // Each key takes memory for a day.
+      // Refuses the call while Redis is full, because each idempotency key takes memory for a day.
       if (grows && scripts.isFull(partition)) return { state: 'too_many' };
       const claim = keys.idempotency(caller, digest);
       const box = `idempotency:${callerText(caller)}:${digest}` as const;

@@ -1,4 +1,4 @@
-/** Resolves usernames of public chats, with a copy in Redis in a partition chosen by the name. */
+/** Resolves the usernames of public chats. Redis has a copy of each username, in a partition that the name determines. */
 
 import { findName } from '../../postgres/accounts/users.js';
 import { loadChat } from '../../postgres/chats/chats.js';
@@ -7,20 +7,10 @@ import type { StoreContext } from './context.js';
 import { type ChatRef, sharedChat } from './keys.js';
 import { createTextCopies, type TextRow } from './text_copies.js';
 
-export interface Names {
-  /**
-   * Finds the public group or channel with this username, given without `@`. Must be fast, because bots' calls wait
-   * for it.
-   */
-  find(username: string): Promise<ChatRef | null>;
-  /** Copies the username of a chat to Redis. */
-  refresh(chat: number): Promise<void>;
-}
-
-export function createNames(context: StoreContext): Names {
+export function createNames(context: StoreContext) {
   const { db, keys } = context;
 
-  /** Loads the chat of a name. Unused names, and names of people or bots, resolve to nothing. */
+  /** Loads the chat of a name. Returns nothing for unused names, and for names of people or bots. */
   async function load(name: string): Promise<TextRow> {
     const id = await findName(db, name);
     const chat = id !== null && id < 0 ? await loadChat(db, id) : null;
@@ -29,11 +19,16 @@ export function createNames(context: StoreContext): Names {
 
   const copies = createTextCopies(context, keys.name, load);
   return {
-    async find(username) {
+    /**
+     * Finds the public group or channel with this username, given without `@`. Must be fast, because calls of bots wait
+     * for the result.
+     */
+    async find(username: string): Promise<ChatRef | null> {
       const id = await copies.read(usernameKey(username));
       return id ? sharedChat(id) : null;
     },
-    async refresh(chat) {
+    /** Copies the username of a chat to Redis. */
+    async refresh(chat: number) {
       const row = await loadChat(db, chat);
       if (row?.username) await copies.refresh(usernameKey(row.username));
     },

@@ -3,8 +3,8 @@
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
 /**
- * The shortest text that starts with the partition's number and whose cluster slot lies in the partition's share of all
- * slots. This spreads partitions over masters as evenly as slots.
+ * Finds the shortest text that starts with the partition's number and has its cluster slot in the partition's share of
+ * all slots. This distributes partitions over masters as evenly as slots.
  */
 function tagFor(partition: number, partitions: number): string {
   for (let n = 0; ; n++) {
@@ -13,29 +13,27 @@ function tagFor(partition: number, partitions: number): string {
   }
 }
 
-export interface Partitions {
-  readonly count: number;
-  /** The partition of a user, bot, group or channel by its id. */
-  of(id: number): number;
-  /** The hash tag of a partition, with its braces. */
-  tag(partition: number): string;
-  /** The Redis Cluster slot of each partition. */
-  readonly slots: readonly number[];
-}
+export type Partitions = ReturnType<typeof layPartitions>;
 
-/** Computes the layout of `count` partitions (1 to 1000). It depends only on the count, so every node computes the same. */
-export function layPartitions(count: number): Partitions {
+/**
+ * Computes the layout of `count` partitions (1 to 1000). All nodes compute the same layout, because it depends only on
+ * `count`.
+ */
+export function layPartitions(count: number) {
   const names = Array.from({ length: count }, (_, i) => tagFor(i, count));
   const tags = names.map((name) => `{${name}}`);
   return {
     count,
+    /** The Redis Cluster slot of each partition. */
     slots: names.map(clusterSlot),
-    of(id) {
-      // Spreads adjacent ids over different partitions, and also ids that are all even or multiples of a power of two.
+    /** Returns the partition of a user, bot, group or channel by its id. */
+    of(id: number): number {
+      // Distributes adjacent ids over different partitions, even if all ids are multiples of a power of two.
       const whole = Math.abs(id);
       const mixed = Math.imul(((whole % 2 ** 32) ^ Math.floor(whole / 2 ** 32)) >>> 0, 0x9e3779b1) >>> 0;
       return Math.floor((mixed / 2 ** 32) * count);
     },
-    tag: (partition) => tags[partition] as string,
+    /** The hash tag of a partition, with its braces. */
+    tag: (partition: number) => tags[partition] as string,
   };
 }

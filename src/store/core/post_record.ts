@@ -1,9 +1,10 @@
-/** Parses a post's record as scripts return it: a list of names and values. */
-import { limits } from '../../limits.js';
+/** Parses a post's record as scripts return it: a list of alternating names and values. */
+
 import { numberOf } from '../../redis/scripts/script_reply.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
-/** The number of users of an emoji. */
+/** How many users reacted with an emoji, and which change used it first. */
 export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
@@ -17,7 +18,7 @@ export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count
 export interface PostReaction extends EmojiCount {
   /** external ids of the latest users, newest first, at most `listed` */
   readonly users: readonly string[];
-  /** maximum number of users shown: setting REACTORS_LISTED */
+  /** maximum number of users to list: setting REACTORS_LISTED */
   readonly listed: number;
 }
 
@@ -29,7 +30,7 @@ export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
-/** For each byte of a UUID, the position of its digits in the text. */
+/** The position of each byte's digits in the text of a UUID. */
 const places = Array.from(
   { length: uuidBytes },
   (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
@@ -37,8 +38,8 @@ const places = Array.from(
 const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
 
 /**
- * Formats the first `max` UUIDs of a list. Writes all into one string first, because formatting is most of the cost of
- * a popular post.
+ * Formats the first `max` UUIDs of a list. Writes all of them into one string first, because formatting is the largest
+ * part of the cost of a popular post.
  */
 function uuids(list: Buffer, max: number): string[] {
   const count = Math.min(Math.floor(list.length / uuidBytes), max);
@@ -56,7 +57,7 @@ function uuids(list: Buffer, max: number): string[] {
 
 const nothing = Buffer.alloc(0);
 
-/** Cache of formatted lists that rarely change. Evicts the oldest entry. */
+/** A cache of formatted lists that rarely change. Evicts the oldest entry. */
 const spelled = new Map<string, readonly string[]>();
 const spelledMax = 512;
 
@@ -70,7 +71,7 @@ function spelledOnce(list: Buffer): readonly string[] {
   return users;
 }
 
-/** The fields of one emoji in a record. Without a count, no user has it. */
+/** The fields of one emoji in a record. The count is absent if no user has reacted with the emoji. */
 interface Lists {
   count: number | undefined;
   first: number;
@@ -78,7 +79,10 @@ interface Lists {
   older: Buffer;
 }
 
-/** Reads one field of an emoji: `n:` count, `f:` first use, `l:` latest users, `o:` earlier users. */
+/**
+ * Reads one field of an emoji. The prefixes are `n:` for the count, `f:` for the first use, `l:` for the latest users
+ * and `o:` for earlier users.
+ */
 function readField(found: Map<string, Lists>, name: string, value: Buffer): void {
   const emoji = name.slice(2);
   let lists = found.get(emoji);
@@ -108,7 +112,10 @@ function usersOf(latest: Buffer, older: Buffer, listed: number): readonly string
   return [...users, ...spelledOnce(older)].slice(0, listed);
 }
 
-/** Parses a post's message, version and reactions, sorted by use. `listed` is at most limits.reactors_listed_max. */
+/**
+ * Parses a post's message, version and reactions. Reactions are sorted by use. `listed` is at most
+ * limits.reactors_listed_max.
+ */
 export function readReactions(
   raw: unknown,
   listed: number,

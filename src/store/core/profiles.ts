@@ -1,4 +1,4 @@
-/** Profiles of people and bots. */
+/** Reads the profiles of people and bots. */
 import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';
@@ -13,7 +13,9 @@ export const userProfile = (user: User): Profile => ({
   x: user.externalId,
 });
 
-/** A bot's profile localised to `language`; the default when none is given or the viewer is a bot. */
+/**
+ * A bot's profile localised to `language`. Without a language, or if the viewer is a bot, this is the default profile.
+ */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,
   language: string | null = null,

@@ -1,40 +1,29 @@
-/** Reads messages by id, from Redis or Postgres, for example those that others reply to or pin. */
+/**
+ * Reads messages by id, from Redis or Postgres. Examples are messages to which other messages reply, and pinned
+ * messages.
+ */
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, unpackMessage } from './codec.js';
 import type { StoreContext } from './context.js';
 import type { ChatRef } from './keys.js';
 import { relatedId, type StoredMessage } from './stored_message.js';
 
-export interface Records {
-  /** Reads records by message id. Ids without a message are omitted; deleted messages may appear as tombstones. */
-  read(chat: ChatRef, ids: readonly number[]): Promise<ReadonlyMap<number, Buffer>>;
-  /**
-   * Adds to messages of one chat the messages that they reply to or pin. `known` contains records already read. Reads
-   * at most once, and not at all if no message refers to another.
-   */
-  relate(
-    chat: ChatRef,
-    messages: readonly StoredMessage[],
-    known: ReadonlyMap<number, Buffer>,
-  ): Promise<StoredMessage[]>;
-}
+export type Records = ReturnType<typeof createRecords>;
 
-export function createRecords({ shards, scripts, keys }: StoreContext): Records {
+export function createRecords({ shards, scripts, keys }: StoreContext) {
+  /** Reads records by message id. Omits ids without a message. Deleted messages may appear as tombstones. */
   async function read(chat: ChatRef, ids: readonly number[]): Promise<Map<number, Buffer>> {
     const found = new Map<number, Buffer>();
     if (ids.length === 0) return found;
     const partition = keys.partitions.of(chat.id);
-    const { rows } = await scripts.call(
-      'messages/read_some',
-      partition,
-      { meta: keys.meta(partition), message: keys.messages(chat) },
-      { ids: ids.map(String) },
-    );
+    const at = { meta: keys.meta(partition), message: keys.messages(chat) };
+    const args = { bytes: 0, ids: ids.map(String) };
+    const { rows } = await scripts.call('messages/read_some', partition, at, args);
     const hot = rows as ReadonlyArray<Buffer | null>;
     const cold = ids.filter((_, i) => hot[i] === null);
     for (const [i, id] of ids.entries()) if (hot[i]) found.set(id, hot[i]);
     if (cold.length === 0) return found;
-    for (const row of await loadMessages(shards.of(partition).db, chat.id, chat.user, cold)) {
+    for (const row of await loadMessages(shards.at(partition), chat.id, chat.user, cold)) {
       if (row.record) found.set(row.message_id, row.record);
     }
     return found;
@@ -42,7 +31,11 @@ export function createRecords({ shards, scripts, keys }: StoreContext): Records 
 
   return {
     read,
-    async relate(chat, messages, known) {
+    /**
+     * Adds the messages to which the given messages of one chat refer, by a reply or a pin. `known` contains records
+     * that were already read. Reads at most once, and not at all if no message refers to another message.
+     */
+    async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {
       const wanted = new Set(messages.map(({ record }) => relatedId(record)).filter((id) => id !== 0));
       if (wanted.size === 0) return [...messages];
       const missing = [...wanted].filter((id) => !known.has(id));

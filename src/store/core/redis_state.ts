@@ -1,22 +1,24 @@
 /**
- * Lists all data in Redis, by record and field, and how each is restored if Redis loses it. A test compares this list
- * with all scripts: a missing key or field fails it. `petrel redis rebuild` prints it.
+ * Lists all data in Redis, by record and field, and how each field is restored if Redis loses it. A test compares this
+ * list with all scripts and fails if the list lacks a key or field. `petrel redis rebuild` prints the list.
  */
 
 /** How a field is restored after a loss. */
 export type Origin =
-  /** the field is read from these Postgres tables on demand */
+  /** the field is read on demand from these Postgres tables */
   | { readonly rows: string }
-  /** the nodes restore the field, or it starts empty without harm */
+  /** the nodes restore the field, or it may start empty without loss */
   | { readonly again: string }
-  /** the field cannot be restored; the text says what is lost */
+  /** the field cannot be restored; the text names the lost data */
   | { readonly lost: string };
 
 export interface RedisRecord {
-  /** kind of the record: the part of its key after the hash tag */
+  /** kind of the record, which is the part of its key after the hash tag */
   readonly kind: string;
   readonly what: string;
-  /** Origin by field. A name ending in * matches all fields with that prefix; '' is used for records without fields. */
+  /**
+   * The origin of each field. A name ending in * matches all fields with that prefix. A record without fields uses ''.
+   */
   readonly fields: Readonly<Record<string, Origin>>;
 }
 
@@ -28,11 +30,11 @@ const lost = (what: string): Origin => ({ lost: what });
 const all = (names: string, origin: Origin): Record<string, Origin> =>
   Object.fromEntries(names.split(' ').map((name) => [name, origin]));
 
-/** Describes a record without fields. */
-const single = (kind: string, what: string, origin: Origin): RedisRecord => ({
+/** Describes a record without fields, or with one origin for all its fields (`*`). */
+const single = (kind: string, what: string, origin: Origin, field = ''): RedisRecord => ({
   kind,
   what,
-  fields: { '': origin },
+  fields: { [field]: origin },
 });
 
 export const redisRecords: readonly RedisRecord[] = [
@@ -59,6 +61,7 @@ export const redisRecords: readonly RedisRecord[] = [
   single('descriptions', 'descriptions of a bot', rows('bots')),
   single('member', 'a member of a group or channel', rows('chat_members')),
   single('administrators', 'the administrators of a chat', rows('chat_members')),
+  single('details', 'description and photo of a chat', rows('chats')),
   single('webhook', 'the webhook of a bot', rows('webhooks')),
   single('name', 'the chat of a username', rows('names, chats')),
   single('identity', 'the person of an identity provider subject', rows('user_identities')),
@@ -69,7 +72,7 @@ export const redisRecords: readonly RedisRecord[] = [
     fields: {
       ...all('s i v c', rows('chat_sequences')),
       pin: rows('chat_pins'),
-      ...all('p pv t b pi', rows('chats, direct_chats, users, bots, chat_members')),
+      ...all('p pv t b d pi', rows('chats, direct_chats, users, bots, chat_members')),
       w: rows('bots.write_policy, bot_writers'),
     },
   },
@@ -83,7 +86,7 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('g gp gt', again('recent reactors are recorded from now on')),
     },
   },
-  { kind: 'acted', what: 'recent reactors of a post', fields: { '*': rows('post_reactions') } },
+  single('acted', 'recent reactors of a post', rows('post_reactions'), '*'),
   {
     kind: 'queue_state',
     what: 'the queue of a bot',
@@ -92,7 +95,7 @@ export const redisRecords: readonly RedisRecord[] = [
       bytes: again('the queue starts empty'),
       ...all('mask mv', rows('bot_update_masks')),
       ...all('hook hook_version hook_set since', rows('webhooks')),
-      dropped: again('the queue starts empty'),
+      ...all('dropped dropped_to', again('the queue starts empty')),
       poll: again('by the next poll'),
       dead: lost('the number of dead letters'),
       ...all('cur leased fence rung hold probes', again('by the next worker')),
@@ -102,17 +105,14 @@ export const redisRecords: readonly RedisRecord[] = [
     },
   },
   single('queue', 'updates of a bot', lost('pending updates of bots')),
-  {
-    kind: 'queue_marks',
-    what: 'the last updates forwarded to a queue',
-    fields: { '*': again('outboxes are empty too') },
-  },
+  single('queue_marks', 'the last updates forwarded to a queue', again('outboxes are empty too'), '*'),
   single('parked', 'updates behind a failed one', lost('pending updates of bots')),
   single('retries', 'retry times of chats', lost('retries of webhooks')),
-  { kind: 'attempts', what: 'delivery attempts of a chat', fields: { '*': lost('retries of webhooks') } },
+  single('attempts', 'delivery attempts of a chat', lost('retries of webhooks'), '*'),
   single('webhooks_due', 'webhooks that are due', again('by the next update')),
   single('counts_due', 'posts whose reaction counts must be sent', again('by the next reaction')),
   single('callback_query', 'an open callback query', lost('open callback queries')),
+  single('granted_edits', 'edits granted by presses', again('by the next press')),
   single(
     'changes',
     'recent changes of a chat',
@@ -124,26 +124,18 @@ export const redisRecords: readonly RedisRecord[] = [
     'the answer of a request',
     lost('protection against repeats: a call repeated within a minute may run twice'),
   ),
-  {
-    kind: 'idempotency',
-    what: 'a call under an idempotency key',
-    fields: { '*': lost('answers under idempotency keys') },
-  },
+  single('idempotency', 'a call under an idempotency key', lost('answers under idempotency keys'), '*'),
   single('idempotency_bytes', 'bytes stored for idempotency keys', lost('answers under idempotency keys')),
   single('idempotency_live', 'live idempotency keys', lost('answers under idempotency keys')),
   single('rate', 'a token bucket', again('starts full')),
   single('guesses', 'recent token guesses of an address', again('starts at zero')),
   single('flush_lease', 'the flusher of a partition', again('by the flushers')),
-  { kind: 'flushers', what: 'live flushers', fields: { '*': again('by the flushers') } },
+  single('flushers', 'live flushers', again('by the flushers'), '*'),
   single('forgetting', 'the node that removes outdated entities', again('when it is needed')),
-  {
-    kind: 'auth_nodes',
-    what: 'leases on tokens',
-    fields: { '*': again('by the nodes, which clear their token caches') },
-  },
+  single('auth_nodes', 'leases on tokens', again('by the nodes, which clear their token caches'), '*'),
   single('auth_revoked', 'recent revocations', again('nodes clear their token caches')),
-  { kind: 'rings', what: 'keys that nodes have', fields: { '*': again('by the nodes') } },
-  { kind: 'nodes', what: 'reports of nodes', fields: { '*': again('by the nodes') } },
+  single('rings', 'keys that nodes have', again('by the nodes'), '*'),
+  single('nodes', 'reports of nodes', again('by the nodes'), '*'),
   {
     kind: 'installation',
     what: 'settings that all nodes share',
@@ -165,7 +157,7 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/** The origin of a field, or undefined if the list lacks it. Fill tickets are not part of any record. */
+/** Returns the origin of a field, or undefined if the list lacks the field. Fill tickets are not part of any record. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;

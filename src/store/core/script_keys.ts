@@ -1,10 +1,10 @@
 /**
- * Sets of keys that several scripts use, named as in their headers. They are built for every call, so each set is
- * created as one object; scripts ignore keys that they do not need.
+ * Sets of keys that several scripts use, named as in the headers of the scripts. Each set is one object, because it is
+ * built for every call. Scripts ignore keys that they do not need.
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
-/** Keys for changing a direct chat: the chat, and its bot's queue in the same partition. */
+/** The keys for changing a direct chat: the chat, and the queue of its bot in the same partition. */
 export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -24,7 +24,7 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** Keys for changing a group or channel: the chat, the member who changes it, and the outbox to its bots. */
+/** The keys for changing a group or channel: the chat, the member who changes it, and the outbox to its bots. */
 export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: number) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -46,15 +46,32 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
   };
 }
 
+/** The keys for delivering a bot's queue to a webhook. */
+export function queueKeys(keys: Keys, bot: number) {
+  const partition = keys.partitions.of(bot);
+  return {
+    meta: keys.meta(partition),
+    journal: keys.journal(partition),
+    state: keys.queueState(bot),
+    queue: keys.queue(bot),
+    parked: keys.parked(bot),
+    retries: keys.retries(bot),
+    attempts: keys.attempts(bot),
+    due: keys.webhooksDue(partition),
+    channel: keys.botChannel(bot),
+  };
+}
+
 interface OfMessage {
   message: string;
   message_ticket: string;
   sibling: string;
+  granted: string;
 }
 
 /**
- * Adds the keys of the affected message; the prefix of all messages becomes `sibling`. Modifies `set`, which must be
- * newly built, because copying costs several times more than building it.
+ * Adds the keys of the affected message. The prefix of all messages becomes `sibling`. Modifies `set` and returns it,
+ * because copying a set costs several times more than building it. `set` must therefore be newly built.
  */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,
@@ -66,10 +83,13 @@ export function withMessage<K extends { readonly message: string }>(
   made.sibling = set.message;
   made.message = keys.message(chat, messageId);
   made.message_ticket = keys.ticket(made.message);
+  made.granted = keys.grantedEdits(chat, messageId);
   return made;
 }
 
-/** Keys of a post's scripts: the post, its reactors, and the chat and member for the permission check. */
+/**
+ * The keys of a post's scripts: the post, the people who reacted, and the chat and the member for the permission check.
+ */
 export function postKeys(keys: Keys, post: number) {
   const partition = partitionOfPost(post);
   const key = keys.post(post);

@@ -1,4 +1,4 @@
-/** A message with the data that its view needs. */
+/** A message with all data that is needed to show it. */
 import { type MessageRecord, messageKinds, type Profile, unpack, unpackMessage } from './codec.js';
 import type { ChatRef } from './keys.js';
 
@@ -6,17 +6,20 @@ export interface StoredMessage {
   readonly chat: ChatRef;
   readonly id: number;
   readonly record: MessageRecord;
-  /** profile of the user in a direct chat, of the chat otherwise */
+  /** profile of the user in a direct chat, otherwise of the chat */
   readonly peer: Profile;
-  /** the message that this one replies to or pins */
+  /** the message to which this message replies, or which it pins */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 
-/** The id of the message that this one replies to or pins; 0 for none. */
+/** The id of the message to which this message replies, or which it pins; 0 for none. */
 export const relatedId = (record: MessageRecord): number =>
   record.origin.reply ?? record.origin.service?.pinned ?? 0;
 
-/** Builds a message from a script's reply. Omits a replied message that is deleted or not in Redis. */
+/**
+ * Builds a message from a script's reply. Omits the message to which it replies if that message is deleted or not in
+ * Redis.
+ */
 export function storedMessage(
   chat: ChatRef,
   id: number,

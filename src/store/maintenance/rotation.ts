@@ -1,17 +1,17 @@
 /**
- * Key rotation while the installation is running: re-encrypts everything with the first key, and rehashes bots' tokens
- * with the first pepper. A run examines everything and changes only what needs it, so an interrupted run is simply
- * repeated. Data that changed since it was read is left to the next pass, because the change already used the first
- * key.
+ * Rotates keys while the installation is running. Re-encrypts all data with the first key, and rehashes bots' tokens
+ * with the first pepper. A run examines all data and changes only values that use another key or pepper. An interrupted
+ * run can therefore be repeated. The run skips a value that has changed since it was read, because the change already
+ * used the first key.
  */
 import * as rows from '../../postgres/accounts/rotation.js';
 import type { RedisConnection, RedisServers } from '../../redis/connection.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies, ControlSubject } from '../core/control.js';
-import { type BoxKind, type BoxOwner, keyIdOf } from '../core/secrets.js';
+import { type BoxKind, type BoxOwner, keyIdOf, type Secrets } from '../core/secrets.js';
 import { sealedFor } from '../webhooks/webhooks.js';
 
-/** The result of a rotation, and what still needs former keys. */
+/** The result of a rotation, with counts of the data that still needs former keys. */
 export interface Rotated {
   /** number of re-encrypted boxes by kind */
   readonly sealed: Readonly<Record<BoxKind, number>>;
@@ -21,112 +21,171 @@ export interface Rotated {
   readonly onFormerPepper: number;
 }
 
-export interface Rotation {
-  /** Runs a rotation. Every running node must already use the first key and pepper for new data. */
-  run(): Promise<Rotated>;
-}
-
 const batchMax = 200;
 const scanKeys = 1_000;
-/** Maximum number of passes. More than two are needed only while old calls are still running. */
+/** The maximum number of passes. More than two passes are needed only while old calls are still running. */
 const passesMax = 5;
 
-export function createRotation(
-  { db, scripts, keys, secrets }: StoreContext,
-  control: ControlCopies,
-  connection: Pick<RedisServers, 'nodes'>,
-): Rotation {
-  const current = secrets.checks.keys[0]?.id as string;
-  const [pepper] = secrets.checks.peppers as readonly [string];
+/** Re-encrypts rows page by page. `seal` handles one page and returns how many it changed. */
+async function inPages<T>(
+  list: (after: number) => Promise<readonly T[]>,
+  idOf: (row: T) => number,
+  seal: (page: readonly T[]) => Promise<number>,
+): Promise<number> {
+  let sealed = 0;
+  for (let after = 0; ; ) {
+    const page = await list(after);
+    sealed += await seal(page);
+    const last = page.at(-1);
+    if (last === undefined || page.length < batchMax) return sealed;
+    after = idOf(last);
+  }
+}
+
+function resealed(secrets: Secrets, was: rows.WebhookBoxes): rows.WebhookBoxes {
+  const seal = (box: Buffer, what: Parameters<typeof sealedFor>[1]) =>
+    secrets.reseal(box, sealedFor(was.bot_id, what));
+  return {
+    bot_id: was.bot_id,
+    url_box: was.url_box && seal(was.url_box, 'url'),
+    secret_box: was.secret_box && seal(was.secret_box, 'secret'),
+    signing_box: seal(was.signing_box, 'signing'),
+    former_signing_box: was.former_signing_box && seal(was.former_signing_box, 'signing'),
+  };
+}
+
+export class Rotation {
+  readonly #context: StoreContext;
+  readonly #control: ControlCopies;
+  readonly #connection: Pick<RedisServers, 'nodes'>;
+  /** The id of the first key. */
+  readonly #current: string;
+
+  /** The function that re-encrypts boxes of each kind. A missing kind does not compile. */
+  readonly #passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
+    bot: () => this.#sealBots(),
+    webhook: () => this.#sealWebhooks(),
+    idempotency: () => this.#sealAnswers(),
+    installation: () => this.#sealInstallation(),
+  };
+
+  constructor(context: StoreContext, control: ControlCopies, connection: Pick<RedisServers, 'nodes'>) {
+    this.#context = context;
+    this.#control = control;
+    this.#connection = connection;
+    this.#current = context.secrets.checks.keys[0]?.id as string;
+  }
+
+  /** Runs a rotation. Every running node must already use the first key and pepper for new data. */
+  async run(): Promise<Rotated> {
+    const sealed = { bot: 0, webhook: 0, idempotency: 0, installation: 0 };
+    let left = 0;
+    let found = 0;
+    for (let pass = 0; pass < passesMax; pass++) {
+      found = 0;
+      for (const kind of Object.keys(this.#passes) as BoxKind[]) {
+        const count = await this.#passes[kind]();
+        sealed[kind] += count;
+        found += count;
+      }
+      const former = await rows.countFormer(this.#context.db, this.#current);
+      left = former.boxes + former.copies;
+      // Waits until the stale copies are refreshed, by the processes that made them stale or by the sweep.
+      if (found === 0 && left === 0) break;
+    }
+    const onFormerPepper = left === 0 && found === 0 ? await this.#retire() : 0;
+    return { sealed, left: left + found, onFormerPepper };
+  }
+
+  /** Retires the former keys. Returns how many tokens may still be hashed with a former pepper. */
+  async #retire(): Promise<number> {
+    const { db, secrets } = this.#context;
+    const onFormerPepper = await rows.adoptPepper(db, secrets.checks.peppers[0] ?? '');
+    const noted = await rows.readInstallation(db);
+    const ids = [...noted.keys()].filter((name) => name.startsWith('TOKEN_KEYS '));
+    await rows.retireKeys(
+      db,
+      ids.map((name) => name.slice('TOKEN_KEYS '.length)).filter((id) => id !== this.#current),
+    );
+    return onFormerPepper;
+  }
 
   /** Refreshes stale copies and removes their rows from the outbox. */
-  async function refresh(subject: ControlSubject, stale: readonly rows.StaleCopy[]): Promise<void> {
-    await control.refreshMany(
+  async #refresh(subject: ControlSubject, stale: readonly rows.StaleCopy[]): Promise<void> {
+    await this.#control.refreshMany(
       subject,
       stale.map(({ id }) => id),
     );
-    await rows.strikeOff(db, stale);
+    await rows.strikeOff(this.#context.db, stale);
   }
 
-  async function sealBots(): Promise<number> {
-    let sealed = 0;
-    for (let after = 0; ; ) {
-      const page = await rows.listBotBoxes(db, after, batchMax);
-      const changes = page.flatMap((was) => {
-        const owner = `bot:${was.id}` as const;
-        const box = secrets.reseal(was.token_box, owner);
-        const hmac = secrets.lookup(secrets.open(was.token_box, owner));
-        return box === was.token_box && hmac.equals(was.token_hmac) ? [] : [{ was, box, hmac }];
-      });
-      if (changes.length > 0) {
+  #sealBots(): Promise<number> {
+    const { db, secrets } = this.#context;
+    return inPages(
+      (after) => rows.listBotBoxes(db, after, batchMax),
+      ({ id }) => id,
+      async (page) => {
+        const changes = page.flatMap((was) => {
+          const owner = `bot:${was.id}` as const;
+          const box = secrets.reseal(was.token_box, owner);
+          const hmac = secrets.lookup(secrets.open(was.token_box, owner));
+          return box === was.token_box && hmac.equals(was.token_hmac) ? [] : [{ was, box, hmac }];
+        });
+        if (changes.length === 0) return 0;
         const { changed, stale } = await rows.replaceBotBoxes(db, changes);
-        await refresh('bot', stale);
-        sealed += changed;
-      }
-      const last = page.at(-1);
-      if (last === undefined || page.length < batchMax) return sealed;
-      after = last.id;
-    }
+        await this.#refresh('bot', stale);
+        return changed;
+      },
+    );
   }
 
-  function resealed(was: rows.WebhookBoxes): rows.WebhookBoxes {
-    const seal = (box: Buffer, what: Parameters<typeof sealedFor>[1]) =>
-      secrets.reseal(box, sealedFor(was.bot_id, what));
-    return {
-      bot_id: was.bot_id,
-      url_box: was.url_box && seal(was.url_box, 'url'),
-      secret_box: was.secret_box && seal(was.secret_box, 'secret'),
-      signing_box: seal(was.signing_box, 'signing'),
-      former_signing_box: was.former_signing_box && seal(was.former_signing_box, 'signing'),
-    };
-  }
-
-  async function sealWebhooks(): Promise<number> {
-    let sealed = 0;
-    for (let after = 0; ; ) {
-      const page = await rows.listWebhookBoxes(db, after, batchMax);
-      const changes = page.flatMap((was) => {
-        const next = resealed(was);
-        const same = (Object.keys(was) as Array<keyof rows.WebhookBoxes>).every((at) => was[at] === next[at]);
-        return same ? [] : [{ was, next }];
-      });
-      if (changes.length > 0) {
+  #sealWebhooks(): Promise<number> {
+    const { db, secrets } = this.#context;
+    return inPages(
+      (after) => rows.listWebhookBoxes(db, after, batchMax),
+      ({ bot_id }) => bot_id,
+      async (page) => {
+        const changes = page.flatMap((was) => {
+          const next = resealed(secrets, was);
+          const same = (Object.keys(was) as Array<keyof typeof was>).every((at) => was[at] === next[at]);
+          return same ? [] : [{ was, next }];
+        });
+        if (changes.length === 0) return 0;
         const stale = await rows.replaceWebhookBoxes(db, changes);
-        await refresh('webhook', stale);
-        sealed += stale.length;
-      }
-      const last = page.at(-1);
-      if (last === undefined || page.length < batchMax) return sealed;
-      after = last.bot_id;
-    }
+        await this.#refresh('webhook', stale);
+        return stale.length;
+      },
+    );
   }
 
-  /** Re-encrypts stored answers, which are only in Redis and for a day. */
-  async function sealAnswers(): Promise<number> {
+  /** Re-encrypts stored answers, which are only in Redis, for one day. */
+  async #sealAnswers(): Promise<number> {
     let sealed = 0;
-    for (const node of connection.nodes()) {
+    for (const node of this.#connection.nodes()) {
       for (let cursor = '0'; ; ) {
         const [next, page] = await node.client.scan(cursor, 'MATCH', '*:idempotency:*', 'COUNT', scanKeys);
-        const done = await Promise.all(page.map((claim) => sealAnswer(node, claim)));
+        const done = await Promise.all(page.map((claim) => this.#sealAnswer(node, claim)));
         sealed += done.filter(Boolean).length;
         cursor = next;
         if (cursor === '0') break;
       }
     }
     return sealed;
-
-    async function sealAnswer(node: RedisConnection, claim: string): Promise<boolean> {
-      const [, tag, owner] = /^(\{[^}]*\}):(idempotency:.*)$/.exec(claim) ?? [];
-      const partition = Number.parseInt(claim.slice(1), 10);
-      if (tag === undefined || keys.partitions.tag(partition) !== tag) return false;
-      const was = await node.client.hgetBuffer(claim, 'a');
-      if (was === null || keyIdOf(was) === current) return false;
-      const box = secrets.reseal(was, owner as BoxOwner);
-      return (await scripts.call('idempotency/reseal', partition, { claim }, { was, box })).done;
-    }
   }
 
-  async function sealInstallation(): Promise<number> {
+  async #sealAnswer(node: RedisConnection, claim: string): Promise<boolean> {
+    const { scripts, keys, secrets } = this.#context;
+    const [, tag, owner] = /^(\{[^}]*\}):(idempotency:.*)$/.exec(claim) ?? [];
+    const partition = Number.parseInt(claim.slice(1), 10);
+    if (tag === undefined || keys.partitions.tag(partition) !== tag) return false;
+    const was = await node.client.hgetBuffer(claim, 'a');
+    if (was === null || keyIdOf(was) === this.#current) return false;
+    const box = secrets.reseal(was, owner as BoxOwner);
+    return (await scripts.call('idempotency/reseal', partition, { claim }, { was, box })).done;
+  }
+
+  async #sealInstallation(): Promise<number> {
+    const { db, secrets } = this.#context;
     const was = (await rows.readInstallation(db)).get('TOKEN_ROOT');
     if (was === undefined) return 0;
     const box = Buffer.from(was, 'base64');
@@ -134,43 +193,4 @@ export function createRotation(
     if (next === box) return 0;
     return (await rows.replaceInstallation(db, 'TOKEN_ROOT', was, next.toString('base64'))) ? 1 : 0;
   }
-
-  /** The function that re-encrypts boxes of each kind. A missing kind does not compile. */
-  const passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
-    bot: sealBots,
-    webhook: sealWebhooks,
-    idempotency: sealAnswers,
-    installation: sealInstallation,
-  };
-
-  return {
-    async run() {
-      const sealed = { bot: 0, webhook: 0, idempotency: 0, installation: 0 };
-      let left = 0;
-      let found = 0;
-      let onFormerPepper = 0;
-      for (let pass = 0; pass < passesMax; pass++) {
-        found = 0;
-        for (const kind of Object.keys(passes) as BoxKind[]) {
-          const count = await passes[kind]();
-          sealed[kind] += count;
-          found += count;
-        }
-        const former = await rows.countFormer(db, current);
-        left = former.boxes + former.copies;
-        // The process that made a copy stale refreshes it, or the sweep does.
-        if (found === 0 && left === 0) break;
-      }
-      if (left === 0 && found === 0) {
-        onFormerPepper = await rows.adoptPepper(db, pepper);
-        const noted = await rows.readInstallation(db);
-        const ids = [...noted.keys()].filter((name) => name.startsWith('TOKEN_KEYS '));
-        await rows.retireKeys(
-          db,
-          ids.map((name) => name.slice('TOKEN_KEYS '.length)).filter((id) => id !== current),
-        );
-      }
-      return { sealed, left: left + found, onFormerPepper };
-    },
-  };
 }

@@ -1,9 +1,10 @@
 /**
- * Periodic sweep: finishes the work of processes that died, and sends due reaction counts. It refreshes stale copies in
- * Redis and forwards pending outbox entries. Every step is repeatable, so any number of nodes may sweep.
+ * The periodic sweep. It finishes the work of processes that died, and sends due reaction counts. It refreshes stale
+ * copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because every step can be
+ * repeated.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { within } from '../../clock.js';
+import { untilNext, within } from '../../clock.js';
 import { type StaleRow, takeStale } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
 import type { WriteAccessCopies } from '../access/write_access.js';
@@ -18,120 +19,141 @@ import type { Forwarder } from '../updates/forwarder.js';
 import type { Replays } from '../webhooks/replays.js';
 import type { Webhooks } from '../webhooks/webhooks.js';
 
-export interface Sweep {
-  start(): void;
-  stop(): Promise<void>;
-}
-
 const intervalMs = 1_000;
 /**
- * Maximum interval between two checks for stale copies while there are none. Changes normally refresh their copies
- * themselves.
+ * The maximum interval between two checks for stale copies while there are none. Normally each change refreshes its own
+ * copies.
  */
 const copiesIntervalMsMax = 4_000;
 const batchMax = 100;
 
-export function createSweep(
-  context: StoreContext,
-  parts: {
-    readonly control: ControlCopies;
-    readonly chats: Chats;
-    readonly auth: Auth;
-    readonly forwarder: Forwarder;
-    readonly webhooks: Webhooks;
-    readonly posts: PostCounts;
-    readonly replays: Replays;
-    readonly identities: Identities;
-    readonly access: WriteAccessCopies;
-    readonly removal: RemovalFollowing;
-    readonly accounts: Pick<Accounts, 'follow'>;
-  },
-  onError: (error: unknown) => void,
-): Sweep {
-  const { db, keys, scripts } = context;
-  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities, accounts } =
-    parts;
+export interface SweepParts {
+  readonly control: ControlCopies;
+  readonly chats: Chats;
+  readonly auth: Auth;
+  readonly forwarder: Forwarder;
+  readonly webhooks: Webhooks;
+  readonly postCounts: PostCounts;
+  readonly replays: Replays;
+  readonly identities: Identities;
+  readonly access: WriteAccessCopies;
+  readonly removal: RemovalFollowing;
+  readonly accounts: Pick<Accounts, 'follow'>;
+}
 
-  /** Completes a change in place of the process that made it. Returns false if it must be retried. */
-  async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
-    try {
-      if (subject === 'chat') await chats.refresh({ id, user: other });
-      else if (subject === 'name') await chats.refreshName(id);
-      else if (subject === 'member_events') await chats.postEvents({ id, user: other });
-      else if (subject === 'webhook') await webhooks.refresh(id, other);
-      else if (subject === 'webhook_lost') await webhooks.lost(id);
-      else if (subject === 'identity') await identities.refresh(id);
-      else if (subject === 'bot_gone') await removal.follow(id);
-      else if (subject === 'user_gone') await accounts.follow(id);
-      else if (subject === 'write_access') await access.refresh(id);
-      else if (subject === 'replay') await replays.finish(id, other);
-      // Only the copy's form is outdated, not its content, so nothing needs to be revoked.
-      else if (subject.endsWith('_copy'))
-        await control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
-      else if (subject === 'bot' || subject === 'user') {
-        await control.forget(subject, id);
-        await auth.revoke(`${subject}:${id}`);
-      } else await control.refresh(subject as ControlSubject, id, other);
-      return true;
-    } catch (error) {
-      onError(error);
-      return false;
+/** Completes a change in place of the process that made it. */
+async function complete(parts: SweepParts, { subject, subject_id: id, other_id: other }: StaleRow) {
+  const { control } = parts;
+  switch (subject) {
+    case 'chat':
+      return parts.chats.refresh({ id, user: other });
+    case 'name':
+      return parts.chats.refreshName(id);
+    case 'member_events':
+      return parts.chats.postEvents({ id, user: other });
+    case 'webhook':
+      return parts.webhooks.refresh(id, other);
+    case 'webhook_lost':
+      return parts.webhooks.lost(id);
+    case 'identity':
+      return parts.identities.refresh(id);
+    case 'bot_gone':
+      return parts.removal.follow(id);
+    case 'user_gone':
+      return parts.accounts.follow(id);
+    case 'write_access':
+      return parts.access.refresh(id);
+    case 'replay':
+      return parts.replays.finish(id, other);
+    case 'bot':
+    case 'user':
+      await control.forget(subject, id);
+      return parts.auth.revoke(`${subject}:${id}`);
+  }
+  // Revokes nothing, because only the form of the copy is outdated and not the content.
+  if (subject.endsWith('_copy'))
+    return control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
+  return control.refresh(subject as ControlSubject, id, other);
+}
+
+/** The sweep of one node. It runs from `start` to `stop`, once per interval. */
+export class Sweep {
+  readonly #context: StoreContext;
+  readonly #parts: SweepParts;
+  readonly #onError: (error: unknown) => void;
+  /** The interval between two checks for stale copies, and the monotonic time of the next check. */
+  #copiesIntervalMs = intervalMs;
+  #copiesAt = 0;
+  #running: Promise<void> | undefined;
+  readonly #stopping = new AbortController();
+
+  constructor(context: StoreContext, parts: SweepParts, onError: (error: unknown) => void) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#onError = onError;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      // Bounds the wait, because a failed master of a cluster must not delay the next sweep of the other masters.
+      const partitions = this.#sweepPartitions().catch(this.#onError);
+      await Promise.all([this.#checkCopies(), within(intervalMs, partitions)]);
+      await sleep(untilNext(intervalMs), undefined, { signal }).catch(() => undefined);
     }
   }
 
-  /** Refreshes stale copies. Returns how many. */
-  async function sweepCopies(): Promise<number> {
+  async #checkCopies(): Promise<void> {
+    if (performance.now() < this.#copiesAt) return;
+    const late = this.#parts.replays.finishOld(intervalMs).catch(this.#onError);
+    const [found] = await Promise.all([this.#sweepCopies().catch(this.#onError), late]);
+    this.#copiesIntervalMs =
+      found === 0 ? Math.min(copiesIntervalMsMax, this.#copiesIntervalMs * 2) : intervalMs;
+    // Plans the next check half an interval early, because timers are not exact.
+    this.#copiesAt = performance.now() + this.#copiesIntervalMs - intervalMs / 2;
+  }
+
+  /** Refreshes stale copies. Returns the number of refreshed copies. */
+  async #sweepCopies(): Promise<number> {
     for (let sum = 0; ; ) {
-      // The transaction that takes a row commits after the refresh, so a failed refresh keeps its row.
-      const found = await takeStale(db, intervalMs, batchMax, refresh);
+      // Refreshes inside the transaction that takes the row, so that a failed refresh keeps the row.
+      const found = await takeStale(this.#context.db, intervalMs, batchMax, (row) => this.#refresh(row));
       sum += found;
       if (found < batchMax) return sum;
     }
   }
 
-  async function sweepPartition(partition: number): Promise<void> {
-    await posts.tellCounts(partition).catch(onError);
-    await forwarder.forwardAll(partition).catch(onError);
+  /** Refreshes one copy. Returns false if the refresh must be retried. */
+  async #refresh(row: StaleRow): Promise<boolean> {
+    try {
+      await complete(this.#parts, row);
+      return true;
+    } catch (error) {
+      this.#onError(error);
+      return false;
+    }
   }
 
-  async function sweepPartitions(): Promise<void> {
+  async #sweepPartitions(): Promise<void> {
+    const { scripts, keys } = this.#context;
     const waiting = await scripts.partitionsWith(keys.partitions.count, (partition) => [
       keys.countsDue(partition),
       keys.outbox(partition),
     ]);
-    await Promise.all(waiting.map(sweepPartition));
+    await Promise.all(
+      waiting.map(async (partition) => {
+        await this.#parts.postCounts.tellCounts(partition).catch(this.#onError);
+        await this.#parts.forwarder.forwardAll(partition).catch(this.#onError);
+      }),
+    );
   }
-
-  let copiesIntervalMs = intervalMs;
-  let copiesAt = 0;
-
-  async function checkCopies(): Promise<void> {
-    if (performance.now() < copiesAt) return;
-    const late = replays.finishOld(intervalMs).catch(onError);
-    const [found] = await Promise.all([sweepCopies().catch(onError), late]);
-    copiesIntervalMs = found === 0 ? Math.min(copiesIntervalMsMax, copiesIntervalMs * 2) : intervalMs;
-    // The next check is planned half an interval early, because timers are not exact.
-    copiesAt = performance.now() + copiesIntervalMs - intervalMs / 2;
-  }
-
-  let running: Promise<void> | undefined;
-  const stopping = new AbortController();
-
-  async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      // One failed master of a cluster must not delay the next sweep of the others.
-      await Promise.all([checkCopies(), within(intervalMs, sweepPartitions().catch(onError))]);
-      await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-    }
-  }
-
-  return {
-    start() {
-      running ??= run();
-    },
-    async stop() {
-      stopping.abort();
-      await running;
-    },
-  };
 }

@@ -1,7 +1,7 @@
 /**
- * Finds what an earlier run of a call under an idempotency key already did. Scripts recognise repeated requests
- * themselves. These lookups are for changes whose input may be gone by now: the source of a forward, an upload, an
- * edited post.
+ * Finds the changes that an earlier run of a call under an idempotency key already made. Scripts recognise repeated
+ * requests themselves. These lookups are for changes whose input may no longer exist: the source of a forward, an
+ * upload, an edited post.
  */
 import type { Chats } from '../chats/chats.js';
 import { unpackMessage } from '../core/codec.js';
@@ -10,37 +10,18 @@ import { type ChatRef, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import type { StoredMessage } from '../core/stored_message.js';
 
-/** The input of a change: a value, or a function called only if the change was not made yet. */
+/** The input of a change. It is a value, or a function that is called only if the change was not made yet. */
 export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
 
-/**
- * Results of an earlier run. Each function returns null if no earlier run applied the request. Only repeated calls
- * cost a round trip.
- */
-export interface Repeats {
-  /** The message that the request sent, as it was created. */
-  sent(chat: ChatRef, request: string): Promise<StoredMessage | null>;
-  /** The messages that the request sent, in their current state. `messages` omits deleted ones. */
-  sentMany(
-    chat: ChatRef,
-    request: string,
-  ): Promise<{ readonly ids: readonly number[]; readonly messages: readonly StoredMessage[] } | null>;
-  /** The chat and message of the post that the request reacted to. The post may be deleted by now. */
-  reacted(
-    partition: number,
-    request: string,
-  ): null | Promise<{ readonly chat: ChatRef; readonly messageId: number } | null>;
-  /** The message that the request edited, as it was after the edit. */
-  edited(partition: number, request: string): Promise<StoredMessage | null>;
-}
+export type Repeats = ReturnType<typeof createRepeats>;
 
-export function createRepeats(
-  { scripts, keys, again }: StoreContext,
-  chats: Chats,
-  records: Records,
-): Repeats {
+/**
+ * Finds results of an earlier run. Each function returns null if no earlier run applied the request. Only repeated
+ * calls cost a round trip.
+ */
+export function createRepeats({ scripts, keys, again }: StoreContext, chats: Chats, records: Records) {
   async function recall(partition: number, request: string) {
     if (!again) return null;
     const at = { request: keys.request(partition, request) };
@@ -48,7 +29,7 @@ export function createRepeats(
     return known.status === 'ok' ? known : null;
   }
 
-  /** Converts records to messages with the chat's current profile and their replied messages. */
+  /** Converts records to messages, with the chat's current profile and the messages to which they reply. */
   async function show(chat: ChatRef, made: ReadonlyMap<number, Buffer>): Promise<StoredMessage[]> {
     const state = await chats.find(chat);
     if (!state) return [];
@@ -59,20 +40,28 @@ export function createRepeats(
   }
 
   return {
-    async sent(chat, request) {
+    /** Returns the message that the request sent, in its original state. */
+    async sent(chat: ChatRef, request: string): Promise<StoredMessage | null> {
       const known = await recall(keys.partitions.of(chat.id), request);
       if (!known?.record) return null;
       const [message] = await show(chat, new Map([[Number.parseInt(known.answer, 10), known.record]]));
       return message ?? null;
     },
-    async sentMany(chat, request) {
+    /** Returns the messages that the request sent, in their current state. `messages` omits deleted messages. */
+    async sentMany(chat: ChatRef, request: string) {
       const known = await recall(keys.partitions.of(chat.id), request);
       if (!known) return null;
       const [first = 0, , , count = 0] = known.answer.split(' ').map(Number);
       const ids = Array.from({ length: count }, (_, i) => first + i);
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
     },
-    reacted: (partition, request) =>
+    /**
+     * Returns the chat and message of the post that the request reacted to. The post may have been deleted meanwhile.
+     */
+    reacted: (
+      partition: number,
+      request: string,
+    ): null | Promise<{ readonly chat: ChatRef; readonly messageId: number } | null> =>
       again
         ? recall(partition, request).then((known) => {
             if (!known) return null;
@@ -80,7 +69,8 @@ export function createRepeats(
             return { chat: parseChat(chat), messageId: Number(messageId) };
           })
         : null,
-    async edited(partition, request) {
+    /** Returns the message that the request edited, in its state after the edit. */
+    async edited(partition: number, request: string): Promise<StoredMessage | null> {
       const known = await recall(partition, request);
       if (!known?.record) return null;
       const [name = '', id] = known.answer.split(' ');

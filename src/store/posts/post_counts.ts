@@ -1,23 +1,20 @@
 /**
- * Sends reaction counts of channel posts to the channels' bots (behaviour §8): `message_reaction_count`. A reaction
- * also makes its post due a second later. The next sweep by any node sends the counts at that time. So each post is
- * sent at most once a second, its last state is always sent, and the death of a node only delays it until the next
- * sweep.
+ * Sends reaction counts of channel posts to the channels' bots, as `message_reaction_count` (behaviour §8). After a
+ * reaction, the counts of its post are due one second later. The first sweep after that, by any node, sends the counts.
+ * The counts of a post are therefore sent at most once a second, and the last counts are always sent. If a node dies,
+ * the next sweep sends the counts.
  */
 import { ApiError } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
+import { storeLimits as limits } from '../limits.js';
 import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
-export interface PostCounts {
-  /** Adds due counts to the partition's outbox. While the outbox is full they stay due. */
-  tellCounts(partition: number): Promise<void>;
-}
+export type PostCounts = ReturnType<typeof createPostCounts>;
 
-/** Id of neither a bot nor a person, because the bots that receive the counts need no permission check. */
+/** The sender of reaction counts. It is the id of no bot and no person, so no permission is checked. */
 const nobody = 0;
 
-export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack): PostCounts {
+export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack) {
   /** Loads a missing record of a post. Returns false if the post no longer exists. */
   async function bring(post: number, missing: MissingOfPost): Promise<boolean> {
     try {
@@ -30,7 +27,8 @@ export function createPostCounts({ scripts, keys }: StoreContext, cold: PostRead
   }
 
   return {
-    async tellCounts(partition) {
+    /** Adds due counts to the partition's outbox. Counts stay due while the outbox is full. */
+    async tellCounts(partition: number) {
       const at = {
         meta: keys.meta(partition),
         outbox: keys.outbox(partition),

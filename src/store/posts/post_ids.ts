@@ -1,24 +1,22 @@
-/** UUID-like public names of posts, computed from the post id and a secret key. They do not reveal the id and need no table. */
+/**
+ * Computes the public names of posts, which look like UUIDs. A name is computed from the post id and a secret key. It
+ * therefore does not reveal the id, and needs no table.
+ */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secrets } from '../core/secrets.js';
 
-export interface PostIds {
-  /** The public name of a post, a version 8 UUID. */
-  nameOf(post: number): string;
-  /** Parses a post id from a path: digits, or a name. Null if it is neither. */
-  parse(text: string): number | null;
-}
+export type PostIds = ReturnType<typeof createPostIds>;
 
 /**
- * Number of names in the cache. Verifying a name takes two digests, more than everything else a reaction costs in
- * this process.
+ * The number of names in the cache. Verifying a name takes two digests, which cost this process more than all other
+ * work for a reaction.
  */
 const named_max = 10_000;
 
 const idBytes = 6;
 const idMax = 2 ** 48;
 
-export function createPostIds(secrets: Secrets): PostIds {
+export function createPostIds(secrets: Secrets) {
   const key = secrets.derive('names of posts');
   const digest = (purpose: string, bytes: Buffer) =>
     createHmac('sha256', key).update(purpose).update(bytes).digest();
@@ -31,12 +29,13 @@ export function createPostIds(secrets: Secrets): PostIds {
     return bytes;
   }
 
-  /** Encrypts or decrypts the id (XOR). */
+  /** Encrypts or decrypts the id with XOR. */
   const mask = (id: Buffer, behind: Buffer) => {
     const by = digest('mask', behind);
     return Buffer.from(id.map((byte, i) => byte ^ (by[i] as number)));
   };
 
+  /** Returns the public name of a post, a version 8 UUID. */
   function nameOf(post: number): string {
     const id = Buffer.alloc(idBytes);
     id.writeUIntBE(post, 0, idBytes);
@@ -53,12 +52,13 @@ export function createPostIds(secrets: Secrets): PostIds {
     return timingSafeEqual(proof(id), behind) ? id.readUIntBE(0, idBytes) : null;
   }
 
-  /** Cache of verified names. Invalid names are not stored, so attackers cannot fill it. */
+  /** The cache of verified names. Attackers cannot fill it, because invalid names are not stored. */
   const proven = new Map<string, number>();
 
   return {
     nameOf,
-    parse(text) {
+    /** Parses a post id from a path. The text is digits or a name. Null if it is neither. */
+    parse(text: string): number | null {
       if (/^\d{1,15}$/.test(text)) {
         const id = Number(text);
         return id > 0 && id < idMax ? id : null;

@@ -1,36 +1,36 @@
-/** Notifies viewers of a post's changes: at once by hints, and by a check every second, because hints may be lost. */
-import { limits } from '../../limits.js';
+/**
+ * Notifies viewers when a post changes. A hint does this at once. A check every second also does, because hints may be
+ * lost.
+ */
+
 import type { Hints } from '../../redis/hints.js';
 import type { StoreContext } from '../core/context.js';
+import { groupBy } from '../core/groups.js';
 import { partitionOfPost } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
 
-/** Called with null when the post changed, or with its current version, which the listener may already have seen. */
+/**
+ * The listener. It gets null when the post has changed, or the post's current version, which it may already have seen.
+ */
 export type PostListener = (version: number | null) => void;
 
-export interface PostWatches {
-  /** Calls `listener` when a post's reactions may have changed. Returns the function that unsubscribes. */
-  watch(post: number, listener: PostListener): Promise<() => void>;
-}
+export type PostWatches = ReturnType<typeof createPostWatches>;
 
-export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints): PostWatches {
+export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints) {
   const watched = new Map<number, Set<PostListener>>();
   let timer: NodeJS.Timeout | undefined;
 
   /** Checks all watched posts with one script call per partition. */
   async function check(): Promise<void> {
-    const byPartition = new Map<number, string[]>();
-    for (const post of watched.keys()) {
-      const list = byPartition.get(partitionOfPost(post)) ?? [];
-      byPartition.set(partitionOfPost(post), list);
-      list.push(String(post));
-    }
     await Promise.all(
-      [...byPartition].map(async ([partition, posts]) => {
+      [...groupBy(watched.keys(), partitionOfPost)].map(async ([partition, posts]) => {
         const at = { post: keys.postRoot(partition) };
-        const { versions } = await scripts.call('posts/versions', partition, at, { posts });
+        const { versions } = await scripts.call('posts/versions', partition, at, {
+          posts: posts.map(String),
+        });
         for (const [i, post] of posts.entries()) {
           const version = Number(versions[i]);
-          if (version > 0) for (const listener of watched.get(Number(post)) ?? []) listener(version);
+          if (version > 0) for (const listener of watched.get(post) ?? []) listener(version);
         }
       }),
     );
@@ -38,7 +38,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
 
   function add(post: number, listener: PostListener): void {
     watched.set(post, (watched.get(post) ?? new Set()).add(listener));
-    // Failures are ignored: the next check is a second later.
+    // Ignores failures, because the next check follows a second later.
     timer ??= setInterval(() => check().catch(() => undefined), limits.poll_tick_ms).unref();
   }
 
@@ -52,7 +52,8 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   }
 
   return {
-    async watch(post, listener) {
+    /** Calls `listener` when a post's reactions may have changed. Returns the function that unsubscribes. */
+    async watch(post: number, listener: PostListener): Promise<() => void> {
       const unlisten = await hints.listen(keys.postChannel(post), () => listener(null));
       add(post, listener);
       return () => {

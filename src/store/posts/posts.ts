@@ -1,21 +1,18 @@
 /**
- * Posts and their reactions. Redis has exact counts, the latest reactors of each emoji, and the reactions of recent
- * actors. Everything else is read from Postgres, even a single user's row (architecture, Journal and write-behind).
+ * Manages posts and their reactions. Redis has the exact counts, the latest people per emoji, and the reactions of
+ * people who reacted recently. Everything else is read from Postgres, even the row of a single user (architecture,
+ * Journal and write-behind).
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/posts.js';
-import type { Chats } from '../chats/chats.js';
 import { emojiColumn, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
-import type { ControlCopies, User } from '../core/control.js';
+import type { User } from '../core/control.js';
 import { type ChatRef, partitionOfPost, postNumber } from '../core/keys.js';
 import { type PostReaction, readReactions, uuidText } from '../core/post_record.js';
 import { postKeys } from '../core/script_keys.js';
 import type { Repeats } from '../messages/repeats.js';
-import { createPostReadBack, type ReactionRecord } from './post_cold.js';
-import { createPostCounts, type PostCounts } from './post_counts.js';
-import type { PostIds } from './post_ids.js';
-import type { PostWatches } from './post_watches.js';
+import type { PostReadBack, ReactionRecord } from './post_cold.js';
 
 export interface PostState {
   readonly post: number;
@@ -33,7 +30,7 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
-/** Any change of reactions. `erase` is for deleted users and skips the permission check. */
+/** A change of reactions. `erase` is for deleted users and skips the permission check. */
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
@@ -43,27 +40,13 @@ export interface Reactor {
   readonly emoji: string;
   /** when the user reacted, Unix time in seconds */
   readonly date: number;
-  /** cursor with which the list continues after this reactor */
+  /** cursor with which the list continues after this user */
   readonly cursor: string;
-}
-
-export interface Posts extends PostIds, PostCounts, PostWatches {
-  /** A post as `who` sees it. Error: `post_not_found`, also if `who` may not see it. */
-  find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState>;
-  /**
-   * Changes a person's reactions. Setting or removing an emoji twice changes nothing. Errors: `post_not_found`,
-   * `too_many_reactions`.
-   */
-  react(post: number, user: User, change: ReactionChange): Promise<PostState>;
-  /** Removes all reactions of a deleted person from a post, whether or not they could still see it. */
-  eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void>;
-  /** Lists the reactors that are in Postgres, by emoji, newest first, after `cursor`; '' starts at the first. */
-  reactors(post: number, emoji: string | undefined, cursor: string, limit: number): Promise<Reactor[]>;
 }
 
 const external = new WeakMap<object, Buffer>();
 
-/** The external id of a person in binary, converted once per cached person. */
+/** Returns the external id of a person in binary form. Converts it only once per cached person. */
 function externalBytes(user: Pick<User, 'externalId'>): Buffer {
   const known = external.get(user);
   if (known) return known;
@@ -74,68 +57,44 @@ function externalBytes(user: Pick<User, 'externalId'>): Buffer {
 
 const words = (text: string) => (text === '' ? [] : text.split(' '));
 
-export function createPosts(
-  context: StoreContext,
-  parts: { readonly chats: Chats; readonly control: ControlCopies; readonly ids: PostIds },
-  watches: PostWatches,
-  repeats: Repeats,
-): Posts {
-  const { shards, scripts, keys, reactorsListed, requestId } = context;
-  const cold = createPostReadBack(context, parts);
+/** Throws `post_not_found` for a post in a partition that does not exist. */
+function assertPartition({ keys }: StoreContext, post: number): void {
+  if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
+}
 
-  function stateOf(post: number, raw: unknown, own: string): PostState {
-    return { post, ...readReactions(raw, reactorsListed), own: words(own) };
+export class Posts {
+  readonly #context: StoreContext;
+  readonly #cold: PostReadBack;
+  readonly #repeats: Repeats;
+
+  constructor(context: StoreContext, cold: PostReadBack, repeats: Repeats) {
+    this.#context = context;
+    this.#cold = cold;
+    this.#repeats = repeats;
   }
 
-  async function read(
-    post: number,
-    who: { readonly id: number; readonly isBot: boolean },
-  ): Promise<PostState> {
-    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const partition = partitionOfPost(post);
-      const ttl_ms = readBackTtlMs(context, partition);
-      const args = { token: uniqueText(), who: String(who.id), ttl_ms };
-      const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
-      if (found.status === 'not_found') return fail('post_not_found');
-      if (found.status === 'ok') {
-        // Missing reactions are in Postgres. A change made after this read is later than the call, so it need not be
-        // included.
-        const own = found.own ?? (who.isBot ? '' : await cold.loadOwn(post, who.id));
-        return stateOf(post, found.fields, own);
-      }
-      await cold.bring(post, who.id, found);
-    }
-    return fail('unavailable', { retry_after: 1 });
+  /** Returns a post as `who` sees it. Error: `post_not_found`, also if `who` may not see the post. */
+  async find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState> {
+    assertPartition(this.#context, post);
+    const state = await this.#read(post, who);
+    return (await this.#cold.refill(post, state.reactions)) ? this.#read(post, who) : state;
   }
 
-  /** The post for a repeated call, without reactions if the post was deleted meanwhile. */
-  async function readAgain(post: number, user: number, stood: Pick<PostState, 'chat' | 'messageId'>) {
-    try {
-      return await read(post, { id: user, isBot: false });
-    } catch (error) {
-      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
-      return { post, ...stood, version: 0, reactions: [], own: [] };
-    }
-  }
-
-  const exists = (post: number) => {
-    if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
-  };
-
-  async function change(
-    post: number,
-    user: Pick<User, 'id' | 'externalId'>,
-    change: AnyChange,
-  ): Promise<PostState> {
-    exists(post);
+  /**
+   * Changes a person's reactions. Setting or removing an emoji twice changes nothing. Errors: `post_not_found`,
+   * `too_many_reactions`.
+   */
+  async react(post: number, user: Pick<User, 'id' | 'externalId'>, change: AnyChange): Promise<PostState> {
+    const { scripts, keys, requestId } = this.#context;
+    assertPartition(this.#context, post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // Removals are allowed in a full Redis, so this check is outside the script. Each process refreshes the flag once a
-    // second.
+    // Checks here whether Redis is full. The script itself does not check this, because a full Redis still allows
+    // removals. Each process refreshes the flag once a second.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
-    const former = repeats.reacted(partition, request);
+    const former = this.#repeats.reacted(partition, request);
     const stood = former && (await former);
-    if (stood) return readAgain(post, user.id, stood);
+    if (stood) return this.#readAgain(post, user.id, stood);
     const emoji = 'emoji' in change ? change.emoji : '';
     const at = {
       ...postKeys(keys, post),
@@ -143,72 +102,110 @@ export function createPosts(
       request: keys.request(partition, request),
     };
     const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
-    const bytes = externalBytes(user);
-    let known = { token: '', known: '-' };
+    const external = externalBytes(user);
+    let token = uniqueText();
+    let known = '-';
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const token = known.token === '' ? uniqueText() : known.token;
-      const args = { token, reaction, external: bytes, known: known.known };
-      const result = await scripts.call('posts/react', partition, at, args);
-      known = { token: '', known: '-' };
-      switch (result.status) {
-        case 'ok': {
-          const state = stateOf(post, result.fields, result.own);
-          // The caller of `erase` ignores the state.
-          if (change.what === 'erase') return state;
-          const refilled = cold.refill(post, state.reactions);
-          return refilled && (await refilled) ? read(post, { id: user.id, isBot: false }) : state;
-        }
-        case 'not_found':
-          return fail('post_not_found');
-        case 'too_many':
-          return fail('too_many_reactions');
-        case 'user_missing':
-          known = { token: result.ticket, known: await cold.loadOwn(post, user.id) };
-          break;
-        default:
-          await cold.bring(post, user.id, result);
+      const result = await scripts.call('posts/react', partition, at, { token, reaction, external, known });
+      if (result.status === 'ok') return this.#shown(post, user.id, change, result);
+      if (result.status === 'not_found') return fail('post_not_found');
+      if (result.status === 'too_many') return fail('too_many_reactions');
+      if (result.status === 'user_missing') {
+        token = result.ticket;
+        known = await this.#cold.loadOwn(post, user.id);
+      } else {
+        token = uniqueText();
+        known = '-';
+        await this.#cold.bring(post, user.id, result);
       }
     }
     return fail('unavailable', { retry_after: 1 });
   }
 
-  return {
-    ...parts.ids,
-    ...createPostCounts(context, cold),
-    async find(post, who) {
-      exists(post);
-      const state = await read(post, who);
-      return (await cold.refill(post, state.reactions)) ? read(post, who) : state;
-    },
-    react: change,
-    async eraseReactions(post, user) {
-      try {
-        await change(post, user, { what: 'erase' });
-      } catch (error) {
-        // The post was deleted with its message.
-        if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+  /** Removes all reactions of a deleted person from a post, even if the person could no longer see the post. */
+  async eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void> {
+    try {
+      await this.react(post, user, { what: 'erase' });
+    } catch (error) {
+      // Does nothing if the post was deleted with its message.
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+    }
+  }
+
+  /**
+   * Lists the users with reactions in Postgres, by emoji, newest first, after `cursor`. The cursor '' starts at the
+   * first user.
+   */
+  async reactors(post: number, emoji: string | undefined, cursor: string, limit: number) {
+    const [, given, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
+    const behind =
+      given === undefined
+        ? { emoji: emoji === undefined ? -1 : emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER }
+        : { emoji: Number(given), version: Number(version) };
+    const partition = partitionOfPost(post);
+    const found = await rows.loadReactionPage(
+      this.#context.shards.at(partition),
+      partition,
+      postNumber(post),
+      behind,
+      emoji !== undefined,
+      limit,
+    );
+    return found.map(({ user_id, emoji: column, version, record }) => {
+      const [set, date, external] = unpack<ReactionRecord>(record);
+      return { id: user_id, user: uuidText(external), emoji: set, date, cursor: `${column}.${version}` };
+    });
+  }
+
+  #stateOf(post: number, raw: unknown, own: string): PostState {
+    return { post, ...readReactions(raw, this.#context.reactorsListed), own: words(own) };
+  }
+
+  /**
+   * Returns the state after a change. Does not extend the lists of users for `erase`, because its caller ignores the
+   * state.
+   */
+  async #shown(
+    post: number,
+    id: number,
+    change: AnyChange,
+    { fields, own }: { readonly fields: unknown; readonly own: string },
+  ): Promise<PostState> {
+    const state = this.#stateOf(post, fields, own);
+    const refilled = change.what !== 'erase' && this.#cold.refill(post, state.reactions);
+    return refilled && (await refilled) ? this.#read(post, { id, isBot: false }) : state;
+  }
+
+  async #read(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState> {
+    const { scripts, keys } = this.#context;
+    const partition = partitionOfPost(post);
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const ttl_ms = readBackTtlMs(this.#context, partition);
+      const args = { token: uniqueText(), who: String(who.id), ttl_ms };
+      const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
+      if (found.status === 'not_found') return fail('post_not_found');
+      if (found.status === 'ok') {
+        // Reactions that are missing in Redis are in Postgres. Changes after this read need not be included, because
+        // they are later than the call.
+        const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
+        return this.#stateOf(post, found.fields, own);
       }
-    },
-    async reactors(post, emoji, cursor, limit) {
-      const [, given, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
-      const behind =
-        given === undefined
-          ? { emoji: emoji === undefined ? -1 : emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER }
-          : { emoji: Number(given), version: Number(version) };
-      const partition = partitionOfPost(post);
-      const found = await rows.loadReactionPage(
-        shards.of(partition).db,
-        partition,
-        postNumber(post),
-        behind,
-        emoji !== undefined,
-        limit,
-      );
-      return found.map(({ user_id, emoji: column, version, record }) => {
-        const [set, date, external] = unpack<ReactionRecord>(record);
-        return { id: user_id, user: uuidText(external), emoji: set, date, cursor: `${column}.${version}` };
-      });
-    },
-    watch: watches.watch,
-  };
+      await this.#cold.bring(post, who.id, found);
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  /** Returns the post for a repeated call. Leaves out the reactions if the post was deleted meanwhile. */
+  async #readAgain(
+    post: number,
+    id: number,
+    stood: Pick<PostState, 'chat' | 'messageId'>,
+  ): Promise<PostState> {
+    try {
+      return await this.#read(post, { id, isBot: false });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      return { post, ...stood, version: 0, reactions: [], own: [] };
+    }
+  }
 }

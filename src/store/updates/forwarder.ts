@@ -1,102 +1,138 @@
 /**
- * Forwards updates from a partition's outbox to queues of bots in other partitions. A forwarder takes the complete
- * pending prefix, in order. Each queue stores a mark per source and rejects duplicates. Then the prefix is deleted. So
- * any number of nodes may forward, and a node that dies midway costs a second but no update.
+ * Forwards updates from a partition's outbox to queues of bots in other partitions. A forwarder takes all pending
+ * updates from the start of the outbox, in order, and deletes them once they are queued. Any number of nodes may
+ * forward, because each queue stores a mark per source partition and rejects duplicates. A node that dies midway delays
+ * updates by a second, but loses none.
  *
- * On a cluster, the master of some bots may be down. The other bots get later batches meanwhile. The unreachable bots
- * are skipped, so that nothing overtakes the updates they missed. They are retried from the start of the outbox, which
- * is kept until they have caught up.
+ * On a cluster, the master of some bots may be down. These bots are skipped, so that no update overtakes the updates
+ * that they missed. The other bots still get later batches. The skipped bots are retried from the start of the outbox,
+ * which stays until they have all updates.
  */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import { kindBit, type UpdateKind } from '../../rules/update_kinds.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
+import { storeLimits as limits } from '../limits.js';
 import { type Queues, readEntry } from './queues.js';
 
-export interface Forwarder {
-  /**
-   * Handles the side effects of a change: forwards the outbox of this id's partition, or wakes the bot's worker.
-   * Returns at once; the sweep retries failures.
-   */
-  follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void;
-  /** Starts forwarding a partition's outbox. The sweep retries failures. */
-  forward(partition: number): void;
-  /** Forwards a partition's whole outbox now. */
-  forwardAll(partition: number): Promise<void>;
-}
-
-/** Number of arguments per update in `updates/accept_forwarded`. */
+/** The number of arguments per update in `updates/accept_forwarded`. */
 const valuesPerUpdate = 10;
 
-/** Minimum time between retries of unreachable bots when changes trigger forwarding. */
+/** The minimum time between two retries of unreachable bots when changes cause the retries. */
 const retryMs = 1_000;
 
-export function createForwarder(
-  { scripts, keys }: StoreContext,
-  queues: Queues,
-  wake: (bot: number) => void,
-  onError: (error: unknown) => void,
-): Forwarder {
-  function forward(partition: number): void {
-    serve(partition, retryMs).catch(onError);
+interface Batch {
+  readonly last: string;
+  /** incarnation of the source partition at the time when the batch was read */
+  readonly incarnation: number;
+  readonly full: boolean;
+  /** The values of each bot's updates: ten per update, in the order of the script's arguments. */
+  readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
+}
+
+/** The unreachable bots of a source partition, and the last entry that was forwarded to all other bots. */
+interface Detour {
+  readonly owed: Set<number>;
+  passed: string;
+  /** monotonic time of the last retry from the start of the outbox */
+  tried: number;
+}
+
+/**
+ * The outbox of one partition. At most one run forwards it at a time. Between runs it remembers a detour while some
+ * bots are unreachable.
+ */
+class Outbox {
+  readonly #forwarder: Forwarder;
+  readonly #context: StoreContext;
+  readonly #queues: Queues;
+  readonly #source: number;
+  readonly #at: { readonly meta: string; readonly outbox: string };
+  #running: Promise<void> | undefined;
+  /** Whether the run must start again because of new entries. */
+  #again = false;
+  #detour: Detour | undefined;
+  #retrying: Promise<void> | undefined;
+
+  constructor(forwarder: Forwarder, context: StoreContext, queues: Queues, source: number) {
+    this.#forwarder = forwarder;
+    this.#context = context;
+    this.#queues = queues;
+    this.#source = source;
+    this.#at = { meta: context.keys.meta(source), outbox: context.keys.outbox(source) };
   }
 
-  function follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void {
-    if (change.forward) forward(keys.partitions.of(id));
-    if (change.wake) wake(id);
+  /** Forwards all entries. Retries unreachable bots if their last retry is at least `patienceMs` ago. */
+  async forward(patienceMs: number): Promise<void> {
+    const detour = this.#detour;
+    if (!detour || performance.now() - detour.tried < patienceMs) return this.#run();
+    this.#retrying ??= this.#retryOwed(detour).finally(() => {
+      this.#retrying = undefined;
+    });
+    const [, retried] = await Promise.allSettled([this.#run(), this.#retrying]);
+    if (retried.status === 'rejected') throw retried.reason;
+    return this.#run();
+  }
+
+  #run(): Promise<void> {
+    if (this.#running) this.#again = true;
+    else this.#running = this.#forwardRest();
+    return this.#running;
+  }
+
+  async #forwardRest(): Promise<void> {
+    const failures: unknown[] = [];
+    try {
+      do {
+        this.#again = false;
+        for (let more = true; more; ) more = await this.#forwardBatch(failures);
+      } while (this.#again);
+    } finally {
+      this.#running = undefined;
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** Forwards one batch. Returns true when there may be more. Skips bots that fail from now on. */
+  async #forwardBatch(failures: unknown[]): Promise<boolean> {
+    const detour = this.#detour;
+    const batch = await this.#readBatch(detour?.passed ?? '');
+    if (!batch) return false;
+    const failed = await this.#handOut(batch, (bot) => !detour?.owed.has(bot));
+    failures.push(...failed.values());
+    if (failed.size === 0 && !detour) return (await this.#trim(batch)) ? batch.full : true;
+    if (!detour) {
+      this.#detour = { owed: new Set(failed.keys()), passed: batch.last, tried: performance.now() };
+    } else {
+      // If the detour has ended meanwhile, this has no effect. The outbox is then read again from the start.
+      for (const bot of failed.keys()) detour.owed.add(bot);
+      detour.passed = batch.last;
+    }
+    return batch.full;
   }
 
   /**
-   * Delivers updates of one source partition to one bot's queue. Each enters the queue once, even if several nodes
-   * deliver it.
+   * Delivers all pending updates to the skipped bots. Afterwards the outbox is read again from the start and trimmed.
+   * The marks in the queues prevent duplicates.
    */
-  async function handOver(
-    bot: number,
-    source: number,
-    updates: ReadonlyArray<string | Buffer>,
-  ): Promise<void> {
-    const partition = keys.partitions.of(bot);
-    const at = {
-      meta: keys.meta(partition),
-      journal: keys.journal(partition),
-      state: keys.queueState(bot),
-      queue: keys.queue(bot),
-      marks: keys.queueMarks(bot),
-      channel: keys.botChannel(bot),
-      due: keys.webhooksDue(partition),
-    };
-    const piece = limits.outbox_handover_max * valuesPerUpdate;
-    for (let from = 0, attempt = 0; from < updates.length; ) {
-      const args = { bot: String(bot), source: String(source), updates: updates.slice(from, from + piece) };
-      const result = await scripts.call('updates/accept_forwarded', partition, at, args);
-      if (result.status === 'ok') {
-        follow(bot, result);
-        from += piece;
-      } else {
-        if (++attempt === fillAttemptsMax) fail('unavailable', { retry_after: 1 });
-        await queues.open(bot);
-      }
+  async #retryOwed(detour: Detour): Promise<void> {
+    detour.tried = performance.now();
+    const owed = new Set(detour.owed);
+    for (let after = ''; ; ) {
+      const batch = await this.#readBatch(after);
+      if (!batch) break;
+      const [failed] = [...(await this.#handOut(batch, (bot) => owed.has(bot))).values()];
+      if (failed !== undefined) throw failed;
+      after = batch.last;
+      if (!batch.full) break;
     }
+    this.#detour = undefined;
   }
 
-  interface Batch {
-    readonly last: string;
-    /** incarnation of the source partition when the batch was read */
-    readonly incarnation: number;
-    readonly full: boolean;
-    /** Values of each bot's updates, ten per update, in the order of the script's arguments. */
-    readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
-  }
-
-  /** Reads pending entries after an entry, up to a limit; null if there are none. */
-  async function readBatch(source: number, after: string): Promise<Batch | null> {
-    const at = { meta: keys.meta(source), outbox: keys.outbox(source) };
-    const limit = limits.outbox_batch_entries_max;
-    const { rows, incarnation, more } = await scripts.call('updates/read_outbox', source, at, {
-      after,
-      limit,
-    });
-    const entries = (rows as unknown[]).map(readEntry);
+  /** Reads pending entries after the given one, up to a limit. Returns null if there are none. */
+  async #readBatch(after: string): Promise<Batch | null> {
+    const args = { after, limit: limits.outbox_batch_entries_max };
+    const read = await this.#context.scripts.call('updates/read_outbox', this.#source, this.#at, args);
+    const entries = (read.rows as unknown[]).map(readEntry);
     const last = entries.at(-1);
     if (!last) return null;
     const byBot = new Map<number, Array<string | Buffer>>();
@@ -116,124 +152,96 @@ export function createForwarder(
         list.push(...update);
       }
     }
-    return { last: last.id, incarnation, full: more, byBot };
+    return { last: last.id, incarnation: read.incarnation, full: read.more, byBot };
   }
 
   /**
-   * Deletes a forwarded batch. Returns false if Redis may have lost writes since the batch was read: it is then
+   * Deletes a forwarded batch. Returns false if Redis may have lost writes since the batch was read. The batch is then
    * forwarded again.
    */
-  async function trim(source: number, { last, incarnation }: Batch): Promise<boolean> {
-    const at = { meta: keys.meta(source), outbox: keys.outbox(source) };
-    const { status } = await scripts.call('updates/trim_outbox', source, at, { last, incarnation });
+  async #trim({ last, incarnation }: Batch): Promise<boolean> {
+    const args = { last, incarnation };
+    const { status } = await this.#context.scripts.call('updates/trim_outbox', this.#source, this.#at, args);
     return status === 'ok';
   }
 
-  /** Unreachable bots of a source partition, and the last entry forwarded to all others. */
-  interface Detour {
-    readonly owed: Set<number>;
-    passed: string;
-    /** monotonic time of the last retry from the start of the outbox */
-    tried: number;
-  }
-  const detours = new Map<number, Detour>();
-
-  /** Delivers a batch to those of its bots accepted by `takes`. Returns the bots that failed, with their errors. */
-  async function handOut(source: number, { byBot }: Batch, takes: (bot: number) => boolean) {
+  /** Delivers a batch to the bots for which `takes` returns true. Returns the bots that failed, with their errors. */
+  async #handOut({ byBot }: Batch, takes: (bot: number) => boolean) {
     const failed = new Map<number, unknown>();
     await Promise.all(
       [...byBot]
         .filter(([bot]) => takes(bot))
-        .map(([bot, updates]) => handOver(bot, source, updates).catch((error) => failed.set(bot, error))),
+        .map(([bot, updates]) => this.#handOver(bot, updates).catch((error) => failed.set(bot, error))),
     );
     return failed;
   }
 
-  /** Forwards one batch; returns true when there may be more. Bots that fail are skipped from now on. */
-  async function forwardBatch(source: number, failures: unknown[]): Promise<boolean> {
-    const detour = detours.get(source);
-    const batch = await readBatch(source, detour?.passed ?? '');
-    if (!batch) return false;
-    const failed = await handOut(source, batch, (bot) => !detour?.owed.has(bot));
-    failures.push(...failed.values());
-    if (failed.size === 0 && !detour) return (await trim(source, batch)) ? batch.full : true;
-    if (!detour) {
-      detours.set(source, { owed: new Set(failed.keys()), passed: batch.last, tried: performance.now() });
-    } else {
-      // If the detour ended meanwhile, this has no effect, and everything is read again from the start.
-      for (const bot of failed.keys()) detour.owed.add(bot);
-      detour.passed = batch.last;
+  /** Delivers updates to one bot's queue. Each update enters the queue once, even if several nodes deliver it. */
+  async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>): Promise<void> {
+    const { scripts, keys } = this.#context;
+    const partition = keys.partitions.of(bot);
+    const at = {
+      meta: keys.meta(partition),
+      journal: keys.journal(partition),
+      state: keys.queueState(bot),
+      queue: keys.queue(bot),
+      marks: keys.queueMarks(bot),
+      channel: keys.botChannel(bot),
+      due: keys.webhooksDue(partition),
+    };
+    const source = String(this.#source);
+    const piece = limits.outbox_handover_max * valuesPerUpdate;
+    for (let from = 0, attempt = 0; from < updates.length; ) {
+      const args = { bot: String(bot), source, updates: updates.slice(from, from + piece) };
+      const result = await scripts.call('updates/accept_forwarded', partition, at, args);
+      if (result.status === 'ok') {
+        this.#forwarder.follow(bot, result);
+        from += piece;
+      } else {
+        if (++attempt === fillAttemptsMax) fail('unavailable', { retry_after: 1 });
+        await this.#queues.open(bot);
+      }
     }
-    return batch.full;
   }
+}
 
-  const retrying = new Map<number, Promise<void>>();
+export class Forwarder {
+  readonly #wake: (bot: number) => void;
+  readonly #onError: (error: unknown) => void;
+  readonly #partitionOf: (id: number) => number;
+  readonly #outboxes: readonly Outbox[];
+
+  constructor(
+    context: StoreContext,
+    queues: Queues,
+    wake: (bot: number) => void,
+    onError: (error: unknown) => void,
+  ) {
+    const { partitions } = context.keys;
+    this.#wake = wake;
+    this.#onError = onError;
+    this.#partitionOf = partitions.of;
+    this.#outboxes = Array.from(
+      { length: partitions.count },
+      (_, partition) => new Outbox(this, context, queues, partition),
+    );
+  }
 
   /**
-   * Delivers all pending updates to the skipped bots. Afterwards everything is read again from the start and trimmed;
-   * marks prevent duplicates.
+   * Runs after a change. Forwards the outbox of this id's partition, or wakes the bot's worker. Returns at once. The
+   * sweep retries failures.
    */
-  async function retryOwed(source: number, detour: Detour): Promise<void> {
-    detour.tried = performance.now();
-    const owed = new Set(detour.owed);
-    for (let after = ''; ; ) {
-      const batch = await readBatch(source, after);
-      if (!batch) break;
-      const [failed] = [...(await handOut(source, batch, (bot) => owed.has(bot))).values()];
-      if (failed !== undefined) throw failed;
-      after = batch.last;
-      if (!batch.full) break;
-    }
-    detours.delete(source);
+  follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void {
+    if (change.forward) this.#outbox(this.#partitionOf(id)).forward(retryMs).catch(this.#onError);
+    if (change.wake) this.#wake(id);
   }
 
-  function retry(source: number, detour: Detour): Promise<void> {
-    const present = retrying.get(source);
-    if (present) return present;
-    const retried = retryOwed(source, detour).finally(() => retrying.delete(source));
-    retrying.set(source, retried);
-    return retried;
+  /** Forwards a partition's whole outbox now. */
+  forwardAll(partition: number): Promise<void> {
+    return this.#outbox(partition).forward(0);
   }
 
-  /** The running forwarder of each partition, and whether it must run again for new entries. */
-  const running = new Map<number, { again: boolean; done: Promise<void> }>();
-
-  function run(partition: number): Promise<void> {
-    const present = running.get(partition);
-    if (present) {
-      present.again = true;
-      return present.done;
-    }
-    const state = { again: false, done: Promise.resolve() };
-    state.done = (async () => {
-      const failures: unknown[] = [];
-      try {
-        do {
-          state.again = false;
-          while (await forwardBatch(partition, failures)) {
-            // The loop body is empty, because its condition does the work.
-          }
-        } while (state.again);
-      } finally {
-        running.delete(partition);
-      }
-      if (failures.length > 0) throw failures[0];
-    })();
-    running.set(partition, state);
-    return state.done;
+  #outbox(partition: number): Outbox {
+    return this.#outboxes[partition] as Outbox;
   }
-
-  async function serve(partition: number, patience_ms: number): Promise<void> {
-    const detour = detours.get(partition);
-    if (!detour || performance.now() - detour.tried < patience_ms) return run(partition);
-    const [, retried] = await Promise.allSettled([run(partition), retry(partition, detour)]);
-    if (retried.status === 'rejected') throw retried.reason;
-    return run(partition);
-  }
-
-  return {
-    forwardAll: (partition) => serve(partition, 0),
-    forward,
-    follow,
-  };
 }

@@ -1,62 +1,114 @@
-/** Long polls: at most one waiting poll per bot in the whole installation, woken by hints and checked every second. */
+/**
+ * Runs long polls. Each bot has at most one waiting poll in the whole installation. Hints wake polls, and a check every
+ * second covers lost hints.
+ */
 import { fail } from '../../errors.js';
-import { limits } from '../../limits.js';
 import type { Hints } from '../../redis/hints.js';
 import type { Auth } from '../access/auth.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import { groupBy, piecesOf } from '../core/groups.js';
+import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
-  /** Id below which all updates are confirmed; -N keeps the last N; 0 confirms nothing. */
+  /** The offset. All updates below this id are confirmed. -N keeps only the last N updates, and 0 confirms nothing. */
   readonly offset: number;
   readonly limit: number;
   /** time in seconds to wait for updates; 0 answers immediately */
   readonly timeout: number;
-  /** new mask of update kinds; null keeps the current one */
+  /** new mask of update kinds; null keeps the current mask */
   readonly mask: number | null;
-  /** Whether the token is still accepted. If not, a waiting poll ends. */
+  /** Whether the token is still accepted. Otherwise a waiting poll ends. */
   readonly valid?: () => boolean | Promise<boolean>;
   /** registers a listener for the client's disconnect */
   readonly onGone: (listener: () => void) => void;
 }
 
-export interface Polls {
+/** A waiting poll. It sleeps until a check is requested, and it ends with its client or its node. */
+class Waiter {
+  readonly bot: number;
+  readonly name: string;
+  ended = false;
+  #checkRequested = false;
+  #wake = () => {};
+
+  constructor(bot: number, name: string) {
+    this.bot = bot;
+    this.name = name;
+  }
+
+  requestCheck(): void {
+    this.#checkRequested = true;
+    this.#wake();
+  }
+
+  end(): void {
+    this.ended = true;
+    this.#wake();
+  }
+
+  /** Waits for a request to check the queue, for the end of the poll, or for `ms`. */
+  async sleep(ms: number): Promise<void> {
+    if (!this.#checkRequested) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.#wake = () => {};
+    }
+    this.#checkRequested = false;
+  }
+}
+
+async function checkToken({ valid }: PollRequest): Promise<void> {
+  if (valid !== undefined && !(await valid())) fail('unauthorized');
+}
+
+export class Polls {
+  readonly #context: StoreContext;
+  readonly #hints: Hints;
+  readonly #queues: Queues;
+  readonly #auth: Pick<Auth, 'onForgotten'>;
+  readonly #waiters = new Map<string, Waiter>();
+  #closing = false;
+  /** The timer that runs while polls wait. */
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(context: StoreContext, hints: Hints, queues: Queues, auth: Pick<Auth, 'onForgotten'>) {
+    this.#context = context;
+    this.#hints = hints;
+    this.#queues = queues;
+    this.#auth = auth;
+  }
+
   /**
    * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two
    * polls, `poll_terminated_by_webhook`, `unauthorized`.
    */
-  poll(bot: number, request: PollRequest): Promise<UpdateEntry[]>;
-  /** Number of polls waiting on this node. */
-  waiting(): number;
+  async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
+    const name = uniqueText();
+    const entries = await this.#check(bot, name, true, request);
+    if (entries.length > 0 || request.timeout === 0 || this.#closing) return entries;
+    return this.#wait(bot, name, request);
+  }
+
+  /** The number of polls waiting on this node. */
+  waiting(): number {
+    return this.#waiters.size;
+  }
+
   /** Ends all waiting polls with an empty result. */
-  close(): void;
-}
+  close(): void {
+    this.#closing = true;
+    clearInterval(this.#timer);
+    for (const waiter of this.#waiters.values()) waiter.end();
+  }
 
-interface Waiter {
-  readonly bot: number;
-  readonly name: string;
-  /** function that makes the poll check its queue */
-  readonly requestCheck: () => void;
-  /** function that ends the current wait */
-  wake: () => void;
-}
-
-export function createPolls(
-  context: StoreContext,
-  hints: Hints,
-  queues: Queues,
-  auth: Pick<Auth, 'onForgotten'>,
-): Polls {
-  const { scripts, keys } = context;
-  const waiters = new Map<string, Waiter>();
-  let closing = false;
-
-  async function check(
-    bot: number,
-    name: string,
-    first: boolean,
-    request: PollRequest,
-  ): Promise<UpdateEntry[]> {
+  async #check(bot: number, name: string, first: boolean, request: PollRequest) {
+    const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
     const at = {
       meta: keys.meta(partition),
@@ -78,11 +130,11 @@ export function createPolls(
       switch (result.status) {
         case 'ok':
           if (!result.more) return (result.rows as unknown[]).map(readUpdate);
-          // A long queue is confirmed in several calls. A newer poll may replace this one between them.
+          // Confirms a long queue in several calls. A newer poll may replace this poll between two of them.
           args = { ...args, first: false, mask: '' };
           break;
         case 'queue_missing':
-          await queues.open(bot);
+          await this.#queues.open(bot);
           attempt++;
           break;
         case 'webhook_active':
@@ -96,87 +148,32 @@ export function createPolls(
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /**
-   * Hints are lost with a connection or node, so every waiting poll is checked each second, with few script calls per
-   * partition.
-   */
-  async function tick(): Promise<void> {
-    const byPartition = new Map<number, Waiter[]>();
-    for (const waiter of waiters.values()) {
-      const partition = keys.partitions.of(waiter.bot);
-      const list = byPartition.get(partition) ?? [];
-      byPartition.set(partition, list);
-      list.push(waiter);
-    }
-    await Promise.all(
-      [...byPartition].map(async ([partition, list]) => {
-        for (let i = 0; i < list.length; i += limits.polls_peeked_max) {
-          const some = list.slice(i, i + limits.polls_peeked_max);
-          const { wake } = await scripts.call(
-            'updates/peek',
-            partition,
-            { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) },
-            { polls: some.flatMap(({ bot, name }) => [String(bot), name]) },
-          );
-          for (const name of wake) waiters.get(name)?.requestCheck();
-        }
-      }),
-    );
-  }
-
-  const timer = setInterval(() => {
-    // Failures are ignored: the next check is a second later.
-    if (waiters.size > 0) tick().catch(() => undefined);
-  }, limits.poll_tick_ms);
-  timer.unref();
-
-  async function checkToken({ valid }: PollRequest): Promise<void> {
-    if (valid !== undefined && !(await valid())) fail('unauthorized');
-  }
-
-  async function wait(bot: number, name: string, request: PollRequest): Promise<UpdateEntry[]> {
+  async #wait(bot: number, name: string, request: PollRequest): Promise<UpdateEntry[]> {
     const deadline = performance.now() + request.timeout * 1_000;
-    let gone = false;
-    let woken = false;
-    const requestCheck = () => {
-      woken = true;
-      waiter.wake();
-    };
-    const waiter: Waiter = { bot, name, requestCheck, wake: () => undefined };
-    request.onGone(() => {
-      gone = true;
-      waiter.wake();
-    });
-    waiters.set(name, waiter);
-    const forget = auth.onForgotten(`bot:${bot}`, requestCheck);
-    // Earlier updates sent no hint, so check the queue once the subscription is active. Do not wait for it, because it
-    // may take long while Redis is unreachable.
-    const listening = hints.listen(keys.botChannel(bot), requestCheck);
+    const waiter = new Waiter(bot, name);
+    const requestCheck = () => waiter.requestCheck();
+    request.onGone(() => waiter.end());
+    this.#waiters.set(name, waiter);
+    this.#timer ??= setInterval(() => this.#onTick(), limits.poll_tick_ms).unref();
+    const forget = this.#auth.onForgotten(`bot:${bot}`, requestCheck);
+    // Checks the queue once the subscription is active, because the hints of earlier updates were missed. Does not wait
+    // for the subscription, which may take long while Redis is unreachable.
+    const listening = this.#hints.listen(this.#context.keys.botChannel(bot), requestCheck);
     listening.then(requestCheck, () => undefined);
     try {
-      // The token may have been revoked before this poll subscribed to revocations.
+      // Checks the token again, because it may have been revoked before this poll subscribed to revocations.
       await checkToken(request);
       for (;;) {
         const left = deadline - performance.now();
-        if (left <= 0 || gone || closing) return [];
-        if (!woken) {
-          await new Promise<void>((resolve) => {
-            const end = setTimeout(resolve, left);
-            waiter.wake = () => {
-              clearTimeout(end);
-              resolve();
-            };
-          });
-          waiter.wake = () => undefined;
-          if (gone || closing) return [];
-        }
-        woken = false;
+        if (left <= 0 || waiter.ended) return [];
+        await waiter.sleep(left);
+        if (waiter.ended) return [];
         await checkToken(request);
-        const entries = await check(bot, name, false, request);
+        const entries = await this.#check(bot, name, false, request);
         if (entries.length > 0) return entries;
       }
     } finally {
-      waiters.delete(name);
+      this.#waiters.delete(name);
       forget();
       listening.then(
         (unlisten) => unlisten(),
@@ -185,18 +182,28 @@ export function createPolls(
     }
   }
 
-  return {
-    async poll(bot, request) {
-      const name = uniqueText();
-      const entries = await check(bot, name, true, request);
-      if (entries.length > 0 || request.timeout === 0 || closing) return entries;
-      return wait(bot, name, request);
-    },
-    waiting: () => waiters.size,
-    close() {
-      closing = true;
-      clearInterval(timer);
-      for (const waiter of waiters.values()) waiter.requestCheck();
-    },
-  };
+  #onTick(): void {
+    if (this.#waiters.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    // Ignores failures, because the next check follows a second later.
+    else this.#checkAll().catch(() => undefined);
+  }
+
+  /** Checks every waiting poll each second, because hints may be lost. Makes only a few script calls per partition. */
+  async #checkAll(): Promise<void> {
+    const { scripts, keys } = this.#context;
+    const byPartition = groupBy(this.#waiters.values(), ({ bot }) => keys.partitions.of(bot));
+    await Promise.all(
+      [...byPartition].map(async ([partition, list]) => {
+        const at = { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) };
+        for (const some of piecesOf(list, limits.polls_peeked_max)) {
+          const polls = some.flatMap(({ bot, name }) => [String(bot), name]);
+          const { wake } = await scripts.call('updates/peek', partition, at, { polls });
+          for (const name of wake) this.#waiters.get(name)?.requestCheck();
+        }
+      }),
+    );
+  }
 }

@@ -1,6 +1,5 @@
-/** A bot's update queue, as polling and webhooks read it. */
+/** Reads a bot's update queue, for polling and webhooks. */
 import { randomInt } from 'node:crypto';
-import { limits } from '../../limits.js';
 import { loadMask, loadQueueSettings } from '../../postgres/webhooks/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
 import { type Profile, unpack } from '../core/codec.js';
@@ -8,27 +7,28 @@ import type { StoreContext } from '../core/context.js';
 import { parseChat } from '../core/keys.js';
 import { byUse, type EmojiCount } from '../core/post_record.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
+import { storeLimits as limits } from '../limits.js';
 
 /** A queued update. */
 export interface UpdateEntry {
-  /** Id of the update in the queue. */
+  /** The id of the update in the queue. */
   readonly updateId: number;
-  /** Id of the update that receivers see. It differs if the update is replayed. */
+  /** The id of the update as receivers see it. It differs from `updateId` if the update was replayed. */
   readonly shownId: number;
   readonly kind: UpdateKind;
   /** message id, or the id of a callback query */
   readonly id: string;
   /** the message; for reaction counts, only its date is set */
   readonly message: StoredMessage;
-  /** profile of the person or bot that sent, edited or pressed */
+  /** profile of the person or bot that sent or edited the message, or pressed the button */
   readonly from: Profile;
-  /** the pressed button; only for callback queries */
+  /** the pressed button; set only for callback queries */
   readonly press: PressExtra | null;
-  /** the reaction counts, sorted by use; only for updates of counts */
+  /** the reaction counts, sorted by use; set only for updates with reaction counts */
   readonly counts: readonly EmojiCount[] | null;
 }
 
-/** Fields of a callback query besides its message. */
+/** The fields of a callback query besides its message. */
 export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
@@ -37,21 +37,17 @@ export interface PressExtra {
 export interface QueueInfo {
   readonly pending: number;
   readonly mask: number;
-  /** The last failed delivery, if a webhook is set; time in seconds. */
+  /** The last failed delivery, if a webhook is set. The time is in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
-  /** Time in seconds when a worker serving this bot was last found dead; null after a day. */
+  /** When a worker of this bot was last found dead, Unix time in seconds. Null after a day. */
   readonly strayed: number | null;
 }
 
-export interface Queues {
-  /** Opens a bot's queue if it has none, with the settings from Postgres. Update ids start at a random value. */
-  open(bot: number): Promise<void>;
-  info(bot: number): Promise<QueueInfo>;
-}
+export type Queues = ReturnType<typeof createQueues>;
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Returns a field name without decoding it, because almost all names are a single letter. */
+/** Returns a field name. Almost all names are a single letter, which needs no decoding. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
@@ -71,7 +67,7 @@ const readCounts = (extra: unknown): EmojiCount[] =>
     .map(([emoji, count, first]) => ({ emoji, count, first }))
     .sort(byUse);
 
-/** Parses a queue entry. In a direct chat the sender is also the chat's other side, so it is stored only once. */
+/** Parses a queue entry. In a direct chat, one stored profile serves as both sender and chat. */
 export function readUpdate(raw: unknown): UpdateEntry {
   const { id, fields } = readEntry(raw);
   return readUpdateFields(Number(id.slice(0, id.indexOf('-'))), fields);
@@ -99,13 +95,13 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
   };
 }
 
-export function createQueues({ db, shards, scripts, keys }: StoreContext): Queues {
+export function createQueues({ db, shards, scripts, keys }: StoreContext) {
   const partitionOf = (bot: number) => keys.partitions.of(bot);
   const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
   /** Loads the settings of a queue that is missing in Redis. */
   async function load(bot: number) {
     const [mask, { hook, set }] = await Promise.all([
-      loadMask(shards.of(partitionOf(bot)).db, bot),
+      loadMask(shards.at(partitionOf(bot)), bot),
       loadQueueSettings(db, bot),
     ]);
     const asked = mask === null ? defaultUpdateMask : (unpack<[number]>(mask)[0] ?? defaultUpdateMask);
@@ -113,19 +109,14 @@ export function createQueues({ db, shards, scripts, keys }: StoreContext): Queue
   }
 
   return {
-    async open(bot) {
+    /** Opens a bot's queue if the bot has none, with the settings from Postgres. Update ids start at a random value. */
+    async open(bot: number) {
       const partition = partitionOf(bot);
-      await scripts.call(
-        'updates/open_queue',
-        partition,
-        { meta: keys.meta(partition), state: keys.queueState(bot) },
-        {
-          start: randomInt(limits.update_id_start_min, limits.update_id_start_max),
-          ...(await load(bot)),
-        },
-      );
+      const at = { meta: keys.meta(partition), state: keys.queueState(bot) };
+      const start = randomInt(limits.update_id_start_min, limits.update_id_start_max);
+      await scripts.call('updates/open_queue', partition, at, { start, ...(await load(bot)) });
     },
-    async info(bot) {
+    async info(bot: number): Promise<QueueInfo> {
       const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
       const { pending, mask, failed, why, strayed, now } = info;
       const recent = (date: number) => (now - date) * 1_000 < limits.webhook_error_age_ms_max;

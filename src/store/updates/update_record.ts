@@ -1,6 +1,6 @@
 /**
- * Encodes an update for Postgres: the names and values of its queue entry's fields, alternating, as one msgpack array
- * of binaries.
+ * Encodes an update for Postgres as one msgpack array of binaries. The array contains alternating names and values of
+ * the fields in its queue entry.
  */
 import { pack, unpack } from '../core/codec.js';
 

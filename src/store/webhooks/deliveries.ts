@@ -1,69 +1,55 @@
-/** A bot's queue as its delivery worker accesses it: under a lease with a fence. */
+/** Gives a delivery worker access to a bot's queue, under a lease that has a fence. */
 import type { Hints } from '../../redis/hints.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
 import { pack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
+import { queueKeys } from '../core/script_keys.js';
 import { readUpdate, type UpdateEntry } from '../updates/queues.js';
+import { type Hint, type Row, readHint } from './hints.js';
 
 /** An update to be delivered. */
 export interface Delivery {
   readonly id: string;
-  /** Chat whose updates are delivered in order, this one included. */
+  /** The update's chat. Updates of one chat are delivered in order. */
   readonly chat: string;
   /** creation time in ms by the clock of Redis */
   readonly made: number;
-  /** Size of the update, as counted towards the queue's limit. */
+  /** The size of the update, as counted towards the queue's limit. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
-  /** Names and values of the update's fields, as stored in the queue. */
+  /** The names and values of the update's fields, as stored in the queue. */
   readonly fields: readonly Buffer[];
 }
 
-/** Updates of a parked chat. `tries` counts the failures of the first one. */
+/** The updates of a parked chat. `tries` counts the failures of the first update. */
 export interface Again {
   readonly chat: string;
   readonly tries: number;
   readonly deliveries: readonly Delivery[];
 }
 
-interface Taken {
+/** The updates and the position that a script returned (see the scripts' headers). `wait` is null if nothing waits. */
+type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
-  /** Id of the last queue entry read. */
-  readonly after: string;
-  readonly more: boolean;
-  /** time in ms until the next parked chat is due; null for none */
   readonly wait: number | null;
-  /** time of the reply, in ms by the clock of Redis */
-  readonly now: number;
-  /** time in ms since when the receiver has answered only 410; null otherwise */
-  readonly gone: number | null;
-  /** Settings version that last dropped the queue: updates read before are gone. */
-  readonly dropped: string;
-}
+};
 
-export interface Lease extends Taken {
-  readonly fence: string;
-  readonly since: string;
-  /** Version of the webhook settings. */
-  readonly hook: number;
-  readonly safe: string;
-  readonly probes: number;
-}
+export type Lease = Taken & Pick<Ok<'webhooks/lease'>, 'fence' | 'since' | 'hook' | 'safe' | 'probes'>;
 
-/** A worker's report and requests for one step. */
+/** The report and the requests of a worker in one step. */
 export interface Step {
   readonly fence: string;
   readonly since: string;
-  /** Version of the webhook settings that the worker uses. */
+  /** The version of the webhook settings that the worker uses. */
   readonly hook: number;
   readonly after: string;
-  /** Queue id up to which every update is parked or removed. */
+  /** The queue id up to which every update is parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
-  /** Delivered updates. `parked`: the chat was parked. */
+  /** The delivered updates. `parked` means that the chat was parked. */
   readonly acked: ReadonlyArray<{ readonly delivery: Delivery; readonly parked: boolean }>;
-  /** Chats to park, with their ids in order; 0 tries keep the stored count. */
+  /** The chats to park, with the ids of their updates in order. If `tries` is 0, the stored count does not change. */
   readonly failed: ReadonlyArray<{
     readonly chat: string;
     readonly delayMs: number;
@@ -72,51 +58,31 @@ export interface Step {
   }>;
   readonly chats: number;
   readonly updates: number;
-  /** Text of the last failure, '' for none. */
+  /** The text of the last failure; '' for none. */
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** Time in ms for which no worker may check the bot, if `leave` is now; 0 for none. */
+  /** The milliseconds during which no worker may check the bot, if `leave` is now; 0 for no wait. */
   readonly holdMs: number;
   readonly probes: number;
 }
 
-export interface Advanced extends Taken {
-  /** Version of the webhook settings; 0 when the webhook was deleted and only acknowledgements were processed. */
-  readonly hook: number;
-  readonly left: boolean;
-  /** True if the lease was released although there is more to deliver. */
-  readonly wake: boolean;
-}
+export type Advanced = Taken & Pick<Ok<'webhooks/advance'>, 'hook' | 'left' | 'wake'>;
 
 export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
-export interface Deliveries {
-  lease(bot: number, limit: number): Promise<Lease | LeaseRefusal>;
-  /** Runs one step of a delivery. Returns null when another worker has the lease. */
-  advance(bot: number, step: Step): Promise<Advanced | null>;
-  /** Moves updates to the dead letters. Returns false when another worker has the lease. */
-  deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
-  /** Calls `listener` when the bot's queue, or its webhook, may have changed; hints may be lost. */
-  listen(bot: number, listener: (webhook: boolean) => void): Promise<() => void>;
-  /** Partitions that may have bots to serve. */
-  partitionsDue(): Promise<readonly number[]>;
-  /** Bots of a partition that are due and not leased: `bots` must be woken, `unserved` were woken without success. */
-  due(
-    partition: number,
-    limit: number,
-  ): Promise<{ readonly bots: number[]; readonly unserved: number[]; readonly more: boolean }>;
-}
+export type Deliveries = ReturnType<typeof createDeliveries>;
 
-/** Why an update was not delivered; the queue itself reports `queue_full`. */
+/** The reason why an update was not delivered. The queue itself reports `queue_full`. */
 export type DeadReason = 'expired' | 'too_large' | 'queue_full';
 
-type Rows = ReadonlyArray<[id: Buffer, fields: Buffer[]]>;
+type Rows = readonly Row[];
 type Ok<N extends keyof Scripts> = Extract<Scripts[N]['result'], { status: 'ok' }>;
 
 const chatField = 5;
 const timeField = 3;
 
-function readDelivery(row: Rows[number]): Delivery {
+/** Parses an entry of a bot's queue. */
+export function readDelivery(row: Row): Delivery {
   const [id, fields] = row;
   let bytes = 0;
   for (let i = 1; i < fields.length; i += 2) bytes += (fields[i] as Buffer).length;
@@ -133,46 +99,34 @@ function readDelivery(row: Rows[number]): Delivery {
 function taken(result: Ok<'webhooks/lease'> | Ok<'webhooks/advance'>): Taken {
   const again = result.again as ReadonlyArray<[chat: Buffer, tries: Buffer, rows: Rows]>;
   return {
+    after: result.after,
+    more: result.more,
+    now: result.now,
+    gone: result.gone,
+    dropped: result.dropped,
     again: again.map(([chat, tries, rows]) => ({
       chat: String(chat),
       tries: Number(tries),
       deliveries: rows.map(readDelivery),
     })),
     fresh: (result.fresh as Rows).map(readDelivery),
-    after: result.after,
-    more: result.more,
     wait: result.wait < 0 ? null : result.wait,
-    now: result.now,
-    gone: result.gone,
-    dropped: result.dropped,
   };
 }
 
-export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints): Deliveries {
-  function keysOf(bot: number) {
-    const partition = keys.partitions.of(bot);
-    const at = {
-      meta: keys.meta(partition),
-      journal: keys.journal(partition),
-      state: keys.queueState(bot),
-      queue: keys.queue(bot),
-      parked: keys.parked(bot),
-      retries: keys.retries(bot),
-      attempts: keys.attempts(bot),
-      due: keys.webhooksDue(partition),
-    };
-    return { partition, at };
-  }
+export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) {
+  const keysOf = (bot: number) => ({ partition: keys.partitions.of(bot), at: queueKeys(keys, bot) });
 
   return {
-    async lease(bot, limit) {
+    async lease(bot: number, limit: number): Promise<Lease | LeaseRefusal> {
       const { partition, at } = keysOf(bot);
       const result = await scripts.call('webhooks/lease', partition, at, { bot: String(bot), limit });
       if (result.status !== 'ok') return result.status;
       const { fence, since, hook, safe, probes } = result;
       return { ...taken(result), fence, since, hook, safe, probes };
     },
-    async advance(bot, step) {
+    /** Runs one step of a delivery. Returns null when another worker has the lease. */
+    async advance(bot: number, step: Step): Promise<Advanced | null> {
       const { partition, at } = keysOf(bot);
       const report = pack({
         acked: step.acked.flatMap(({ delivery, parked }) => [
@@ -201,15 +155,23 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints):
       const { hook, left, wake } = result;
       return { ...taken(result), hook, left, wake };
     },
-    async deadLetter(bot, fence, reason, ids) {
+    /** Moves updates to the dead letters. Returns false when another worker has the lease. */
+    async deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]) {
       const { partition, at } = keysOf(bot);
       const args = { bot: String(bot), fence, reason, ids };
       return (await scripts.call('webhooks/bury', partition, at, args)).status === 'ok';
     },
-    listen: (bot, listener) => hints.listen(keys.botChannel(bot), (text) => listener(text === 'w')),
+    /** Calls `listener` when the bot's queue, or its webhook, may have changed. Hints may be lost. */
+    listen: (bot: number, listener: (hint: Hint) => void) =>
+      hints.listen(keys.botChannel(bot), (hint) => listener(readHint(hint))),
+    /** Returns the partitions that may have bots to serve. */
     partitionsDue: () =>
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
-    async due(partition, limit) {
+    /**
+     * Finds bots of a partition that are due and not leased. `bots` must be woken. `unserved` were woken before, but no
+     * worker took them.
+     */
+    async due(partition: number, limit: number) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };
       const { wake, unserved, more } = await scripts.call('webhooks/sweep', partition, at, { limit });
       return { bots: wake.map(Number), unserved: unserved.map(Number), more };

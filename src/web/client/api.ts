@@ -1,9 +1,9 @@
-/** Calls of the application API with the token of the signed-in person. */
+/** Calls the application API with the token of the signed-in person. */
 import { signOut, token } from './session.js';
 
 export class ApiFailure extends Error {
   readonly status: number;
-  /** Seconds to wait before a retry; 0 if the service gave none. */
+  /** The seconds to wait before a retry; 0 if the service gave none. */
   readonly retryAfter: number;
 
   constructor(status: number, description: string, retryAfter = 0) {
@@ -14,9 +14,9 @@ export class ApiFailure extends Error {
 }
 
 export interface CallOptions {
-  /** Idempotency key: a repeated call with the same key takes effect once. */
+  /** The idempotency key. A repeated call with the same key takes effect once. */
   key?: string;
-  /** Uses this token instead of the current one; a 401 for it does not sign the person out. */
+  /** A token to use instead of the current token. A 401 for this token does not sign the person out. */
   as?: string;
   signal?: AbortSignal;
 }
@@ -39,15 +39,15 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
     signal: options.signal,
     cache: 'no-store',
   });
-  const told = (await answer.json().catch(() => ({}))) as {
+  const reply = (await answer.json().catch(() => ({}))) as {
     ok?: boolean;
     result?: unknown;
     description?: string;
     parameters?: { retry_after?: number };
   };
-  if (answer.ok && told.ok) return 'result' in told ? told.result : told;
+  if (answer.ok && reply.ok) return 'result' in reply ? reply.result : reply;
   if (answer.status === 401 && options.as === undefined) signOut();
-  throw new ApiFailure(answer.status, told.description ?? answer.statusText, told.parameters?.retry_after);
+  throw new ApiFailure(answer.status, reply.description ?? answer.statusText, reply.parameters?.retry_after);
 }
 
 /** Whether a call is safe to repeat: reads, and calls with an idempotency key. */
@@ -77,7 +77,7 @@ export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', pat
 const blobs = new Map<string, Promise<string>>();
 const blobs_max = 300;
 
-/** Returns a blob URL for a stored file, valid in this page only. Each file is loaded once. */
+/** Returns a blob URL for a stored file. It is valid in this page only. Each file is loaded once. */
 export function fileUrl(path: string): Promise<string> {
   const known = blobs.get(path);
   if (known) return known;

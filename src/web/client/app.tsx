@@ -1,4 +1,4 @@
-/** The whole window: sign-in, the list of chats, and the open page beside it. */
+/** The whole window: sign-in, the list of chats, and the open page next to the list. */
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { ApiFailure, get } from './api.js';
 import { reasonOf } from './failures.js';
@@ -8,10 +8,11 @@ import { startPush } from './push.js';
 import { go, route } from './route.js';
 import { me, signOut, token } from './session.js';
 import { useCell, useSignal } from './signal.js';
-import type { User } from './types.js';
+import type { Self } from './types.js';
 import { ChatView } from './view/chat.js';
 import { ChatList, openUsername } from './view/chat_list.js';
 import { Icon } from './view/icons.js';
+import { JoinPage } from './view/invite_links.js';
 import { Settings } from './view/settings.js';
 import { SignIn } from './view/sign_in.js';
 import { StartScreen } from './view/start.js';
@@ -40,7 +41,7 @@ function Welcome() {
   );
 }
 
-/** Opens a link to a username, which may be that of a bot, a person or a chat. */
+/** Opens a link to the username of a bot, a person or a chat. */
 function Opening({ username }: { username: string }) {
   const [missing, setMissing] = useState(false);
   useEffect(() => {
@@ -75,6 +76,8 @@ function Page() {
       return <StartScreen key={id} username={id} />;
     case 'to':
       return <Opening username={id} />;
+    case 'join':
+      return <JoinPage key={id} code={id} />;
     case 'bots':
       return (
         <Suspense
@@ -159,7 +162,7 @@ export function App() {
   useEffect(() => void setLanguage(wantedLanguage(), false), [user]);
   const load = () => {
     setFailure('');
-    get<User>('/api/me').then(
+    get<Self>('/api/me').then(
       (found) => me.set(found),
       (error) => {
         if (error instanceof ApiFailure && error.status === 401) signOut();

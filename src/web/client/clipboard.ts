@@ -1,4 +1,7 @@
-/** Copies text and creates random names, also on pages without HTTPS, where browsers withhold the usual functions. */
+/**
+ * Copies text and creates random names. Also works on pages without HTTPS, where browsers do not offer the usual
+ * functions.
+ */
 import { t } from './words.js';
 
 /** Copies text to the clipboard. Rejects if the browser does not allow it. */
@@ -10,7 +13,7 @@ export async function copyText(text: string): Promise<void> {
   const area = document.createElement('textarea');
   area.value = text;
   area.className = 'sr-only';
-  // Inside an open dialog, nothing outside of it can be selected.
+  // Selects inside the open dialog, because nothing outside of it can be selected.
   (document.querySelector('dialog[open]') ?? document.body).append(area);
   area.select();
   const done = document.execCommand('copy');
@@ -18,7 +21,7 @@ export async function copyText(text: string): Promise<void> {
   if (!done) throw new Error(t('fail_clipboard'));
 }
 
-/** A random name of 128 bits. */
+/** Creates a random name of 128 bits. */
 export function randomName(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -1,5 +1,9 @@
-/** The text of an error for a person: translated if people can meet it, else the text of the service. */
+/**
+ * Returns the text of an error for a person. Errors that people can cause are translated. All other errors keep the
+ * text of the service.
+ */
 import { ApiFailure } from './api.js';
+import { say } from './notes.js';
 import { reasons } from './reasons.js';
 import { t, type WordKey } from './words.js';
 
@@ -9,7 +13,7 @@ const varying = Object.keys(reasons).flatMap((text) => {
 });
 
 export function reasonOf(error: unknown): string {
-  // The text of a `fetch` error is in the browser's language.
+  // Uses our own text, because the text of a `fetch` error is in the browser's language.
   if (error instanceof TypeError) return t('fail_network');
   if (!(error instanceof ApiFailure)) return error instanceof Error ? error.message : String(error);
   const said = error.message;
@@ -19,4 +23,13 @@ export function reasonOf(error: unknown): string {
     if (said.startsWith(before) && said.endsWith(after) && said.length > before.length + after.length)
       return t(reasons[text] as WordKey, { [name]: said.slice(before.length, said.length - after.length) });
   return said;
+}
+
+/** Does something for the person. If it fails, shows the reason as a note. */
+export async function attempt(action: () => Promise<unknown>): Promise<void> {
+  try {
+    await action();
+  } catch (error) {
+    say(reasonOf(error));
+  }
 }

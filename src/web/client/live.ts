@@ -1,81 +1,122 @@
 /** An event stream that reconnects. It is read with `fetch`, because EventSource cannot send the token. */
 import { createParser } from 'eventsource-parser';
 import { signOut, token } from './session.js';
+import type { PostStreamEvents, StreamEvents } from './types.js';
 
-export interface LiveOptions {
+/** The names of events with their data. */
+type Events = StreamEvents | PostStreamEvents;
+
+/** An event of a stream: its name and its data. */
+export type LiveEvent<E extends Events> = { [Name in keyof E]: [event: Name, data: E[Name]] }[keyof E];
+
+export interface LiveOptions<E extends Events> {
   readonly path: string;
-  /** Whether the service is told that this window is in the background; it then sends push notifications. */
+  /** Whether to report this window as being in the background. The service then sends push notifications. */
   readonly tellsUnseen?: boolean;
-  on(event: string, data: unknown): void;
+  on(...event: LiveEvent<E>): void;
   /** Called with true when events arrive, and with false when the stream is broken. */
   state(open: boolean): void;
 }
 
-/** The service sends something every 15 s: a connection that is silent for longer than this is dead. */
+/** The silence after which a connection counts as dead. The service sends something every 15 s. */
 const silence_ms_max = 40_000;
 const rest_ms_max = 8_000;
-/** A window hidden for less than this counts as seen. */
+/** The time for which a hidden window still counts as visible. */
 const unseen_ms = 3_000;
 
-/** Opens the stream and keeps it open. The returned function closes it. */
-export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions): () => void {
-  const end = new AbortController();
-  let lastId = '';
-  let wake = () => {};
-  let unseen = tellsUnseen && document.hidden;
-  /** Reconnects with the current visibility of the window. No event is lost. */
-  let swap = () => {};
-  let cutNow = () => {};
-  let swapping = false;
+/**
+ * Keeps a stream open until `close` is called. A stream that broke rests before the next attempt, up to `rest_ms_max`. A
+ * swap reconnects at once, to report that the window became visible or hidden; no event is lost by it.
+ */
+export class LiveStream<E extends Events> {
+  readonly #options: LiveOptions<E>;
+  /** Ends everything that `close` must end. */
+  readonly #end = new AbortController();
+  #lastId = '';
+  #unseen: boolean;
+  #swapping = false;
+  /** Aborts the current connection. */
+  #cut = new AbortController();
+  /** Ends the current rest. */
+  #wake = () => {};
+  #hiding: ReturnType<typeof setTimeout> | undefined;
 
-  const rest = (ms: number) =>
-    new Promise<void>((resolve) => {
+  constructor(options: LiveOptions<E>) {
+    this.#options = options;
+    const { tellsUnseen = false } = options;
+    const { signal } = this.#end;
+    this.#unseen = tellsUnseen && document.hidden;
+    addEventListener('online', () => this.#wake(), { signal });
+    addEventListener('offline', () => this.#cut.abort(), { signal });
+    if (tellsUnseen) document.addEventListener('visibilitychange', () => this.#look(), { signal });
+    void this.#run();
+  }
+
+  close(): void {
+    this.#end.abort();
+    this.#cut.abort();
+    this.#wake();
+    clearTimeout(this.#hiding);
+  }
+
+  async #run(): Promise<void> {
+    let pause = 500;
+    while (!this.#end.signal.aborted) {
+      pause = (await this.#read()) ? 500 : Math.min(pause * 2, rest_ms_max);
+      if (!this.#end.signal.aborted && !this.#swapping) await this.#rest(pause);
+    }
+  }
+
+  #rest(ms: number): Promise<void> {
+    return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
-      wake = () => {
+      this.#wake = () => {
         clearTimeout(timer);
         resolve();
       };
     });
+  }
+
+  #look(): void {
+    clearTimeout(this.#hiding);
+    const change = () => {
+      this.#unseen = document.hidden;
+      this.#swapping = true;
+      this.#cut.abort();
+      this.#wake();
+    };
+    if (document.hidden && !this.#unseen) this.#hiding = setTimeout(change, unseen_ms);
+    else if (!document.hidden && this.#unseen) change();
+  }
 
   /** Reads until the stream ends or is silent for too long. Returns whether any event arrived. */
-  async function read(): Promise<boolean> {
+  async #read(): Promise<boolean> {
+    const { path, on, state } = this.#options;
     const cut = new AbortController();
-    const stop = () => cut.abort();
-    swapping = false;
-    cutNow = stop;
-    swap = () => {
-      swapping = true;
-      stop();
-    };
-    end.signal.addEventListener('abort', stop);
-    let watch = setTimeout(stop, silence_ms_max);
+    this.#cut = cut;
+    this.#swapping = false;
+    let watch = setTimeout(() => cut.abort(), silence_ms_max);
     let came = false;
+    const parser = createParser({
+      onEvent: ({ id, event, data }) => {
+        came = true;
+        if (event === 'ready') state(true);
+        on(...([event ?? 'message', JSON.parse(data)] as LiveEvent<E>));
+        // Sets the id only after the event was handled, so that the service resends an unhandled event.
+        if (id) this.#lastId = id;
+      },
+    });
     try {
-      const headers: Record<string, string> = { Authorization: `Bearer ${token.value}` };
-      if (lastId !== '') headers['Last-Event-ID'] = lastId;
-      const answer = await fetch(unseen ? `${path}?background=true` : path, {
-        headers,
-        signal: cut.signal,
-        cache: 'no-store',
-      });
+      const answer = await this.#connect(path, cut.signal);
       if (answer.status === 401) signOut();
       if (!answer.ok || !answer.body) return false;
-      const parser = createParser({
-        onEvent({ id, event, data }) {
-          came = true;
-          if (event === 'ready') state(true);
-          on(event ?? 'message', JSON.parse(data));
-          // Set after the event was handled, so that an unhandled one is sent again.
-          if (id) lastId = id;
-        },
-      });
       const decoder = new TextDecoder();
       const reader = answer.body.getReader();
       for (;;) {
         const { done, value } = await reader.read();
         if (done) return came;
         clearTimeout(watch);
-        watch = setTimeout(stop, silence_ms_max);
+        watch = setTimeout(() => cut.abort(), silence_ms_max);
         parser.feed(decoder.decode(value, { stream: true }));
       }
     } catch {
@@ -83,42 +124,13 @@ export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions):
     } finally {
       clearTimeout(watch);
       cut.abort();
-      end.signal.removeEventListener('abort', stop);
-      if (!swapping) state(false);
+      if (!this.#swapping) state(false);
     }
   }
 
-  async function run(): Promise<void> {
-    let pause = 500;
-    while (!end.signal.aborted) {
-      pause = (await read()) ? 500 : Math.min(pause * 2, rest_ms_max);
-      if (!end.signal.aborted && !swapping) await rest(pause);
-    }
+  #connect(path: string, signal: AbortSignal): Promise<Response> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${token.value}` };
+    if (this.#lastId !== '') headers['Last-Event-ID'] = this.#lastId;
+    return fetch(this.#unseen ? `${path}?background=true` : path, { headers, signal, cache: 'no-store' });
   }
-
-  let hiding: ReturnType<typeof setTimeout> | undefined;
-  const look = () => {
-    clearTimeout(hiding);
-    const change = () => {
-      unseen = document.hidden;
-      swap();
-      wake();
-    };
-    if (document.hidden && !unseen) hiding = setTimeout(change, unseen_ms);
-    else if (!document.hidden && unseen) change();
-  };
-  const awake = () => wake();
-  const offline = () => cutNow();
-  addEventListener('online', awake);
-  addEventListener('offline', offline);
-  if (tellsUnseen) document.addEventListener('visibilitychange', look);
-  void run();
-  return () => {
-    end.abort();
-    wake();
-    clearTimeout(hiding);
-    removeEventListener('online', awake);
-    removeEventListener('offline', offline);
-    document.removeEventListener('visibilitychange', look);
-  };
 }

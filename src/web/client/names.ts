@@ -1,7 +1,17 @@
-/** Display names of people, chats and messages. */
+/** The display names of people, chats and messages. */
 import { get } from './api.js';
 import { Signal } from './signal.js';
-import type { BotPage, ChatRef, Message, Preview, User } from './types.js';
+import {
+  type BotPage,
+  type Chat,
+  type MediaKind,
+  type Message,
+  type MessagePreview,
+  type ObjectKind,
+  type ServiceKind,
+  serviceKinds,
+  type User,
+} from './types.js';
 import { mediumName, mediumOf } from './view/media.js';
 import { objectOf } from './view/objects.js';
 import { t } from './words.js';
@@ -9,11 +19,39 @@ import { t } from './words.js';
 export const personName = (user: User | undefined): string =>
   user ? [user.first_name, user.last_name].filter(Boolean).join(' ') : t('somebody');
 
-export const chatName = (chat: ChatRef): string =>
+export const chatName = (chat: Chat): string =>
   chat.title ?? [chat.first_name, chat.last_name].filter(Boolean).join(' ') ?? '';
 
-/** The preview of a message for the list of chats. */
-export function previewOf(message: Message): Preview {
+/** Returns the kind of a service message; undefined for other messages. */
+export const serviceKindOf = (message: Message): ServiceKind | undefined =>
+  serviceKinds.find((kind) => message[kind] !== undefined);
+
+/** Returns the line that shows a service message; null for other messages. */
+export function serviceText({ kind, from, member, text = '' }: MessagePreview): string | null {
+  const [name, who] = [personName(from), personName(member)];
+  const own = from?.id === member?.id;
+  switch (kind as ServiceKind) {
+    case 'pinned_message':
+      return t('pinned_a_message', { name });
+    case 'group_chat_created':
+      return t('service_created', { name });
+    case 'new_chat_members':
+      return own ? t('service_joined', { name }) : t('service_added', { name, who });
+    case 'left_chat_member':
+      return own ? t('service_left', { name }) : t('service_removed', { name, who });
+    case 'new_chat_title':
+      return t('service_title', { name, text });
+    case 'new_chat_photo':
+      return t('service_photo', { name });
+    case 'delete_chat_photo':
+      return t('service_photo_removed', { name });
+    default:
+      return null;
+  }
+}
+
+/** Returns the preview of a message for the list of chats. */
+export function previewOf(message: Message): MessagePreview {
   const medium = mediumOf(message);
   const object = objectOf(message);
   const { message_id, date, from } = message;
@@ -21,17 +59,20 @@ export function previewOf(message: Message): Preview {
     message_id,
     date,
     from,
-    kind: message.pinned_message ? 'pinned_message' : (medium?.kind ?? object?.kind ?? 'text'),
-    text: message.text ?? message.caption,
+    member: message.new_chat_members?.[0] ?? message.left_chat_member,
+    kind: serviceKindOf(message) ?? medium?.kind ?? object?.kind ?? 'text',
+    text: message.text ?? message.caption ?? message.new_chat_title,
     file_name: medium?.file.file_name ?? object?.title,
   };
 }
 
-/** The preview of a message as one line of text. */
-export function summaryOf({ kind, from, text = '', file_name }: Preview): string {
-  if (kind === 'pinned_message') return t('pinned_a_message', { name: personName(from) });
+/** Returns the preview of a message as one line of text. */
+export function summaryOf(preview: MessagePreview): string {
+  const { kind, text = '', file_name } = preview;
+  const service = serviceText(preview);
+  if (service !== null) return service;
   if (kind === 'text' || kind === 'service') return text || t('message');
-  const medium = mediumName(kind, file_name);
+  const medium = mediumName(kind as MediaKind | ObjectKind, file_name);
   return text === '' ? medium : `${medium} · ${text}`;
 }
 
@@ -39,14 +80,14 @@ class Profiles extends Signal {
   readonly byName = new Map<string, BotPage | null>();
   readonly #asked = new Map<string, Promise<BotPage | null>>();
 
-  /** The page of a bot if it is loaded; requests it otherwise. Null if there is no such bot. */
+  /** Returns the page of a bot if it is loaded. Otherwise requests it. Null if the bot does not exist. */
   read(username: string | undefined): BotPage | null | undefined {
     if (!username) return null;
     if (!this.byName.has(username)) void this.load(username);
     return this.byName.get(username);
   }
 
-  /** Drops all pages, for example because texts differ by language. They are loaded again when needed. */
+  /** Drops all pages, for example after a change of the language. They are loaded again when needed. */
   forget(): void {
     this.byName.clear();
     this.#asked.clear();

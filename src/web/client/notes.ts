@@ -5,7 +5,7 @@ export interface Note {
   readonly id: number;
   readonly text: string;
   readonly kind: 'note' | 'alert';
-  /** URL that is opened if the person agrees. */
+  /** The URL that is opened if the person agrees. */
   readonly url?: string;
 }
 

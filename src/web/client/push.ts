@@ -1,10 +1,13 @@
-/** Push notifications while no window is open: the state in this browser, and its service worker. */
+/** Push notifications while no window is open. Manages their state in this browser and the service worker. */
 import { call, get } from './api.js';
 import { go, route } from './route.js';
 import { leaving, me } from './session.js';
 import { Cell } from './signal.js';
 
-/** `none`: the service or the browser does not support notifications. `blocked`: the person has blocked them in the browser. */
+/**
+ * `none` means that the service or the browser does not support notifications. `blocked` means that the person has
+ * blocked them in the browser.
+ */
 export type PushChoice = 'none' | 'off' | 'on' | 'blocked';
 
 export const pushChoice = new Cell<PushChoice>('none');
@@ -31,7 +34,7 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** The person who turned notifications on in this browser. Nobody else gets them here. */
+/** The person who turned notifications on in this browser. Nobody else gets notifications in it. */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),
@@ -50,7 +53,7 @@ const workerUrl = (): string => {
 };
 let policy: { createScriptURL(text: string): string } | undefined;
 
-/** Waits until the worker is active. It controls no page, so the page sees no `controllerchange` event. */
+/** Waits until the worker is active. There is no `controllerchange` event, because the worker controls no page. */
 function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
   const coming = installing ?? waiting;
   if (active || !coming) return Promise.resolve();
@@ -71,7 +74,9 @@ async function subscribe(): Promise<void> {
   await tell(await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }));
 }
 
-/** Asks the browser for permission, after a click of the person. Throws if the browser cannot reach its push service. */
+/**
+ * Asks the browser for permission after the person has clicked. Throws if the browser cannot reach its push service.
+ */
 export async function turnOn(): Promise<void> {
   const permission = await Notification.requestPermission();
   if (permission !== 'granted') {
@@ -92,13 +97,14 @@ export async function turnOff(): Promise<void> {
   pushChoice.set('off');
 }
 
-/** Unsubscribes at sign-out, so that the next person gets no notifications for this one. */
+/** Unsubscribes at sign-out, so that the next person gets no notifications for the previous person. */
 async function leave(token: string): Promise<void> {
   if (!isSupported()) return;
   const present = await known();
   if (!present) return;
   const { endpoint } = present;
-  // Uses the token of the person who signs out. If it is no longer valid, its subscriptions are already removed.
+  // Uses the token of the person who signs out. If this token is no longer valid, its subscriptions are already
+  // removed.
   await Promise.allSettled([
     call('DELETE', '/api/me/push', { endpoint }, { as: token }),
     present.unsubscribe(),

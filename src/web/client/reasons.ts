@@ -1,7 +1,7 @@
-/** Errors of the service that people may meet, with the key of their translation. */
+/** The translation key of each service error that the application can show. */
 import type { Words } from './words/en.js';
 
-/** By the error text without its kind ("Bad Request: "), see the error catalogue; braces mark variable parts. */
+/** The keys are texts of the error catalogue without their prefix ("Bad Request: "). Braces mark variable parts. */
 export const reasons: Readonly<Record<string, keyof Words>> = {
   'retry after {n}': 'fail_too_often',
   'Request Entity Too Large': 'fail_too_large',
@@ -37,10 +37,23 @@ export const reasons: Readonly<Record<string, keyof Words>> = {
   'invitation not found': 'fail_missing',
   'user declined the invitation': 'fail_declined',
   'user has too many invitations': 'fail_too_many',
+  INVITE_HASH_EXPIRED: 'fail_link',
+  INVITES_TOO_MUCH: 'fail_too_many',
+  'invite link must be non-empty': 'fail_link',
+  'invite link name is too long': 'fail_too_long',
+  'too many join requests': 'fail_too_many',
+  'not enough rights to manage chat invite link': 'fail_rights',
+  'not enough rights to manage chat join requests': 'fail_rights',
+  HIDE_REQUESTER_MISSING: 'fail_missing',
   'not the owner of the bot': 'fail_rights',
   'not enough rights': 'fail_rights',
   'not enough rights to manage pinned messages in the chat': 'fail_rights',
   'need administrator rights in the channel chat': 'fail_rights',
+  'not enough rights to change chat title': 'fail_rights',
+  'not enough rights to set chat description': 'fail_rights',
+  'not enough rights to change chat photo': 'fail_rights',
+  'not enough rights to send {name} to the chat': 'fail_restricted',
+  USER_KICKED: 'fail_banned',
   'user @{name} not found': 'fail_nobody',
   '@{name} is not a user': 'fail_no_person',
   'the bot is yours already': 'fail_own_already',

@@ -1,8 +1,10 @@
-/** The open page, from the fragment of the URL: the service itself serves only one page. */
+/** Reads the open page from the fragment of the URL, because the service itself serves only one page. */
 import { Cell } from './signal.js';
 
 export interface Route {
-  /** Name of the page: `chat`, `bot` (its page before it is started), `bots`, `settings` or others; '' for none. */
+  /**
+   * The name of the page: `chat`, `bot` (a bot that is not started), `bots`, `settings` or another name. '' for none.
+   */
   readonly page: string;
   readonly id: string;
   readonly tab: string;

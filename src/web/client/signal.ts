@@ -1,4 +1,4 @@
-/** State outside of React that components can follow: code that changes it calls `changed`. */
+/** State outside of React to which components can subscribe. Code that changes the state calls `changed`. */
 import { useSyncExternalStore } from 'react';
 
 export class Signal {
@@ -23,7 +23,7 @@ export function useSignal(signal: Signal): number {
   return useSyncExternalStore(signal.subscribe, signal.version);
 }
 
-/** A single value that components can follow. */
+/** A single value to which components can subscribe. */
 export class Cell<T> extends Signal {
   value: T;
 

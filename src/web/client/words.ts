@@ -1,11 +1,11 @@
-/** Texts of the pages in seven languages; only the chosen one is loaded besides English. */
+/** The texts of the pages in seven languages. Only English and the chosen language are loaded. */
 import { me } from './session.js';
 import { Cell } from './signal.js';
 import { en, type Words } from './words/en.js';
 
 export type WordKey = keyof Words;
 
-/** By language code; each language is named in itself. */
+/** The names of the languages by code, each in its own language. */
 export const languages = {
   en: 'English',
   ru: 'Русский',
@@ -33,13 +33,13 @@ let words: Words = en;
 const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
-/** The language of the account, else the one chosen in this browser, else the browser's. */
+/** The language of the account, else the language chosen in this browser, else the language of the browser. */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
   try {
     kept = localStorage.getItem(key);
   } catch {
-    // Storage may be forbidden; then the browser's language is used.
+    // Storage may be forbidden. The language of the browser is then used.
   }
   const own = [me.value?.language_code, kept, ...navigator.languages.map((code) => code.slice(0, 2))];
   return own.find(isLanguage) ?? 'en';
@@ -51,12 +51,12 @@ export async function setLanguage(chosen: Language, keep: boolean): Promise<void
   try {
     if (keep) localStorage.setItem(key, chosen);
   } catch {
-    // Without storage the choice lasts until the page is closed.
+    // Without storage, the choice applies until the page is closed.
   }
   language.set(chosen);
 }
 
-/** The text of a key, with each `{name}` replaced. */
+/** Returns the text of a key, with each `{name}` replaced. */
 export function t(name: WordKey, values: Readonly<Record<string, string | number>> = {}): string {
   return (words[name] ?? en[name]).replace(/\{(\w+)\}/g, (whole, value: string) =>
     String(values[value] ?? whole),
@@ -64,7 +64,10 @@ export function t(name: WordKey, values: Readonly<Record<string, string | number
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
-/** `inDigits` is for languages whose month names the browser lacks: it would use names of another language. */
+/**
+ * `inDigits` is for languages whose month names the browser lacks. The browser would use the month names of another
+ * language.
+ */
 function format(
   name: string,
   options: Intl.DateTimeFormatOptions,
@@ -85,11 +88,11 @@ function format(
 
 const dayOf = (date: Date) => date.toDateString();
 
-/** A time as hour and minute; `seconds` is Unix time. */
+/** Formats a time as hour and minute. `seconds` is Unix time. */
 export const timeText = (seconds: number): string =>
   format('time', { hour: '2-digit', minute: '2-digit' }).format(seconds * 1_000);
 
-/** "Today", "yesterday", or the date. */
+/** Returns "today", "yesterday", or the date. */
 export function dayText(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const now = new Date();
@@ -104,7 +107,7 @@ export function dayText(seconds: number): string {
   ).format(date);
 }
 
-/** The short form for lists. */
+/** Returns the short form of a time or date, for lists. */
 export function shortDate(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const age = Date.now() - date.getTime();

@@ -1,4 +1,4 @@
-/** Explicit entities, and computed entities beside them. */
+/** Tests explicit entities together with computed entities. */
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.js';
 import { limits } from '../../../src/limits.js';
@@ -36,11 +36,11 @@ describe('explicit entities', () => {
     [at('text_link', 0, 1), 'Field "url" must be a non-empty string'],
     [at('text_mention', 0, 1), 'Field "user" must name a user by its identifier'],
     [at('custom_emoji', 0, 1), 'Invalid custom emoji identifier specified'],
-  ])('%j is refused', (entity, reason) => {
+  ])('the explicit entity %j is refused', (entity, reason) => {
     expect(refusal('a👍b', [entity])).toBe(`Bad Request: can't parse entities: ${reason}`);
   });
 
-  it('keeps the values of each type and nothing else', () => {
+  it('each explicit entity keeps only the fields of its type', () => {
     const extra = { url: 'https://e.org', user: { id: 7 }, language: 'c', custom_emoji_id: '5' };
     expect(
       marked('a b c d e', [
@@ -59,24 +59,24 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('drops links with unsafe addresses and empty entities', () => {
+  it('links with unsafe addresses and empty entities are dropped', () => {
     expect(marked('ab', [{ ...at('text_link', 0, 1), url: 'javascript:x' }, at('bold', 1, 0)])).toEqual([]);
   });
 
-  it('ignores explicit entities of computed types and computes these itself', () => {
+  it('explicit entities of computed types are ignored, because these types are always computed', () => {
     expect(marked('word @name', [at('mention', 0, 4), at('phone_number', 0, 4)])).toEqual([
       at('mention', 5, 5),
     ]);
   });
 
-  it('moves entities when white space before them is trimmed', () => {
+  it('offsets of entities change when white space before them is trimmed', () => {
     expect(formatText(' \n ab \n', undefined, [at('bold', 4, 3)])).toEqual({
       text: 'ab',
       entities: [at('bold', 1, 1)],
     });
   });
 
-  it('sorts by offset, then by length with the longer first', () => {
+  it('entities are sorted by offset, and for equal offsets the longer one comes first', () => {
     expect(marked('abc', [at('italic', 1, 1), at('underline', 0, 1), at('bold', 0, 3)])).toEqual([
       at('bold', 0, 3),
       at('underline', 0, 1),
@@ -84,7 +84,7 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('splits a style that crosses another style', () => {
+  it('a style that crosses another style is split', () => {
     expect(marked('abcdef', [at('bold', 0, 4), at('italic', 2, 4)])).toEqual([
       at('bold', 0, 4),
       at('italic', 2, 2),
@@ -92,7 +92,7 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('splits a style at the edges of a quote and of a link', () => {
+  it('a style is split at the edges of quotes and links', () => {
     const link = { ...at('text_link', 3, 2), url: 'http://e.org/' };
     expect(marked('abcdefgh', [at('blockquote', 2, 4), at('bold', 0, 4), link])).toEqual([
       at('bold', 0, 2),
@@ -103,18 +103,18 @@ describe('explicit entities', () => {
     ]);
   });
 
-  it('keeps the first of two links that overlap', () => {
+  it('if two links overlap, the second one is dropped', () => {
     const link = { ...at('text_link', 0, 2), url: 'http://e.org/' };
     expect(marked('abc', [{ ...link, offset: 1 }, link])).toEqual([link]);
   });
 
-  it('drops a link that crosses the end of a quote, and a quote inside a link', () => {
+  it('a link that crosses the end of a quote is dropped, and so is a quote inside a link', () => {
     const link = { ...at('text_link', 2, 3), url: 'http://e.org/' };
     expect(marked('abcdef', [at('blockquote', 0, 3), link])).toEqual([at('blockquote', 0, 3)]);
     expect(marked('abcdef', [link, at('blockquote', 3, 1)])).toEqual([link]);
   });
 
-  it('keeps only the first hundred entities', () => {
+  it('entities after the first hundred are dropped', () => {
     const text = 'a '.repeat(200);
     const many = Array.from({ length: 150 }, (_, i) => at('bold', 2 * i, 1));
     const kept = marked(text, many);
@@ -123,12 +123,12 @@ describe('explicit entities', () => {
     expect(formatText('#a '.repeat(150)).entities).toHaveLength(limits.entities_max);
   });
 
-  it('joins adjacent styles before it counts entities', () => {
+  it('adjacent entities of one style are joined before entities are counted', () => {
     expect(formatText('<b>a</b>'.repeat(150), 'HTML').entities).toEqual([at('bold', 0, 150)]);
   });
 });
 
-describe('computed entities beside explicit ones', () => {
+describe('entities are computed from the text even if a call gives explicit entities', () => {
   it.each([
     ['<code>/a</code> <pre>/b</pre> <a href="e.org">/c</a> /d', ['code', 'pre', 'text_link', 'bot_command']],
     ['<a href="e.org">x</a>.example.com', ['text_link']],
@@ -137,7 +137,7 @@ describe('computed entities beside explicit ones', () => {
     ['<b>@name</b>', ['mention', 'bold']],
     ['<b>@na</b>me', ['mention', 'bold']],
     ['<b>x @na</b>me', ['bold', 'mention', 'bold']],
-  ])('finds the right entities in %s', (source, expected) => {
+  ])('the computed entities are found in %s', (source, expected) => {
     expect(formatText(source, 'HTML').entities.map(({ type }) => type)).toEqual(expected);
   });
 });

@@ -11,7 +11,7 @@ interface Tree {
 }
 type Content = ReadonlyArray<string | Tree>;
 
-// Words and marks that contain no computed entities; every piece of text begins and ends with a word.
+// Words and marks that contain no computed entities. Every piece of text begins and ends with a word.
 const words = ['q', 'xx', 'я', '👍', '👩‍👩‍👧', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', 'ß', 'e\u0301', '1', '𝒳'];
 const marks = [
   ...'*_~`[]()><&+-=|{}!\\"\'',
@@ -63,10 +63,10 @@ const valuesOf = (type: EntityType): fc.Arbitrary<Partial<Entity>> => {
 const tree = (type: EntityType, content: fc.Arbitrary<Content>): fc.Arbitrary<Tree> =>
   fc.record({ type: fc.constant(type), values: valuesOf(type), content }, { noNullPrototype: true });
 
-/** Marks of these two types need text between them, otherwise they merge. */
+/** Marks of these two types need text between them, because they would merge otherwise. */
 const isLow = (type: EntityType | undefined) => type === 'italic' || type === 'underline';
 
-/** A tree that may be nested in `outer`: no type twice, no link in a link, code only in quotes. */
+/** Generates a tree that may be nested in `outer`: no type twice, no link in a link, code only in quotes. */
 function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> {
   const inLink = outer.some(isLink);
   const code = outer.every((type) => type === 'blockquote' || type === 'expandable_blockquote');
@@ -82,7 +82,7 @@ function inner(outer: readonly EntityType[], depth: number): fc.Arbitrary<Tree> 
     );
 }
 
-/** Texts with trees between them, or a single tree, which gives two entities with the same range. */
+/** Generates texts with trees between them, or a single tree, which gives two entities with the same range. */
 function content(outer: readonly EntityType[], depth: number): fc.Arbitrary<Content> {
   const text = piece(true);
   const leaf = text.map((only): Content => [only]);
@@ -98,7 +98,10 @@ function content(outer: readonly EntityType[], depth: number): fc.Arbitrary<Cont
   return fc.oneof(leaf, mixed, alone);
 }
 
-/** Paragraphs with quotes and preformatted blocks between them. The line break after a quote belongs to the quote. */
+/**
+ * Generates paragraphs with quotes and preformatted blocks between them. The line break after a quote belongs to the
+ * quote.
+ */
 const documents: fc.Arbitrary<Content> = fc
   .tuple(
     content([], 3),
@@ -130,7 +133,7 @@ const documents: fc.Arbitrary<Content> = fc
     ],
   );
 
-/** The text and entities of the tree, computed without markup. */
+/** Returns the text and entities of the tree, computed without markup. */
 function plain(
   content: Content,
   offset = 0,
@@ -231,7 +234,7 @@ describe('round trips', () => {
   it.each([
     ['HTML', html],
     ['MarkdownV2', markdown],
-  ] as const)('a tree written as %s is parsed unchanged', (mode, write) => {
+  ] as const)('a tree of entities written as %s is parsed unchanged', (mode, write) => {
     let nested = 0;
     fc.assert(
       fc.property(documents, (given) => {
@@ -246,7 +249,7 @@ describe('round trips', () => {
     expect(nested).toBeGreaterThan(8);
   });
 
-  it('a tree written as a list of entities is formatted unchanged', () => {
+  it('explicit entities that form a tree are returned unchanged', () => {
     fc.assert(
       fc.property(documents, (given) => {
         const { text, entities } = plain(given);

@@ -2,10 +2,10 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, get } from '../api.js';
 import { copyText } from '../clipboard.js';
-import { reasonOf } from '../failures.js';
+import { attempt, reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
-import type { BotProps, OwnBotSettings } from '../types.js';
+import type { BotProps, OwnedBotSettings } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Confirm, Dialog, Face, Field, Spinner, Trouble } from '../view/ui.js';
 import { t } from '../words.js';
@@ -21,13 +21,11 @@ function TokenPage({ bot }: BotProps) {
   const [renewing, setRenewing] = useState(false);
   const copyToken = async (verb: 'GET' | 'POST') => {
     const path = verb === 'GET' ? 'token' : 'regenerate_token';
-    try {
+    await attempt(async () => {
       const { token } = await call<{ token: string }>(verb, `/api/me/bots/${bot.id}/${path}`);
       await copyText(token);
       say(t(verb === 'GET' ? 'token_copied' : 'token_renewed'));
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
   };
   return (
     <>
@@ -67,7 +65,7 @@ function WritersPage({ bot, changed }: BotProps) {
   const [busy, setBusy] = useState(false);
   const save = async () => {
     setBusy(true);
-    try {
+    await attempt(async () => {
       const usernames = names.split(/[\s,]+/).filter(Boolean);
       await call('PUT', `/api/me/bots/${bot.id}/write_access`, {
         policy,
@@ -75,9 +73,7 @@ function WritersPage({ bot, changed }: BotProps) {
       });
       say(t('saved'));
       changed();
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
     setBusy(false);
   };
   return (
@@ -199,11 +195,11 @@ const pages = {
 };
 
 export function BotPages({ id, tab }: { id: number; tab: string }) {
-  const [bot, setBot] = useState<OwnBotSettings | null>(null);
+  const [bot, setBot] = useState<OwnedBotSettings | null>(null);
   const [failure, setFailure] = useState('');
   const load = useCallback(() => {
     setFailure('');
-    get<OwnBotSettings>(`/api/me/bots/${id}`).then(setBot, (error) => setFailure(reasonOf(error)));
+    get<OwnedBotSettings>(`/api/me/bots/${id}`).then(setBot, (error) => setFailure(reasonOf(error)));
   }, [id]);
   useEffect(load, [load]);
   const chosen = tabs.find((one) => one === tab) ?? '';

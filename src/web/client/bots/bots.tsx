@@ -1,15 +1,14 @@
-/** My bots: the list, the form for a new bot, and the pages of one bot. */
+/** The section "My bots": the list, the form for a new bot, and the pages of one bot. */
 import { useState } from 'react';
 import { call } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt, reasonOf } from '../failures.js';
 import { profiles } from '../names.js';
-import { say } from '../notes.js';
 import { usePages } from '../pages.js';
 import { go } from '../route.js';
 import { useSignal } from '../signal.js';
-import type { OwnBot } from '../types.js';
+import type { OwnedBot } from '../types.js';
 import { Icon } from '../view/icons.js';
-import { Dialog, Empty, Face, Field, Spinner, Trouble } from '../view/ui.js';
+import { Dialog, Empty, Face, Failure, Field, Spinner, Trouble } from '../view/ui.js';
 import { t } from '../words.js';
 import { BotPages } from './bot.js';
 import { CodeSample } from './code.js';
@@ -55,11 +54,7 @@ function NewBot({ close, made }: { close: () => void; made: (bot: Made) => void 
           placeholder="weather_bot"
           required
         />
-        {failure && (
-          <p className="failure" role="alert">
-            {failure}
-          </p>
-        )}
+        <Failure text={failure} />
         <footer className="row end">
           <button type="button" className="button" onClick={close}>
             {t('cancel')}
@@ -92,15 +87,13 @@ function More({ load }: { load: () => void }) {
   );
 }
 
-/** Bots offered to the person, on installations where a transfer needs consent. */
+/** The bots offered to the person, on installations where a transfer needs consent. */
 function Offers({ changed }: { changed: () => void }) {
   const { items: offers, cursor, load } = usePages<Transfer>('/api/me/transfers');
   const answer = async (id: number, what: 'accept' | 'decline') => {
-    try {
+    await attempt(async () => {
       await call('POST', `/api/me/transfers/${id}/${what}`);
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
     void load();
     changed();
   };
@@ -124,7 +117,7 @@ function Offers({ changed }: { changed: () => void }) {
 
 function BotList({ making: begun }: { making: boolean }) {
   useSignal(profiles);
-  const { items: bots, cursor, failure, load } = usePages<OwnBot>('/api/me/bots');
+  const { items: bots, cursor, failure, load } = usePages<OwnedBot>('/api/me/bots');
   const [making, setMaking] = useState(begun);
   return (
     <main className="main page">

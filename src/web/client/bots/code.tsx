@@ -1,9 +1,9 @@
-/** An example program that answers as this bot, for copying. */
+/** An example program that answers as this bot. The person can copy it. */
 
 import { copyText } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
-import type { OwnBot } from '../types.js';
+import type { OwnedBot } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { t } from '../words.js';
 
@@ -27,7 +27,7 @@ export function copy(text: string): void {
   );
 }
 
-export function CodeSample({ bot }: { bot: OwnBot }) {
+export function CodeSample({ bot }: { bot: OwnedBot }) {
   return (
     <section className="card stack">
       <header className="row wrap">

@@ -1,8 +1,8 @@
-/** The avatar and the start picture of a bot: chosen, cropped with a preview, and uploaded as cropped. */
+/** Lets the owner choose, crop, preview and upload the avatar and the start picture of a bot. */
 import { useEffect, useRef, useState } from 'react';
 import Cropper, { type Area } from 'react-easy-crop';
 import { call } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt, reasonOf } from '../failures.js';
 import { profiles } from '../names.js';
 import { say } from '../notes.js';
 import type { BotProps } from '../types.js';
@@ -111,14 +111,12 @@ function PictureCard({ kind, bot, changed }: BotProps & { kind: Kind }) {
   const present = bot[kind];
   const { url } = useFile(kind === 'start_picture' ? present?.url : undefined);
   const run = async (work: Promise<unknown>) => {
-    try {
+    await attempt(async () => {
       await work;
       say(t('saved'));
       void profiles.load(bot.username, true);
       changed();
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
     setFile(null);
   };
   const path = `/api/me/bots/${bot.id}/${kind}`;

@@ -1,7 +1,7 @@
 /** The texts of a bot in each language, with the number of characters left. */
 import { useState } from 'react';
 import { call } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt } from '../failures.js';
 import { say } from '../notes.js';
 import type { BotProps } from '../types.js';
 import { Field, lengthOf } from '../view/ui.js';
@@ -22,13 +22,11 @@ export function TextsPage({ bot, changed }: BotProps) {
     setTexts({ ...texts, [kind]: { ...texts[kind], [code]: text } });
   const save = async () => {
     setBusy(true);
-    try {
+    await attempt(async () => {
       await call('PATCH', `/api/me/bots/${bot.id}`, texts as unknown as Record<string, unknown>);
       say(t('saved'));
       changed();
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
     setBusy(false);
   };
   const isSet = (one: string) => kinds.some(([kind]) => (texts[kind][one] ?? '') !== '');

@@ -1,7 +1,7 @@
-/** The webhook of a bot: its state, each delivery attempt, and the dead letters. */
+/** The page about a bot's webhook. It shows the state, each delivery attempt, and the dead letters. */
 import { useCallback, useEffect, useState } from 'react';
 import { call, get } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt, reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { usePages } from '../pages.js';
 import type { BotProps } from '../types.js';
@@ -44,7 +44,7 @@ const reasons = {
   queue_full: 'dead_queue_full',
 } as const;
 
-/** The reason why an update was given up, as a text. */
+/** Returns the reason why an update was given up, as a text. */
 function whyDead(reason: string): string {
   const key = Object.entries(reasons).find(([name]) => name === reason)?.[1];
   return key ? t(key) : reason;
@@ -78,7 +78,9 @@ function StateCard({ state }: { state: State }) {
   );
 }
 
-/** The outcome in the person's language if it is translated; errors of a receiver keep the service's text. */
+/**
+ * Returns the outcome in the person's language, if it is translated. Errors of a receiver keep the text of the service.
+ */
 function outcomeOf({ delivered, status, error, dead }: Attempt): string {
   if (delivered) return t('delivered');
   if (status === null && dead) return whyDead(dead);
@@ -135,21 +137,17 @@ export function WebhookPage({ bot }: BotProps) {
     void letters.load();
   };
   const replay = async (what: Record<string, unknown>) => {
-    try {
+    await attempt(async () => {
       const { queued } = await call<{ queued: number }>('POST', `${base}/replay`, what);
       say(t('replayed', { n: queued }));
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
     refresh();
   };
   const discard = async () => {
-    try {
+    await attempt(async () => {
       const { discarded } = await call<{ discarded: number }>('DELETE', `${base}/dead_letters`);
       say(t('discarded', { n: discarded }));
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
     refresh();
   };
   return (

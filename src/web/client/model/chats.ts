@@ -1,18 +1,18 @@
-/** The chats of the signed-in person, kept up to date by the event stream. */
+/** The chats of the signed-in person. The event stream keeps them up to date. */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
-import { openLive } from '../live.js';
+import { type LiveEvent, LiveStream } from '../live.js';
 import { previewOf } from '../names.js';
 import { me } from '../session.js';
 import { Cell, Signal } from '../signal.js';
-import type { ChatSummary, Invitation, Message, Page } from '../types.js';
+import type { ChatSummary, Invitation, Message, Page, StreamEvents } from '../types.js';
 import { History } from './history.js';
 import { noteAnswer } from './presses.js';
 
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
 
 const dateOf = ({ last_message, joined_at }: ChatSummary) => last_message?.date ?? joined_at ?? 0;
-/** The order of the service: by latest activity, then by id. */
+/** Sorts chats as the service does: by latest activity, then by id. */
 const byActivity = (a: ChatSummary, b: ChatSummary) => dateOf(b) - dateOf(a) || b.id - a.id;
 
 class Chats extends Signal {
@@ -20,11 +20,11 @@ class Chats extends Signal {
   loaded = false;
   failed = '';
 
-  /** Cursor of the next page; undefined once all are loaded. */
+  /** The cursor of the next page; undefined once all chats are loaded. */
   #cursor: string | undefined;
   #loadingMore = false;
 
-  /** All loaded chats, latest activity first. */
+  /** Returns all loaded chats, latest activity first. */
   get list(): ChatSummary[] {
     return [...this.byId.values()].sort(byActivity);
   }
@@ -36,7 +36,8 @@ class Chats extends Signal {
       const page = await get<Page<ChatSummary>>('/api/chats');
       const found = new Set(page.items.map(({ id }) => id));
       const last = page.items.at(-1);
-      // The person has left a chat that sorts before the end of the page but is not on it. Chats after its end are on later pages.
+      // Drops chats that would be on this page but are missing, because the person has left them. Chats that sort after
+      // the last chat of the page are on later pages.
       for (const [id, chat] of this.byId)
         if (!found.has(id) && (!page.next_cursor || (last && byActivity(chat, last) < 0)))
           this.byId.delete(id);
@@ -50,7 +51,7 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** Loads the next page, unless there is none or it is being loaded. */
+  /** Loads the next page, unless there is none or it is already loading. */
   async loadMore(): Promise<void> {
     if (!this.#cursor || this.#loadingMore) return;
     this.#loadingMore = true;
@@ -66,7 +67,7 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** Keeps the newer last message: a loaded summary may be older than an event that arrived meanwhile. */
+  /** Keeps the newer last message, because a loaded summary may be older than an event that arrived meanwhile. */
   #take(chat: ChatSummary): void {
     const known = this.byId.get(chat.id);
     const newer = (known?.last_message?.message_id ?? 0) > (chat.last_message?.message_id ?? 0);
@@ -83,7 +84,7 @@ class Chats extends Signal {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
       this.byId.set(id, withRead(chat));
     } catch {
-      // The person left the chat or may not see it.
+      // Removes a chat that the person left or may not see.
       this.byId.delete(id);
     }
     this.changed();
@@ -98,17 +99,20 @@ class Chats extends Signal {
 
 export const chats = new Chats();
 
-/** Pending invitations, from the first page only. */
+/** The pending invitations, from the first page only. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
-/** Ignores errors: the invitations are loaded again with the list of chats. */
+/** Ignores errors, because the invitations are loaded again with the list of chats. */
 const loadInvitations = () =>
   get<Page<Invitation>>('/api/me/invitations').then(
     ({ items }) => invitations.set(items),
     () => {},
   );
 
-/** Joins the chat or declines; reloads the list, which drops invitations that expired or were answered elsewhere. */
+/**
+ * Joins the chat or declines the invitation. Reloads the list, which drops invitations that expired or were answered in
+ * another window.
+ */
 export async function answerInvitation(chat: number, answer: 'accept' | 'decline'): Promise<void> {
   try {
     await call('POST', `/api/me/invitations/${chat}/${answer}`);
@@ -118,11 +122,14 @@ export async function answerInvitation(chat: number, answer: 'accept' | 'decline
   }
 }
 
-/** The service may not yet know the read position when it returns the chat. */
+/**
+ * Shows a chat as read if it was read in this window. The service may return the chat before it has stored the read
+ * position.
+ */
 const withRead = (chat: ChatSummary): ChatSummary =>
   (readUpTo.get(chat.id) ?? 0) >= (chat.last_message?.message_id ?? 1) ? { ...chat, unread_count: 0 } : chat;
 
-/** Whether the chat is muted now; an expired mute does not count. */
+/** Whether the chat is muted now. An expired mute does not count. */
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
   muted === true && (muted_until === undefined || muted_until * 1_000 > Date.now());
 
@@ -140,7 +147,7 @@ export function historyOf(chat: number): History {
   return history;
 }
 
-/** Who is typing, by chat; each entry is shown for some seconds. */
+/** The members who are typing, by chat. Each entry is shown for some seconds. */
 export const typing = new Cell<ReadonlyMap<number, { readonly from: number; readonly action: string }>>(
   new Map(),
 );
@@ -160,7 +167,7 @@ function setTyping(chat: number, doing: { from: number; action: string } | null)
   typing.set(next);
 }
 
-/** Id of the chat in view, 0 for none. Messages that arrive there count as read. */
+/** The id of the chat in view; 0 for none. New messages in this chat count as read. */
 let looked = 0;
 const readUpTo = new Map<number, number>();
 
@@ -172,7 +179,7 @@ export function markRead(chat: number): void {
   if (summary.unread_count) chats.update(chat, { unread_count: 0 });
   if ((readUpTo.get(chat) ?? 0) >= last) return;
   readUpTo.set(chat, last);
-  // One call for messages in quick succession. After an error the next message sends the position again.
+  // Sends one call for messages in quick succession. After an error the next message sends the position again.
   setTimeout(() => {
     if (readUpTo.get(chat) === last)
       call('POST', `/api/chats/${chat}/read`, { message_id: last }).catch(() => readUpTo.delete(chat));
@@ -183,8 +190,8 @@ export function setLooked(chat: number): void {
   looked = chat;
 }
 
-/** Listeners for every new, edited or changed message, for pages that show more of it. */
-export const heard = new Set<(event: string, message: Message) => void>();
+/** The listeners for every new or edited message. Pages that show whole messages use them. */
+export const messageListeners = new Set<(message: Message) => void>();
 
 function onMessage(message: Message): void {
   const { id } = message.chat;
@@ -200,59 +207,60 @@ function onMessage(message: Message): void {
     const unread = mine ? 0 : seen ? (chat.unread_count ?? 0) : (chat.unread_count ?? 0) + 1;
     chats.update(id, { last_message: previewOf(message), unread_count: unread });
   }
+  if (message.new_chat_title || message.new_chat_photo || message.delete_chat_photo) void chats.refresh(id);
   history?.put(message, true);
 }
 
-function onEvent(event: string, data: unknown): void {
-  const told = data as { chat_id: number; message_id: number };
+const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   switch (event) {
     case 'ready':
       if (!chats.loaded) void chats.load();
       return;
     case 'message':
-      onMessage(data as Message);
+      onMessage(data);
       break;
     case 'edited_message': {
-      const message = data as Message;
-      const chat = chats.byId.get(message.chat.id);
-      if (chat?.last_message?.message_id === message.message_id)
-        chats.update(chat.id, { last_message: previewOf(message) });
-      if (chat?.pinned_message?.message_id === message.message_id)
-        chats.update(chat.id, { pinned_message: previewOf(message) });
-      histories.get(message.chat.id)?.put(message, false);
+      const chat = chats.byId.get(data.chat.id);
+      if (chat?.last_message?.message_id === data.message_id)
+        chats.update(chat.id, { last_message: previewOf(data) });
+      if (chat?.pinned_message?.message_id === data.message_id)
+        chats.update(chat.id, { pinned_message: previewOf(data) });
+      histories.get(data.chat.id)?.put(data, false);
       break;
     }
     case 'message_deleted': {
-      histories.get(told.chat_id)?.remove(told.message_id);
-      const chat = chats.byId.get(told.chat_id);
+      histories.get(data.chat_id)?.remove(data.message_id);
+      const chat = chats.byId.get(data.chat_id);
       const shown = [chat?.last_message?.message_id, chat?.pinned_message?.message_id];
-      if (shown.includes(told.message_id)) void chats.refresh(told.chat_id);
+      if (shown.includes(data.message_id)) void chats.refresh(data.chat_id);
       return;
     }
     case 'pinned': {
-      const { pinned_message } = data as { pinned_message?: Message };
-      chats.update(told.chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
+      const { chat_id, pinned_message } = data;
+      // A pin that a newer pin has replaced has only an id. The event of the newer pin follows.
+      if (pinned_message && !('date' in pinned_message)) return;
+      chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
       return;
     }
-    case 'chat_action': {
-      const { from_id, action } = data as { from_id: number; action: string };
-      setTyping(told.chat_id, { from: from_id, action });
+    case 'chat_action':
+      setTyping(data.chat_id, { from: data.from_id, action: data.action });
       return;
-    }
     case 'callback_answer':
-      noteAnswer(data as Parameters<typeof noteAnswer>[0]);
+      noteAnswer(data);
       return;
     case 'reset':
-      void chats.refresh(told.chat_id);
-      void histories.get(told.chat_id)?.reset();
+      void chats.refresh(data.chat_id);
+      void histories.get(data.chat_id)?.reset();
+      return;
+    default:
       return;
   }
-  for (const listener of heard) listener(event, data as Message);
-}
+  for (const listener of messageListeners) listener(data);
+};
 
 /** Starts to follow all events. The returned function stops it. */
 export function startChats(): () => void {
-  const close = openLive({
+  const stream = new LiveStream<StreamEvents>({
     path: '/api/stream',
     tellsUnseen: true,
     on: onEvent,
@@ -261,13 +269,13 @@ export function startChats(): () => void {
       if (open) for (const history of histories.values()) history.resume();
     },
   });
-  // No event reports that the person was added to a chat.
+  // Reloads the list when the page becomes visible, because no event reports that the person was added to a chat.
   const onVisible = () => {
     if (document.visibilityState === 'visible' && chats.loaded) void chats.load();
   };
   document.addEventListener('visibilitychange', onVisible);
   return () => {
-    close();
+    stream.close();
     document.removeEventListener('visibilitychange', onVisible);
   };
 }

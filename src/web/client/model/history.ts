@@ -1,7 +1,7 @@
 /**
- * The loaded messages of one chat: a part of the history without gaps, followed by the messages being sent.
- * Pages of history and events of the stream may arrive in any order and twice. The later state of a message wins, and a deleted
- * message stays deleted.
+ * The loaded messages of one chat. They are a part of the history without gaps, followed by the messages being sent.
+ * Pages of history and events of the stream may arrive in any order, and more than once. The later state of a message
+ * takes precedence, and a deleted message stays deleted.
  */
 import { ApiFailure, call, get } from '../api.js';
 import { randomName } from '../clipboard.js';
@@ -10,7 +10,7 @@ import { Signal } from '../signal.js';
 import type { Message, Page } from '../types.js';
 
 export interface Outgoing {
-  /** Idempotency key: a message that is sent twice appears once. */
+  /** The idempotency key. A message that is sent twice with the same key appears once. */
   readonly key: string;
   readonly text: string;
   readonly photo?: File;
@@ -18,35 +18,38 @@ export interface Outgoing {
   readonly replyTo?: Message;
   readonly date: number;
   failed?: string;
-  /** Failed because there was no connection; sent again when it is back. */
+  /** The message failed because there was no connection. It is sent again after the application reconnects. */
   lost?: boolean;
 }
 
-interface Told {
+interface StreamedMessage {
   readonly at: number;
   readonly message: Message;
   readonly isNew: boolean;
 }
 
 const page = 50;
-const told_max = 2_000;
-/** When more messages than this are loaded, those at the far end are dropped, and loaded again on scrolling back. */
+const streamed_max = 2_000;
+/**
+ * The maximum number of loaded messages. Beyond it, the messages at the far end are dropped. Scrolling back loads them
+ * again.
+ */
 const loaded_max = 4_000;
 
-/** Counts events and started loads, so that each can tell whether it is older than another. */
+/** Numbers events and loads in the order in which they begin, so that their ages can be compared. */
 let clock = 0;
 
 export class History extends Signal {
   readonly chat: number;
-  /** Ordered by id. */
+  /** The messages in order of id. */
   messages: Message[] = [];
   outgoing: Outgoing[] = [];
   atStart = false;
   atEnd = false;
   loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
   failed = '';
-  /** Recent messages from the stream: a page that was requested earlier may hold an older state. */
-  readonly #told = new Map<number, Told>();
+  /** The recent messages from the stream. A page that was requested earlier may contain an older state of them. */
+  readonly #streamed = new Map<number, StreamedMessage>();
   #again = false;
   readonly #deletedAt = new Map<number, number>();
   #sending: Promise<unknown> = Promise.resolve();
@@ -64,7 +67,7 @@ export class History extends Signal {
     return this.messages[this.#indexOf(id)];
   }
 
-  /** The message with all others of its album. */
+  /** Returns the message with all other messages of its album. */
   together(message: Message): readonly Message[] {
     const album = message.media_group_id;
     if (album === undefined) return [message];
@@ -86,7 +89,8 @@ export class History extends Signal {
     if (this.#deletedAt.has(id)) return;
     const at = this.#indexOf(id);
     if (at >= 0) this.messages = this.messages.with(at, message);
-    // A new message is added only if the newest is loaded; otherwise there is a gap, which is filled on scrolling there.
+    // Adds a new message only if the newest messages are loaded. Otherwise there is a gap, which is filled when the
+    // person scrolls to it.
     else if (isNew && this.atEnd) {
       this.messages = sorted([...this.messages, message]);
       if (this.messages.length > loaded_max + page * 10) this.#letGoOldest(loaded_max);
@@ -118,7 +122,10 @@ export class History extends Signal {
     });
   }
 
-  /** Only deleted messages and restarts of the service leave gaps in the ids. If a page contains nothing new, loads the newest page. */
+  /**
+   * Loads the next newer messages. Gaps in the ids come only from deleted messages and restarts of the service. If a page
+   * contains nothing new, loads the newest page.
+   */
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
     const last = this.last;
@@ -139,17 +146,23 @@ export class History extends Signal {
     return this.find(id) !== undefined;
   }
 
-  /** Missed events cannot be sent again: loads the newest page, and the rest when the person scrolls there. */
+  /**
+   * Makes up for missed events, which cannot be resent. Loads the newest page now, and older messages when the person
+   * scrolls to them.
+   */
   async reset(): Promise<void> {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    // A page that is being loaded may be too old.
+    // Loads the newest page again if it is already being loaded, because that page may be too old.
     if (this.loading === 'newest') this.#again = true;
     else await this.loadNewest();
   }
 
-  /** Reads messages below `before`, newest first, until `least` or a full page is reached. `isLast`: none are older. */
+  /**
+   * Reads messages with ids below `before`, newest first, until it reaches `least` or has a full page. `isLast` means
+   * that there are no older messages.
+   */
   async #read(before: number, least: number): Promise<{ found: Message[]; isLast: boolean }> {
     const found: Message[] = [];
     for (let at = before > 0 ? `&before=${before}` : ''; ; ) {
@@ -173,8 +186,8 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Drops messages before or after the page is loaded, never together with it: the list computes its shift from the number of rows, so
-    // removing at one end and adding at the other must be two changes.
+    // Never drops messages in the same change that adds a page. The list computes its scroll offset from the number of
+    // rows, so removing at one end and adding at the other must be two changes.
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
       this.atEnd = false;
@@ -187,7 +200,7 @@ export class History extends Signal {
       this.#merge(found, began);
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
     } catch (error) {
-      // A direct chat that was not started has no history.
+      // Ignores this error, because a direct chat that was not started has no history.
       if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
       else this.failed = reasonOf(error);
     } finally {
@@ -195,7 +208,8 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Waits until the page is drawn: at its end, the browser would also scroll a list that gets shorter.
+      // Waits until the new messages are drawn. If the list became shorter while it is scrolled to its end, it would
+      // move.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -212,23 +226,23 @@ export class History extends Signal {
   }
 
   #note(id: number, message: Message, isNew: boolean): void {
-    const known = this.#told.get(id);
-    this.#told.delete(id);
-    this.#told.set(id, { at: ++clock, message, isNew: isNew || known?.isNew === true });
-    const [oldest] = this.#told.keys();
-    if (this.#told.size > told_max && oldest !== undefined) this.#told.delete(oldest);
+    const known = this.#streamed.get(id);
+    this.#streamed.delete(id);
+    this.#streamed.set(id, { at: ++clock, message, isNew: isNew || known?.isNew === true });
+    const [oldest] = this.#streamed.keys();
+    if (this.#streamed.size > streamed_max && oldest !== undefined) this.#streamed.delete(oldest);
   }
 
   #merge(found: readonly Message[], began: number): void {
     const byId = new Map(this.messages.map((message) => [message.message_id, message]));
     for (const message of found) {
-      const told = this.#told.get(message.message_id);
-      byId.set(message.message_id, told && told.at > began ? told.message : message);
+      const streamed = this.#streamed.get(message.message_id);
+      byId.set(message.message_id, streamed && streamed.at > began ? streamed.message : message);
     }
-    // Adds messages that arrived while the page with the newest ones was being loaded.
+    // Adds messages that arrived while the newest page was being loaded.
     const newest = found[0]?.message_id ?? 0;
     if (this.atEnd)
-      for (const [id, { at, message, isNew }] of this.#told)
+      for (const [id, { at, message, isNew }] of this.#streamed)
         if (isNew && at > began && id > newest) byId.set(id, message);
     for (const id of this.#deletedAt.keys()) byId.delete(id);
     this.messages = sorted([...byId.values()]);
@@ -246,7 +260,7 @@ export class History extends Signal {
     return -1;
   }
 
-  /** Shows a new message at once, and sends it after the earlier ones. */
+  /** Shows a new message at once, and sends it after all earlier unsent messages. */
   send(given: { text: string; photo?: File; replyTo?: Message }): void {
     const outgoing: Outgoing = {
       ...given,
@@ -259,7 +273,7 @@ export class History extends Signal {
     this.retry(outgoing);
   }
 
-  /** Resends a message after the earlier ones that are still unsent. */
+  /** Resends a message after the earlier messages that are still unsent. */
   retry(outgoing: Outgoing): void {
     for (const one of this.outgoing) {
       if (one === outgoing || one.lost) {
@@ -272,7 +286,7 @@ export class History extends Signal {
     this.changed();
   }
 
-  /** Sends messages that failed without a connection again, in order. */
+  /** Resends, in order, the messages that failed for lack of a connection. */
   resume(): void {
     const last = this.outgoing.findLast(({ lost }) => lost);
     if (last) this.retry(last);
@@ -285,7 +299,8 @@ export class History extends Signal {
   }
 
   async #deliver(outgoing: Outgoing): Promise<void> {
-    // If the connection came back in between, a later message must not overtake a lost one.
+    // Fails if an earlier message is lost. Otherwise this message would overtake it if the connection returned between
+    // them.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;
@@ -314,7 +329,7 @@ export class History extends Signal {
     }
   }
 
-  /** Removes the message being sent when the stream reports it before the call has returned. */
+  /** Removes the copy of a message being sent, when the stream reports the message before the call has returned. */
   settle(message: Message): void {
     const text = message.text ?? message.caption ?? '';
     const mine = this.outgoing.find((one) => one.failed === undefined && one.text.trim() === text.trim());

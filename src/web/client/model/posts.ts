@@ -1,21 +1,18 @@
 /**
- * Posts and their reactions, shared by the posts page and the chat so that both show the same numbers. One event stream follows the
- * posts in view; it is opened again when other posts come into view.
+ * Posts and their reactions. The posts page and the chat share them, so that both show the same numbers. One event
+ * stream follows the posts in view. It is opened again when other posts come into view.
  */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
-import { openLive } from '../live.js';
+import { LiveStream } from '../live.js';
 import { say } from '../notes.js';
 import { me } from '../session.js';
 import { Signal } from '../signal.js';
-import type { Page, Post, Reaction } from '../types.js';
+import type { Page, Post, PostReactions, PostStreamEvents } from '../types.js';
 
-interface Payload {
-  reactions: Reaction[];
-  my_reactions: string[];
-}
+type Payload = Omit<PostReactions, 'ok'>;
 
-/** The emoji without its variation selector. */
+/** Returns the emoji without its variation selector. */
 const plain = (emoji: string) => emoji.replaceAll('\ufe0f', '');
 export const heart = '❤';
 
@@ -25,7 +22,7 @@ export const followed_max = 40;
 const page_max = 100;
 
 class Posts extends Signal {
-  /** By channel id and message id. */
+  /** The posts by channel id and message id. */
   readonly #byMessage = new Map<string, Post>();
   readonly #byId = new Map<number, Post>();
   readonly #own = new Map<number, ReadonlySet<string>>();
@@ -34,7 +31,7 @@ class Posts extends Signal {
   readonly #seen = new Map<number, number>();
   #asking: ReturnType<typeof setTimeout> | undefined;
   #following: ReturnType<typeof setTimeout> | undefined;
-  #close: (() => void) | undefined;
+  #stream: LiveStream<PostStreamEvents> | undefined;
   #followedNow = '';
 
   take(post: Post): Post {
@@ -48,7 +45,7 @@ class Posts extends Signal {
     return post;
   }
 
-  /** The post of the first of these messages, if known; requests it otherwise. */
+  /** Returns the post of the first of these messages if it is loaded. Otherwise requests it. */
   find(chat: number, messages: readonly number[]): Post | undefined {
     const [id = 0] = messages;
     const known = this.#byMessage.get(`${chat}/${id}`);
@@ -102,7 +99,7 @@ class Posts extends Signal {
     this.changed();
   }
 
-  /** Adds or removes the person's reaction: shown at once, then corrected from the answer of the service. */
+  /** Adds or removes the person's reaction. Shows the change at once, and corrects it when the service answers. */
   async toggle(id: number, emoji: string): Promise<void> {
     const post = this.#byId.get(id);
     if (!post) return;
@@ -124,7 +121,7 @@ class Posts extends Signal {
     }
   }
 
-  /** Follows a post while it is in view. The returned function stops it. */
+  /** Follows a post while it is in view. Returns the function that stops following it. */
   follow(id: number): () => void {
     this.#seen.set(id, (this.#seen.get(id) ?? 0) + 1);
     this.#followSoon();
@@ -145,15 +142,14 @@ class Posts extends Signal {
         .join(',');
       if (ids === this.#followedNow) return;
       this.#followedNow = ids;
-      this.#close?.();
-      this.#close = undefined;
+      this.#stream?.close();
+      this.#stream = undefined;
       if (ids === '') return;
-      this.#close = openLive({
+      this.#stream = new LiveStream<PostStreamEvents>({
         path: `/api/stream/posts?posts=${ids}`,
         state: () => {},
         on: (event, data) => {
-          const { post_id, ...payload } = data as Payload & { post_id: number };
-          if (event === 'post_reactions') this.#put(post_id, payload);
+          if (event === 'post_reactions') this.#put(data.post_id, data);
         },
       });
     }, followed_ms);

@@ -1,9 +1,9 @@
-/** Inline buttons between the press and the answer of the bot. */
+/** The state of inline buttons between the press and the answer of the bot. */
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { Signal } from '../signal.js';
-import type { Button, Message } from '../types.js';
+import type { Button, CallbackAnswerEvent, Message } from '../types.js';
 import { t } from '../words.js';
 
 type State = 'pending' | 'answered';
@@ -13,15 +13,15 @@ interface Press {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
-/** After this time the button can be pressed again, and a later answer of the bot is not shown. */
+/** The time after which the button can be pressed again. An answer of the bot after this time is not shown. */
 const answer_ms_max = 20_000;
 const answered_ms = 1_200;
 
 class Presses extends Signal {
   readonly states = new Map<string, State>();
   readonly byQuery = new Map<string, Press>();
-  /** Answers that arrived before the call that pressed the button returned. */
-  readonly early = new Map<string, Answer>();
+  /** The answers that arrived before the call that pressed the button had returned. */
+  readonly early = new Map<string, CallbackAnswerEvent>();
 
   set(place: string, state: State | null): void {
     if (state === null) this.states.delete(place);
@@ -30,22 +30,15 @@ class Presses extends Signal {
   }
 }
 
-interface Answer {
-  callback_query_id?: string;
-  text?: string;
-  show_alert?: boolean;
-  url?: string;
-}
-
 export const presses = new Presses();
 
-/** Identifies a button in one version of a message: after an edit, another button may be in its place. */
+/** Identifies a button in one version of a message, because an edit may put another button in its place. */
 export const placeOf = (chat: number, message: Message, button: Button, row: number, column: number) =>
   [chat, message.message_id, message.edit_date ?? 0, row, column, button.callback_data, button.text].join(
     '/',
   );
 
-function show(place: string, { text, show_alert, url }: Answer): void {
+function show(place: string, { text, show_alert, url }: CallbackAnswerEvent): void {
   presses.set(place, 'answered');
   setTimeout(() => {
     if (presses.states.get(place) === 'answered') presses.set(place, null);
@@ -81,11 +74,11 @@ export async function press(chat: number, message: number, data: string, place: 
   }
 }
 
-export function noteAnswer(answer: Answer & { chat_id: number; message_id?: number }): void {
-  const query = answer.callback_query_id ?? '';
+export function noteAnswer(answer: CallbackAnswerEvent): void {
+  const query = answer.callback_query_id;
   const pressed = presses.byQuery.get(query);
   if (!pressed) {
-    // Pressed in another window, or answered before the call returned.
+    // Remembers the answer. The button was pressed in another window, or the answer arrived before the call returned.
     presses.early.set(query, answer);
     setTimeout(() => presses.early.delete(query), answer_ms_max);
     return;

@@ -1,4 +1,6 @@
-/** Calls for operators with an operator's token, which is kept for this tab only and is never part of a URL. */
+/**
+ * Makes calls for operators with an operator's token. The token is stored for this tab only and is never part of a URL.
+ */
 import { Cell } from '../signal.js';
 
 const key = 'petrel.ops';
@@ -13,7 +15,7 @@ function kept(): string {
 
 /** The operator's token; '' when nobody is signed in. */
 export const token = new Cell(kept());
-/** Why the token was removed, for the sign-in page. */
+/** The reason why the token was removed. The sign-in page shows it. */
 export const refusal = new Cell('');
 
 export function keepToken(secret: string): void {
@@ -21,7 +23,7 @@ export function keepToken(secret: string): void {
     if (secret === '') sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, secret);
   } catch {
-    // Without storage the token lasts until the page is closed.
+    // Without storage, the token is valid until the page is closed.
   }
   token.set(secret);
 }
@@ -35,7 +37,7 @@ export class CallFailure extends Error {
   }
 }
 
-interface Told<T> {
+interface AnswerBody<T> {
   ok?: boolean;
   result?: T;
   description?: string;
@@ -43,12 +45,16 @@ interface Told<T> {
 
 const answer_ms_max = 15_000;
 
-/** Returns the `result` of a call below `/api/admin/`. Throws a CallFailure, or the error of `fetch`; a refused token is removed. */
+/**
+ * Returns the `result` of a call below `/api/admin/`. Throws a CallFailure, or the error of `fetch`. Removes a refused
+ * token.
+ */
 export async function call<T>(path: string, body?: object, as = token.value): Promise<T> {
   const headers: Record<string, string> = { Authorization: `Bearer ${as}` };
   if (body) {
     headers['Content-Type'] = 'application/json';
-    // A call that the browser repeats takes effect once. (`randomUUID` does not exist on plain HTTP.)
+    // The idempotency key, so that a call that the browser repeats takes effect once. (`randomUUID` does not exist on
+    // plain HTTP.)
     headers['Idempotency-Key'] = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
   }
   const answer = await fetch(`/api/admin/${path}`, {
@@ -59,13 +65,13 @@ export async function call<T>(path: string, body?: object, as = token.value): Pr
     credentials: 'omit',
     signal: AbortSignal.timeout(answer_ms_max),
   });
-  const told = (await answer.json().catch(() => ({}))) as Told<T>;
-  if (answer.ok && told.ok) return told.result as T;
+  const reply = (await answer.json().catch(() => ({}))) as AnswerBody<T>;
+  if (answer.ok && reply.ok) return reply.result as T;
   if (answer.status === 401 && as === token.value && as !== '') {
-    refusal.set('The token is not accepted any more.');
+    refusal.set('The token is no longer accepted.');
     keepToken('');
   }
-  throw new CallFailure(answer.status, told.description ?? answer.statusText);
+  throw new CallFailure(answer.status, reply.description ?? answer.statusText);
 }
 
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

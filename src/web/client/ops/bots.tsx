@@ -4,16 +4,16 @@ import { call, reasonOf } from './api.js';
 import { count, span, time } from './format.js';
 import { useRepeated } from './live.js';
 import { type Column, Dialog, Section, Table } from './parts.js';
-import type { Letter, RankedBot } from './types.js';
+import type { OperatorDeadLetter, RankedBot } from './types.js';
 
 const orders = [
-  ['pending', 'Most waiting'],
+  ['pending', 'Most pending updates'],
   ['failures', 'Most failures'],
   ['dead_letters', 'Most dead letters'],
 ] as const;
 
 interface Page {
-  items: Letter[];
+  items: OperatorDeadLetter[];
   next_cursor?: string;
 }
 
@@ -23,17 +23,48 @@ interface Replayed {
   to_update_id?: number;
 }
 
-function told({ queued, from_update_id: from, to_update_id: to }: Replayed): string {
-  if (queued === 0) return 'Nothing was queued: none of these is a dead letter any more.';
+function replayNote({ queued, from_update_id: from, to_update_id: to }: Replayed): string {
+  if (queued === 0) return 'No update was queued, because none of them is a dead letter any more.';
   if (queued === 1) return `Update ${from} is queued again.`;
   return `${count(queued)} updates are queued again: ${from} to ${to}.`;
+}
+
+/** Asks once more before it replays all dead letters. */
+function ReplayAll({ busy, replay }: { busy: boolean; replay: () => void }) {
+  const [asking, setAsking] = useState(false);
+  if (!asking)
+    return (
+      <div className="row wrap">
+        <button type="button" className="button primary" disabled={busy} onClick={() => setAsking(true)}>
+          Replay all
+        </button>
+      </div>
+    );
+  return (
+    <div className="row wrap">
+      <span className="grow">Replay all dead letters, up to 10,000?</span>
+      <button
+        type="button"
+        className="button primary"
+        disabled={busy}
+        onClick={() => {
+          setAsking(false);
+          replay();
+        }}
+      >
+        Yes, replay all
+      </button>
+      <button type="button" className="button" onClick={() => setAsking(false)}>
+        Cancel
+      </button>
+    </div>
+  );
 }
 
 function Letters({ bot, close }: { bot: RankedBot; close: () => void }) {
   const [page, setPage] = useState<Page | null>(null);
   const [said, setSaid] = useState('');
   const [failure, setFailure] = useState('');
-  const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
   const path = `bots/${bot.id}/dead_letters`;
   const load = useCallback(
@@ -52,23 +83,22 @@ function Letters({ bot, close }: { bot: RankedBot; close: () => void }) {
   useEffect(() => void load(), [load]);
   async function replay(range: { from_update_id?: number; to_update_id?: number }) {
     setBusy(true);
-    setAsking(false);
     setFailure('');
     try {
-      setSaid(told(await call<Replayed>(`${path}/replay`, range)));
+      setSaid(replayNote(await call<Replayed>(`${path}/replay`, range)));
     } catch (error) {
       setFailure(reasonOf(error));
     }
     await load();
     setBusy(false);
   }
-  const columns: ReadonlyArray<Column<Letter>> = [
+  const columns: ReadonlyArray<Column<OperatorDeadLetter>> = [
     { name: 'Update', show: ({ update_id }) => <code>{update_id}</code> },
     { name: 'Type', show: ({ type }) => type.replaceAll('_', ' ') },
     { name: 'Given up', show: ({ date }) => time(date), wide: true },
-    { name: 'Why', show: ({ reason }) => reason.replaceAll('_', ' ') },
+    { name: 'Reason', show: ({ reason }) => reason.replaceAll('_', ' ') },
     {
-      name: 'Again',
+      name: 'Replay',
       show: ({ update_id: id }) => (
         <button
           type="button"
@@ -86,8 +116,8 @@ function Letters({ bot, close }: { bot: RankedBot; close: () => void }) {
     <Dialog title={`Dead letters of @${bot.username}`} close={close}>
       <div className="stack">
         <p className="muted">
-          They are delivered again under the ids that they had, behind what waits. The owner reads of it in
-          the audit log. What people wrote is shown to the owner alone.
+          A replayed update keeps its id and is queued after the pending updates. The bot&apos;s audit log
+          records the replay. Only the owner can see the content of messages.
         </p>
         <p role="status" className={said ? 'said' : ''}>
           {said}
@@ -97,42 +127,14 @@ function Letters({ bot, close }: { bot: RankedBot; close: () => void }) {
             {failure}
           </p>
         )}
-        {page && page.items.length > 0 && (
-          <div className="row wrap">
-            {asking ? (
-              <>
-                <span className="grow">Deliver all of them again, at most 10,000?</span>
-                <button
-                  type="button"
-                  className="button primary"
-                  disabled={busy}
-                  onClick={() => void replay({})}
-                >
-                  Yes, replay all
-                </button>
-                <button type="button" className="button" onClick={() => setAsking(false)}>
-                  Cancel
-                </button>
-              </>
-            ) : (
-              <button
-                type="button"
-                className="button primary"
-                disabled={busy}
-                onClick={() => setAsking(true)}
-              >
-                Replay all
-              </button>
-            )}
-          </div>
-        )}
+        {page && page.items.length > 0 && <ReplayAll busy={busy} replay={() => void replay({})} />}
         {page && (
           <Table
             label="Dead letters"
             rows={page.items}
             id={({ update_id }) => update_id}
             columns={columns}
-            empty="There are none."
+            empty="No dead letters."
           />
         )}
         {page?.next_cursor && (
@@ -156,7 +158,7 @@ function columnsOf(open: (bot: RankedBot) => void): ReadonlyArray<Column<RankedB
         </>
       ),
     },
-    { name: 'Waiting', by: ({ pending }) => pending, show: ({ pending }) => count(pending), number: true },
+    { name: 'Pending', by: ({ pending }) => pending, show: ({ pending }) => count(pending), number: true },
     {
       name: 'Failing for',
       by: ({ failing_since: since }) => (since === undefined ? 0 : Date.now() / 1_000 - since),
@@ -233,7 +235,7 @@ export function Bots({ paused }: { paused: boolean }) {
   };
   return (
     <Section
-      title="Bots to look at"
+      title="Bots that need attention"
       aside={
         <form className="row wrap filters" onSubmit={search}>
           <select
@@ -253,7 +255,7 @@ export function Bots({ paused }: { paused: boolean }) {
           </select>
           <input
             type="search"
-            aria-label="One bot, by username or id"
+            aria-label="Find a bot by username or id"
             placeholder="@bot or id"
             value={typed}
             onChange={(event) => {
@@ -271,11 +273,13 @@ export function Bots({ paused }: { paused: boolean }) {
       )}
       <Table
         key={query}
-        label="Bots to look at"
+        label="Bots that need attention"
         rows={found?.for === query ? found.bots : []}
         id={({ id }) => id}
         columns={columnsOf(setOpened)}
-        empty={found?.for !== query ? 'Looking …' : named ? 'There is no such bot.' : 'No bot needs a look.'}
+        empty={
+          found?.for !== query ? 'Loading …' : named ? 'This bot does not exist.' : 'No bot needs attention.'
+        }
       />
       {opened && (
         <Letters

@@ -1,9 +1,9 @@
-/** Numbers and times for operators, at an almost constant width. */
+/** Formats numbers and times for operators. The texts have almost constant width. */
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 export const count = (n: number): string => whole.format(n);
 
-/** A rate per second. */
+/** Formats a rate per second. */
 export function rate(n: number | undefined): string {
   if (n === undefined) return '–';
   if (n === 0) return '0';
@@ -18,7 +18,7 @@ export function ms(n: number | null | undefined): string {
   return `${n < 1 ? n.toFixed(2) : n < 10 ? n.toFixed(1) : whole.format(n)} ms`;
 }
 
-/** Uses two units at most. */
+/** Formats a duration with at most two units. */
 export function span(milliseconds: number): string {
   const s = Math.max(0, Math.floor(milliseconds / 1_000));
   if (s < 60) return `${s} s`;

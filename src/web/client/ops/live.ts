@@ -1,4 +1,7 @@
-/** The data of the operators' page, requested every few seconds while the page is visible, one request at a time. */
+/**
+ * The data of the operators' page. They are requested every few seconds while the page is visible, one request at a
+ * time.
+ */
 import { useEffect, useRef, useState } from 'react';
 import { CallFailure, call, reasonOf, token } from './api.js';
 import { type Rates, Rating } from './rates.js';
@@ -22,7 +25,7 @@ export interface View {
   overview: Overview | null;
   rates: Rates | null;
   history: readonly Point[];
-  /** '' without an error */
+  /** The last error; '' if there was no error. */
   failure: string;
 }
 
@@ -52,7 +55,10 @@ const rest = (ms: number, signal: AbortSignal) =>
     });
   });
 
-/** Calls `ask` now and then every `ms`, except while paused or while the page is hidden. `ask` must not reject. */
+/**
+ * Calls `ask` at once and then every `ms` milliseconds, except while paused or while the page is hidden. `ask` must not
+ * reject.
+ */
 export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean): void {
   const latest = useRef(ask);
   latest.current = ask;

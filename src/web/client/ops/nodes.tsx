@@ -1,4 +1,4 @@
-/** The processes of the installation, and the stores they work on. */
+/** The processes of the installation, and the stores that they use. */
 import { bytes, count, ms, percent, rate, span } from './format.js';
 import { type Column, Meter, Section, Table } from './parts.js';
 import type { Rates } from './rates.js';
@@ -50,7 +50,7 @@ export function Nodes({ overview, rates }: { overview: Overview; rates: Rates | 
       show: (node) => (
         <>
           {node.role}
-          {node.id === overview.node && <span className="tag">answers you</span>}
+          {node.id === overview.node && <span className="tag">serves this page</span>}
           <small>
             {node.host} · {node.pid}
           </small>
@@ -62,7 +62,7 @@ export function Nodes({ overview, rates }: { overview: Overview; rates: Rates | 
       by: (node) => Number(silent(node, overview)),
       show: (node) => <State {...{ node, overview }} />,
     },
-    { name: 'Works on', show: (node) => <Work node={node} rates={rates} /> },
+    { name: 'Activity', show: (node) => <Work node={node} rates={rates} /> },
     {
       name: 'Version',
       by: (node) => node.version,
@@ -75,7 +75,7 @@ export function Nodes({ overview, rates }: { overview: Overview; rates: Rates | 
       wide: true,
     },
     {
-      name: 'Up',
+      name: 'Uptime',
       by: (node) => -node.since_ms,
       show: (node) => span(overview.at_ms - node.since_ms),
       number: true,
@@ -100,14 +100,14 @@ export function Nodes({ overview, rates }: { overview: Overview; rates: Rates | 
     },
   ];
   return (
-    <Section title="Processes" aside={<span className="muted">{nodes.length} seen</span>}>
+    <Section title="Processes" aside={<span className="muted">{nodes.length} in total</span>}>
       <Table
         label="Processes"
         rows={nodes}
         id={({ id }) => id}
         columns={columns}
         first="Process"
-        empty="None was seen."
+        empty="No process has reported."
       />
     </Section>
   );
@@ -121,7 +121,7 @@ function Redis({ server }: { server: RedisServer }) {
       <Meter
         label="Memory"
         share={max > 0 ? used / max : 0}
-        text={max > 0 ? `${bytes(used)} of ${bytes(max)}` : `${bytes(used)}, no bound`}
+        text={max > 0 ? `${bytes(used)} of ${bytes(max)}` : `${bytes(used)}, no limit`}
       />
       <dl className="facts">
         <dt>Version</dt>
@@ -129,9 +129,7 @@ function Redis({ server }: { server: RedisServer }) {
         <dt>Commands</dt>
         <dd>{count(server.commands_per_second)} /s</dd>
         <dt>Append-only file</dt>
-        <dd className={server.appending ? '' : 'bad'}>
-          {server.appending ? 'written well' : 'cannot be written'}
-        </dd>
+        <dd className={server.appending ? '' : 'bad'}>{server.appending ? 'OK' : 'write failed'}</dd>
         <dt>Replicas</dt>
         <dd>{server.replicas}</dd>
         <dt>Clients</dt>
@@ -149,7 +147,7 @@ export function Stores({ overview, rates }: { overview: Overview; rates: Rates |
         {redis?.map((server) => (
           <Redis key={server.server} server={server} />
         ))}
-        {redis === null && <p className="bad">It does not answer.</p>}
+        {redis === null && <p className="bad">No answer.</p>}
       </Section>
       <Section
         title="Postgres"
@@ -165,20 +163,20 @@ export function Stores({ overview, rates }: { overview: Overview; rates: Rates |
             <dl className="facts">
               <dt>Version</dt>
               <dd>{postgres.version}</dd>
-              <dt>Webhooks set</dt>
+              <dt>Webhooks</dt>
               <dd>{count(postgres.webhooks)}</dd>
               <dt>Quarantined entries</dt>
               <dd className={journal?.quarantined ? 'bad' : ''}>
                 {journal ? count(journal.quarantined) : '–'}
               </dd>
-              <dt>Last written</dt>
+              <dt>Last write</dt>
               <dd>
                 {journal && journal.flushed_ms_ago !== null ? `${span(journal.flushed_ms_ago)} ago` : '–'}
               </dd>
             </dl>
           </div>
         ) : (
-          <p className="bad">It does not answer.</p>
+          <p className="bad">No answer.</p>
         )}
       </Section>
     </>

@@ -1,4 +1,4 @@
-/** The operators' page: the live state of the installation. */
+/** The operators' page. It shows the live state of the installation. */
 import { useEffect, useState } from 'react';
 import { useCell } from '../signal.js';
 import { setTheme, type Theme, theme, themes } from '../theme.js';
@@ -24,7 +24,7 @@ function SignIn() {
       keepToken(secret.trim());
     } catch (error) {
       const wrong = error instanceof CallFailure && error.status === 401;
-      setFailure(wrong ? 'This is not the token of the operator.' : reasonOf(error));
+      setFailure(wrong ? 'This token is not valid.' : reasonOf(error));
       setBusy(false);
     }
   }
@@ -53,8 +53,8 @@ function SignIn() {
             onChange={(event) => setSecret(event.target.value)}
           />
           <p className="hint" id="token-hint">
-            The setting ADMIN_TOKEN of the fronts, or a token of <code>petrel admin tokens add</code>. This
-            tab forgets it when it is closed.
+            The setting ADMIN_TOKEN of the fronts, or a token from <code>petrel admin tokens add</code>.
+            Closing this tab deletes the token.
           </p>
         </div>
         {failure && (
@@ -63,7 +63,7 @@ function SignIn() {
           </p>
         )}
         <button type="submit" className="button primary large" disabled={busy || secret.trim() === ''}>
-          Look
+          Sign in
         </button>
       </form>
     </main>
@@ -77,7 +77,7 @@ function FindingList({ findings }: { findings: readonly Finding[] }) {
     <ul>
       {findings.map(({ bad, what, todo }) => (
         <li key={what}>
-          <strong className={bad ? 'bad' : ''}>{bad ? 'Wrong' : 'Advice'}</strong>
+          <strong className={bad ? 'bad' : ''}>{bad ? 'Problem' : 'Advice'}</strong>
           <span>
             {what}
             {todo && <small>{todo}</small>}
@@ -92,11 +92,7 @@ function Findings({ findings }: Pick<Overview, 'findings'>) {
   const wrong = findings.filter(({ bad }) => bad);
   const advised = findings.filter(({ bad }) => !bad);
   const words =
-    wrong.length === 0
-      ? advised.length === 0
-        ? 'Everything is as it should be'
-        : 'Nothing is wrong'
-      : `${wrong.length} ${wrong.length === 1 ? 'thing is' : 'things are'} wrong`;
+    wrong.length === 0 ? 'No problems' : `${wrong.length} ${wrong.length === 1 ? 'problem' : 'problems'}`;
   return (
     <section className={wrong.length > 0 ? 'card findings is-bad' : 'card findings'} aria-label="Findings">
       <p role="status" className="verdict">
@@ -124,7 +120,7 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
   return (
     <dl className="tiles">
       <Tile name="Requests" value={rate(rates?.requests)} unit="/s" values={past('requests')}>
-        {rates ? `${rate(rates.refused)} refused, ${rate(rates.slowed)} slowed` : 'after two looks'}
+        {rates ? `${rate(rates.refused)} refused, ${rate(rates.slowed)} throttled` : 'measuring …'}
       </Tile>
       <Tile name="Latency p99" value={ms(rates?.p99)} values={past('p99')}>
         p50 {ms(rates?.p50)}
@@ -136,9 +132,9 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
         bad={(rates?.failed ?? 0) > 0}
         values={past('failed')}
       >
-        answers with 5xx
+        responses with 5xx
       </Tile>
-      <Tile name="Open now" value={count(openOf(overview))} values={past('open')}>
+      <Tile name="Open requests" value={count(openOf(overview))} values={past('open')}>
         {count(sum('polls'))} polls, {count(sum('streams'))} streams
       </Tile>
       <Tile name="Deliveries" value={rate(rates?.delivered)} unit="/s" values={past('delivered')}>
@@ -150,17 +146,17 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
         bad={(queues?.overdue_ms ?? 0) > 10_000}
         values={past('overdue')}
       >
-        {queues ? `${count(queues.webhooks_due)} have work, outbox ${count(queues.outbox)}` : 'unknown'}
+        {queues ? `${count(queues.webhooks_due)} due, outbox ${count(queues.outbox)}` : 'unknown'}
       </Tile>
       <Tile
         name="Journal"
         value={journal ? count(journal.waiting) : '–'}
-        unit="waiting"
+        unit="entries"
         bad={journal !== null && journal.fullest > 0.5 * journal.high_water}
         values={past('journal')}
       >
         {journal
-          ? `${ms(lag)} behind, fullest ${count(journal.fullest)} of ${count(journal.high_water)}`
+          ? `${ms(lag)} behind, largest ${count(journal.fullest)} of ${count(journal.high_water)}`
           : 'unknown'}
       </Tile>
       <Tile
@@ -170,13 +166,13 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
         }
         values={past('dead')}
       >
-        {postgres ? `${count(postgres.failing)} of ${count(postgres.webhooks)} webhooks fail` : 'unknown'}
+        {postgres ? `${count(postgres.failing)} of ${count(postgres.webhooks)} webhooks failing` : 'unknown'}
       </Tile>
     </dl>
   );
 }
 
-/** Redraws regularly, so that a page without answers shows for how long. */
+/** Redraws regularly, so that the page shows the age of its data while answers are missing. */
 function Fresh({ at, paused, failure }: { at: number; paused: boolean; failure: string }) {
   const [seen, setSeen] = useState({ at, here: Date.now() });
   const [now, setNow] = useState(Date.now());
@@ -213,7 +209,7 @@ function Board() {
           aria-pressed={paused}
           onClick={() => setPaused(!paused)}
         >
-          {paused ? 'Go on' : 'Pause'}
+          {paused ? 'Resume' : 'Pause'}
         </button>
         <select
           aria-label="Appearance"
@@ -247,7 +243,7 @@ function Board() {
           </>
         ) : (
           <p className="empty" role="status">
-            {failure || 'Looking …'}
+            {failure || 'Loading …'}
           </p>
         )}
       </main>

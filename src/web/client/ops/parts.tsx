@@ -1,7 +1,7 @@
 /** Small parts of the operators' page: tiles with a chart, tables with stable rows, meters, dialogs. */
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 
-/** Draws the last minutes of a figure as a line. */
+/** Draws a line chart of a figure over the last minutes. */
 export function Line({ values }: { values: readonly number[] }) {
   const top = Math.max(...values, 1e-9);
   const points = values.map(
@@ -46,11 +46,11 @@ export function Tile({ name, value, unit, bad, values, children }: TileProps) {
 
 export interface Column<T> {
   name: string;
-  /** Value to sort by; the column cannot be sorted without it. */
+  /** Returns the value to sort by. A column without `by` cannot be sorted. */
   by?: (row: T) => number | string;
   show: (row: T) => ReactNode;
   number?: boolean;
-  /** Hidden on narrow screens. */
+  /** Whether the column is hidden on narrow screens. */
   wide?: boolean;
 }
 
@@ -59,7 +59,7 @@ interface TableProps<T> {
   rows: readonly T[];
   id: (row: T) => string | number;
   columns: ReadonlyArray<Column<T>>;
-  /** Name of the column by which rows are sorted at first, largest on top. */
+  /** The name of the column by which rows are sorted at first, with the largest value on top. */
   first?: string;
   empty: string;
 }
@@ -71,9 +71,12 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
   });
 }
 
-/** Rows keep their order while figures change, until a new row comes or a column header is pressed. */
+/**
+ * Rows keep their order while figures change. They are sorted again when a new row appears or a column header is
+ * pressed.
+ */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
-  // A new object each time, so that a second press on a header sorts again.
+  // Creates a new object each time, so that another press on the same header sorts again.
   const [{ by }, setBy] = useState({ by: first ?? '' });
   const order = useRef<Array<string | number>>([]);
   const rank = (name: string) => {
@@ -82,7 +85,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   };
   const present = new Map(rows.map((row) => [id(row), row]));
   order.current = order.current.filter((one) => present.has(one));
-  // A new row moves the others anyway, so all are sorted again.
+  // Sorts all rows again, because a new row moves the other rows anyway.
   if (order.current.length < present.size) rank(by);
   const cell = ({ number, wide }: Column<T>) => `${number ? 'number' : ''} ${wide ? 'wide' : ''}`;
   return (
@@ -141,7 +144,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   );
 }
 
-/** A meter that shows how full something is. */
+/** A meter that shows the used share of a resource. */
 export function Meter({ label, share, text }: { label: string; share: number; text: string }) {
   return (
     <div className="meter">

@@ -1,18 +1,21 @@
-/** Rates and latencies from two reports of each process: the difference of their counters over the last seconds. */
+/**
+ * Computes rates and latencies from two reports of each process, as the difference of their counters over the last
+ * seconds.
+ */
 import type { Call, Deliver, Node, Overview } from './types.js';
 
-/** Rates are means over this time: long enough not to flicker, short enough to follow changes. */
+/** The time over which rates are averaged. It is long enough to avoid flicker and short enough to follow changes. */
 const window_ms = 12_000;
 
 export interface CallRate {
   call: string;
-  /** calls per second, like the four below */
+  /** Calls per second. The next four fields are rates too. */
   all: number;
   ok: number;
   refused: number;
   slowed: number;
   failed: number;
-  /** ms; null if no call was timed */
+  /** The percentiles of the duration in ms; null if no call was timed. */
   p50: number | null;
   p99: number | null;
   /** calls since the processes started */
@@ -21,12 +24,12 @@ export interface CallRate {
 
 export interface Rates {
   calls: CallRate[];
-  /** per second, over all calls */
+  /** calls per second, over all kinds */
   requests: number;
   refused: number;
   slowed: number;
   failed: number;
-  /** ms, without calls that wait on purpose */
+  /** percentiles of the duration in ms, without calls that wait on purpose */
   p50: number | null;
   p99: number | null;
   outcomes: Array<{ name: string; rate: number; total: number }>;
@@ -40,7 +43,7 @@ export interface Rates {
   byNode: ReadonlyMap<string, { requests: number; deliveries: number; rows: number }>;
 }
 
-/** Long polls and streams wait for updates on purpose. */
+/** Excludes long polls and streams, because they wait for updates on purpose. */
 const waits = (call: string) => call === 'getUpdates' || call.startsWith('/api/stream');
 
 const less = (now: number, before: number | undefined, ms: number) =>
@@ -53,7 +56,7 @@ function add(sum: number[], more: readonly number[]): void {
   for (const [i, count] of more.entries()) sum[i] = (sum[i] ?? 0) + count;
 }
 
-/** Returns ms, interpolated linearly between the bounds of a bucket; null without counts. */
+/** Returns a percentile in ms, interpolated linearly between the bounds of a bucket. Null without counts. */
 export function quantile(
   boundsSeconds: readonly number[],
   counts: readonly number[],
@@ -83,20 +86,21 @@ interface Gathering {
 
 /** Keeps the recent reports of each process and computes the rates. */
 export class Rating {
-  readonly #told = new Map<string, Node[]>();
+  readonly #reports = new Map<string, Node[]>();
 
-  /** Null until one process has sent two reports. */
+  /** The rates. Null until one process has sent two reports. */
   add({ nodes, bounds_seconds: bounds }: Overview): Rates | null {
-    for (const id of this.#told.keys()) if (!nodes.some((node) => node.id === id)) this.#told.delete(id);
+    for (const id of this.#reports.keys())
+      if (!nodes.some((node) => node.id === id)) this.#reports.delete(id);
     for (const node of nodes) {
-      const past = this.#told.get(node.id) ?? [];
-      if (past.at(-1)?.told_ms === node.told_ms) past[past.length - 1] = node;
+      const past = this.#reports.get(node.id) ?? [];
+      if (past.at(-1)?.reported_ms === node.reported_ms) past[past.length - 1] = node;
       else past.push(node);
-      // Keeps one report from before the window.
-      while (past.length > 2 && (past[1] as Node).told_ms <= node.told_ms - window_ms) past.shift();
-      this.#told.set(node.id, past);
+      // Keeps one report from before the averaging time.
+      while (past.length > 2 && (past[1] as Node).reported_ms <= node.reported_ms - window_ms) past.shift();
+      this.#reports.set(node.id, past);
     }
-    const pairs = [...this.#told.values()].flatMap((past) =>
+    const pairs = [...this.#reports.values()].flatMap((past) =>
       past.length > 1 ? [[past[0] as Node, past.at(-1) as Node] as const] : [],
     );
     return pairs.length === 0 ? null : ratesOf(pairs, bounds);
@@ -109,12 +113,12 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
   const found = new Map<string, Gathering>();
   const quick: number[] = [];
   for (const [before, now] of pairs) {
-    const ms = now.told_ms - before.told_ms;
+    const ms = now.reported_ms - before.reported_ms;
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
-      const was = former.get(one.call);
       // Before a call became frequent it was counted as `other`, so its first total is not an increase.
-      if (was === undefined && totalOf(one) > 50 && one.call !== 'other') continue;
+      const wasOther = totalOf(one) > 50 && one.call !== 'other';
+      const was = former.get(one.call) ?? (wasOther ? one : undefined);
       const known = found.get(one.call) ?? {
         rate: {
           call: one.call,
@@ -155,7 +159,7 @@ function deliveriesOf(pairs: Pairs) {
   const ages: number[] = [];
   for (const [before, now] of pairs) {
     if (!now.deliver) continue;
-    const ms = now.told_ms - before.told_ms;
+    const ms = now.reported_ms - before.reported_ms;
     for (const [name, total] of Object.entries(now.deliver.outcomes)) {
       const known = outcomes.get(name) ?? { rate: 0, total: 0 };
       known.rate += less(total, before.deliver?.outcomes[name], ms);
@@ -176,7 +180,7 @@ function nodesOf(pairs: Pairs): Rates['byNode'] {
   const requests = (node: Node) => node.front?.calls.reduce((sum, one) => sum + totalOf(one), 0) ?? 0;
   return new Map(
     pairs.map(([before, now]) => {
-      const ms = now.told_ms - before.told_ms;
+      const ms = now.reported_ms - before.reported_ms;
       return [
         now.id,
         {

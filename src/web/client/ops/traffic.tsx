@@ -1,4 +1,4 @@
-/** Calls and their outcomes, and the outcomes of deliveries. */
+/** The calls with their outcomes, and the outcomes of deliveries. */
 import { count, ms, rate } from './format.js';
 import { type Column, Section, Table } from './parts.js';
 import type { CallRate, Rates } from './rates.js';
@@ -22,21 +22,21 @@ const columns: ReadonlyArray<Column<CallRate>> = [
   { name: '5xx', by: ({ failed }) => failed, show: ({ failed }) => shown(failed), number: true },
   { name: 'p50', by: ({ p50 }) => p50 ?? -1, show: ({ p50 }) => ms(p50), number: true, wide: true },
   { name: 'p99', by: ({ p99 }) => p99 ?? -1, show: ({ p99 }) => ms(p99), number: true },
-  { name: 'In all', by: ({ total }) => total, show: ({ total }) => count(total), number: true, wide: true },
+  { name: 'Total', by: ({ total }) => total, show: ({ total }) => count(total), number: true, wide: true },
 ];
 
 export function Calls({ rates }: { rates: Rates | null }) {
   return (
     <Section title="Requests" aside={<span className="muted">over the last 12 s</span>}>
       <Table
-        label="Requests by what was called"
+        label="Requests by call"
         rows={rates?.calls ?? []}
         id={({ call }) => call}
         columns={columns}
-        first="In all"
-        empty={rates ? 'Nothing was called yet.' : 'Rates are there after two looks.'}
+        first="Total"
+        empty={rates ? 'No requests yet.' : 'Measuring …'}
       />
-      <p className="hint-text">Polls and streams wait on purpose: the latency at the top is without them.</p>
+      <p className="hint-text">The latency at the top excludes polls and streams, which wait on purpose.</p>
     </Section>
   );
 }
@@ -44,7 +44,7 @@ export function Calls({ rates }: { rates: Rates | null }) {
 const outcomeColumns: ReadonlyArray<Column<Rates['outcomes'][number]>> = [
   { name: 'Outcome', by: ({ name }) => name, show: ({ name }) => name.replaceAll('_', ' ') },
   { name: 'Per second', by: (row) => row.rate, show: (row) => rate(row.rate), number: true },
-  { name: 'In all', by: ({ total }) => total, show: ({ total }) => count(total), number: true },
+  { name: 'Total', by: ({ total }) => total, show: ({ total }) => count(total), number: true },
 ];
 
 export function Deliveries({ rates }: { rates: Rates | null }) {
@@ -54,7 +54,7 @@ export function Deliveries({ rates }: { rates: Rates | null }) {
       title="Deliveries"
       aside={
         <span className="muted">
-          receivers p99 {ms(rates?.deliveryP99)} · from made to taken p99 {ms(rates?.ageP99)}
+          receivers p99 {ms(rates?.deliveryP99)} · queue wait p99 {ms(rates?.ageP99)}
         </span>
       }
     >
@@ -63,11 +63,11 @@ export function Deliveries({ rates }: { rates: Rates | null }) {
         rows={rates?.outcomes ?? []}
         id={({ name }) => name}
         columns={outcomeColumns}
-        first="In all"
-        empty="No process delivers."
+        first="Total"
+        empty="No process delivers webhooks."
       />
       <p className="hint-text">
-        Given up since these processes started:{' '}
+        Updates given up since these processes started:{' '}
         {died.length === 0
           ? 'none.'
           : `${died.map(({ name, total }) => `${count(total)} ${name.replaceAll('_', ' ')}`).join(', ')}.`}

@@ -1,10 +1,10 @@
 /**
- * The service worker: shows push notifications for messages unless a focused window shows their chat, and opens the chat on a click.
- * It stores nothing, and loads nothing of the application.
+ * The service worker. It shows push notifications for messages unless a focused window shows the chat, and opens the
+ * chat on a click. It stores nothing, and loads no part of the application.
  */
 const answer_ms_max = 300;
 
-/** Id of the chat that a window shows; '' for none, or if the window does not answer in time. */
+/** Asks a window for the id of the chat that it shows. '' for none, or if the window does not answer in time. */
 function shownIn(client) {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -29,7 +29,7 @@ async function show({ chat_id, message_id, title, body, date }) {
   if (await isSeen(chat_id)) return;
   await self.registration.showNotification(title, {
     body,
-    // Only the latest message of a chat is shown, with a sound each time.
+    // Shows only the latest message of a chat, with a sound each time.
     tag: `chat-${chat_id}`,
     renotify: true,
     timestamp: date * 1_000,

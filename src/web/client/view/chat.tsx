@@ -1,8 +1,8 @@
-/** A chat: its header, the pinned message, the messages, and the composer. */
+/** The page of a chat: its header, the pinned message, the messages, and the composer. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
-import { reasonOf } from '../failures.js';
+import { attempt } from '../failures.js';
 import { chats, historyOf, typing } from '../model/chats.js';
 import { chatName, profiles, summaryOf } from '../names.js';
 import { say } from '../notes.js';
@@ -15,6 +15,7 @@ import { ChatInfo } from './chat_info.js';
 import { Composer } from './composer.js';
 import { ForwardDialog } from './forward.js';
 import { Icon } from './icons.js';
+import type { MessageActions } from './message.js';
 import { MessageList } from './message_list.js';
 import { PostsPage } from './posts.js';
 import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Spinner } from './ui.js';
@@ -59,15 +60,7 @@ function Header({ chat, tab, info }: { chat: ChatSummary; tab: string; info: () 
   );
 }
 
-function PinnedBar({
-  chat,
-  jump,
-  unpin,
-}: {
-  chat: ChatSummary;
-  jump: (id: number) => void;
-  unpin: () => void;
-}) {
+function PinnedBar({ chat, jump }: { chat: ChatSummary; jump: (id: number) => void }) {
   const pinned = chat.pinned_message;
   if (!pinned) return null;
   return (
@@ -79,184 +72,176 @@ function PinnedBar({
           <span>{pinned.date ? summaryOf(pinned) : t('message')}</span>
         </span>
       </button>
-      <IconButton icon="close" label={t('unpin')} onClick={unpin} />
+      <IconButton icon="close" label={t('unpin')} onClick={() => unpin(chat.id)} />
     </div>
   );
 }
 
 const edit_age_s_max = 48 * 3_600;
 
-const attempt = (work: Promise<unknown>) => void work.catch((error) => say(reasonOf(error)));
+const unpin = (chat: number) => attempt(() => call('DELETE', `/api/chats/${chat}/pin`));
 
-interface MenuState {
+/** The menu or dialog over the chat. At most one is open. */
+type Shown =
+  | { kind: 'menu'; message: Message; at: { x: number; y: number } }
+  | { kind: 'deletion'; message: Message }
+  | { kind: 'forward'; messages: readonly Message[] }
+  | { kind: 'picture'; url: string }
+  | { kind: 'info' };
+
+/** The message that the composer replies to or edits. */
+interface Subject {
+  kind: 'reply' | 'edit';
   message: Message;
-  at: { x: number; y: number };
+}
+
+interface MenuContext {
+  chat: ChatSummary;
+  mayWrite: boolean;
+  show: (shown: Shown) => void;
+  begin: (subject: Subject) => void;
+}
+
+/** The menu of a message. */
+function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
+  const { message_id } = message;
+  const mine = message.from?.id === me.value?.id;
+  const words = message.text ?? message.caption;
+  const items: MenuItem[] = [];
+  if (mayWrite && chat.type !== 'channel')
+    items.push({ icon: 'reply', label: t('reply'), act: () => begin({ kind: 'reply', message }) });
+  const messages = historyOf(chat.id).together(message);
+  if (!messages.some((one) => one.has_protected_content))
+    items.push({ icon: 'forward', label: t('forward'), act: () => show({ kind: 'forward', messages }) });
+  if (words) items.push({ icon: 'copy', label: t('copy_text'), act: () => attempt(() => copyText(words)) });
+  const pin = () => attempt(() => call('POST', `/api/chats/${chat.id}/pin`, { message_id }));
+  items.push(
+    chat.pinned_message?.message_id === message_id
+      ? { icon: 'pin', label: t('unpin'), act: () => unpin(chat.id) }
+      : { icon: 'pin', label: t('pin'), act: pin },
+  );
+  const young = Date.now() / 1_000 - message.date < edit_age_s_max;
+  if (mine && words !== undefined && young && !message.forward_origin)
+    items.push({ icon: 'edit', label: t('edit'), act: () => begin({ kind: 'edit', message }) });
+  if (mine || chat.type !== 'private')
+    items.push({
+      icon: 'trash',
+      label: t('delete'),
+      act: () => show({ kind: 'deletion', message }),
+      danger: true,
+    });
+  return items;
+}
+
+function Over({ shown, menu, close }: { shown: Shown; menu: MenuContext; close: () => void }) {
+  const { chat } = menu;
+  switch (shown.kind) {
+    case 'menu':
+      return <Menu at={shown.at} label={t('actions')} items={itemsOf(shown.message, menu)} close={close} />;
+    case 'deletion': {
+      const { message_id } = shown.message;
+      const remove = async () => {
+        await call('DELETE', `/api/chats/${chat.id}/messages/${message_id}`);
+        historyOf(chat.id).remove(message_id);
+      };
+      return (
+        <Confirm
+          title={t('delete_message')}
+          text={t('delete_message_hint')}
+          action={t('delete')}
+          danger
+          close={close}
+          act={() => void attempt(remove)}
+        />
+      );
+    }
+    case 'forward':
+      return <ForwardDialog messages={shown.messages} from={chat.id} close={close} />;
+    case 'picture':
+      return (
+        <Dialog title={t('media_photo')} close={close} wide>
+          <img className="viewer" src={shown.url} alt={t('media_photo')} referrerPolicy="no-referrer" />
+        </Dialog>
+      );
+    case 'info':
+      return <ChatInfo chat={chat} close={close} />;
+  }
 }
 
 export function ChatView({ id, tab }: { id: number; tab: string }) {
   useSignal(chats);
-  useSignal(profiles);
   const chat = chats.byId.get(id);
-  const history = historyOf(id);
-  const [menu, setMenu] = useState<MenuState | null>(null);
-  const [replyTo, setReplyTo] = useState<Message | null>(null);
-  const [editing, setEditing] = useState<Message | null>(null);
-  const [deleting, setDeleting] = useState<Message | null>(null);
-  const [forwarding, setForwarding] = useState<readonly Message[]>([]);
-  const [picture, setPicture] = useState('');
-  const [info, setInfo] = useState(false);
-  const [target, setTarget] = useState<{ id: number; n: number } | null>(null);
-  const [bottom, setBottom] = useState(0);
   const [failure, setFailure] = useState('');
-
   useEffect(() => {
-    setReplyTo(null);
-    setEditing(null);
-    setTarget(null);
-    setInfo(false);
     setFailure('');
     if (!chats.byId.has(id))
       void chats.refresh(id).then(() => {
         if (!chats.byId.has(id)) setFailure(t('chat_missing'));
       });
   }, [id]);
-
   if (!chat)
     return <main className="main center">{failure ? <Outside id={id} text={failure} /> : <Spinner />}</main>;
+  return <OpenChat key={id} chat={chat} tab={tab} />;
+}
 
+function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
+  useSignal(profiles);
+  const [shown, show] = useState<Shown | null>(null);
+  const [subject, begin] = useState<Subject | null>(null);
+  const [target, setTarget] = useState<{ id: number; n: number } | null>(null);
+  const [bottom, setBottom] = useState(0);
+  const history = historyOf(chat.id);
   const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
-  const mayWrite =
-    chat.type === 'channel'
-      ? chat.can_post === true
-      : chat.type !== 'private' || profile === undefined || profile?.can_write !== false;
+  const mayWrite = chat.type === 'channel' ? chat.can_post === true : profile?.can_write !== false;
+  const open = (url: string) => show({ kind: 'picture', url });
+  const toBottom = () => setBottom((before) => before + 1);
   const jump = async (message: number) => {
-    if (!(await history.show(message))) {
-      say(t('message_gone'));
-      return;
-    }
-    setTarget((present) => ({ id: message, n: (present?.n ?? 0) + 1 }));
+    if (await history.show(message)) setTarget((before) => ({ id: message, n: (before?.n ?? 0) + 1 }));
+    else say(t('message_gone'));
   };
-  const pin = (message: Message) =>
-    attempt(call('POST', `/api/chats/${id}/pin`, { message_id: message.message_id }));
-  const unpin = () => attempt(call('DELETE', `/api/chats/${id}/pin`));
-
-  /** The person either replies or edits, never both. */
-  const begin = (set: (message: Message) => void, message: Message) => {
-    setReplyTo(null);
-    setEditing(null);
-    set(message);
+  const actions: MessageActions = {
+    menu: (message, at) => show({ kind: 'menu', message, at }),
+    jump: (message) => void jump(message),
+    open,
+    command(text) {
+      history.send({ text });
+      toBottom();
+    },
   };
-
-  const itemsFor = (message: Message): MenuItem[] => {
-    const mine = message.from?.id === me.value?.id;
-    const words = message.text ?? message.caption;
-    const pinned = chat.pinned_message?.message_id === message.message_id;
-    const items: MenuItem[] = [];
-    const writes = mayWrite && chat.type !== 'channel';
-    if (writes) items.push({ icon: 'reply', label: t('reply'), act: () => begin(setReplyTo, message) });
-    const whole = history.together(message);
-    if (!whole.some((one) => one.has_protected_content))
-      items.push({ icon: 'forward', label: t('forward'), act: () => setForwarding(whole) });
-    if (words)
-      items.push({
-        icon: 'copy',
-        label: t('copy_text'),
-        act: () => attempt(copyText(words)),
-      });
-    items.push(
-      pinned
-        ? { icon: 'pin', label: t('unpin'), act: unpin }
-        : { icon: 'pin', label: t('pin'), act: () => pin(message) },
-    );
-    const young = Date.now() / 1_000 - message.date < edit_age_s_max;
-    if (mine && words !== undefined && young && !message.forward_origin)
-      items.push({ icon: 'edit', label: t('edit'), act: () => begin(setEditing, message) });
-    if (mine || chat.type !== 'private')
-      items.push({ icon: 'trash', label: t('delete'), act: () => setDeleting(message), danger: true });
-    return items;
+  const editLast = () => {
+    const message = history.messages.findLast(({ from, text }) => from?.id === me.value?.id && text);
+    if (message) begin({ kind: 'edit', message });
   };
-
-  const write = (text: string) => {
-    history.send({ text });
-    setBottom(bottom + 1);
-  };
-
   return (
     <main className="main">
-      <Header chat={chat} tab={tab} info={() => setInfo(true)} />
-      {tab === 'posts' ? (
-        <PostsPage chat={chat} open={setPicture} />
-      ) : (
+      <Header chat={chat} tab={tab} info={() => show({ kind: 'info' })} />
+      {tab === 'posts' && <PostsPage chat={chat} open={open} />}
+      {tab !== 'posts' && (
         <>
-          <PinnedBar chat={chat} jump={(message) => void jump(message)} unpin={unpin} />
-          <MessageList
-            key={id}
-            chat={chat}
-            history={history}
-            target={target}
-            bottom={bottom}
-            actions={{
-              menu: (message, at) => setMenu({ message, at }),
-              jump: (message) => void jump(message),
-              open: setPicture,
-              command: write,
-            }}
-          />
+          <PinnedBar chat={chat} jump={actions.jump} />
+          <MessageList chat={chat} history={history} target={target} bottom={bottom} actions={actions} />
           {mayWrite ? (
             <Composer
-              chat={id}
+              chat={chat.id}
               commands={profile?.commands ?? []}
-              replyTo={replyTo}
-              editing={editing}
-              done={() => {
-                setReplyTo(null);
-                setEditing(null);
-              }}
-              sent={() => setBottom(bottom + 1)}
-              editLast={() => {
-                const own = history.messages.findLast(({ from, text }) => from?.id === me.value?.id && text);
-                if (own) setEditing(own);
-              }}
+              bot={profile}
+              replyTo={subject?.kind === 'reply' ? subject.message : null}
+              editing={subject?.kind === 'edit' ? subject.message : null}
+              done={() => begin(null)}
+              sent={toBottom}
+              editLast={editLast}
             />
           ) : (
             <p className="closed">{t(chat.type === 'channel' ? 'only_admins_post' : 'cant_write')}</p>
           )}
         </>
       )}
-      {menu && (
-        <Menu at={menu.at} label={t('actions')} items={itemsFor(menu.message)} close={() => setMenu(null)} />
-      )}
-      {deleting && (
-        <Confirm
-          title={t('delete_message')}
-          text={t('delete_message_hint')}
-          action={t('delete')}
-          danger
-          close={() => setDeleting(null)}
-          act={() => {
-            const { message_id } = deleting;
-            attempt(
-              call('DELETE', `/api/chats/${id}/messages/${message_id}`).then(() =>
-                history.remove(message_id),
-              ),
-            );
-          }}
-        />
-      )}
-      {forwarding.length > 0 && (
-        <ForwardDialog messages={forwarding} from={id} close={() => setForwarding([])} />
-      )}
-      {picture && (
-        <Dialog title={t('media_photo')} close={() => setPicture('')} wide>
-          <img className="viewer" src={picture} alt={t('media_photo')} referrerPolicy="no-referrer" />
-        </Dialog>
-      )}
-      {info && <ChatInfo chat={chat} close={() => setInfo(false)} />}
+      {shown && <Over shown={shown} menu={{ chat, mayWrite, show, begin }} close={() => show(null)} />}
     </main>
   );
 }
 
-/** Shown for a public chat that the person has not joined. */
+/** The page of a public chat that the person has not joined. */
 function Outside({ id, text }: { id: number; text: string }) {
   const [busy, setBusy] = useState(false);
   return (
@@ -273,12 +258,10 @@ function Outside({ id, text }: { id: number; text: string }) {
             disabled={busy}
             onClick={async () => {
               setBusy(true);
-              try {
+              await attempt(async () => {
                 await call('POST', `/api/chats/${id}/join`);
                 await chats.refresh(id);
-              } catch (error) {
-                say(reasonOf(error));
-              }
+              });
               setBusy(false);
             }}
           >

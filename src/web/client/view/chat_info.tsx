@@ -1,7 +1,7 @@
 /** The details of a chat: the page of a bot, or the members of a group or channel. */
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt, reasonOf } from '../failures.js';
 import { chats, isMuted } from '../model/chats.js';
 import { chatName, personName, profiles } from '../names.js';
 import { say } from '../notes.js';
@@ -10,25 +10,23 @@ import { pushServed } from '../push.js';
 import { go } from '../route.js';
 import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
-import type { ChatSummary, Member } from '../types.js';
-import { fullDate, t } from '../words.js';
+import type { ChatMember, ChatSummary } from '../types.js';
+import { fullDate, t, type WordKey } from '../words.js';
 import { Icon } from './icons.js';
+import { InviteLinks, JoinRequests } from './invite_links.js';
 import { StartPicture, startBot } from './start.js';
-import { Confirm, Dialog, Face, Field, Trouble } from './ui.js';
+import { Confirm, Dialog, Face, Failure, Field, Trouble } from './ui.js';
 
 function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   useSignal(profiles);
   const bot = profiles.read(chat.username);
   const name = chatName(chat);
-  const block = async () => {
-    try {
+  const block = () =>
+    attempt(async () => {
       await call('POST', `/api/bots/${chat.username}/block`);
       say(t('blocked'));
       close();
-    } catch (error) {
-      say(reasonOf(error));
-    }
-  };
+    });
   return (
     <div className="profile">
       <Face id={chat.id} name={name} picture={bot?.avatar} size={112} />
@@ -74,7 +72,7 @@ function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
               className="button"
               onClick={() => {
                 close();
-                startBot(bot).catch((error) => say(reasonOf(error)));
+                void attempt(() => startBot(bot));
               }}
             >
               {t('restart')}
@@ -86,6 +84,15 @@ function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   );
 }
 
+/** The rights of new administrators, unless they are bots that ask for others. */
+const usualRights = {
+  can_pin_messages: true,
+  can_edit_messages: true,
+  can_post_messages: true,
+  can_delete_messages: true,
+  can_invite_users: false,
+};
+
 function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
   const [username, setUsername] = useState('');
   const [asAdmin, setAsAdmin] = useState(false);
@@ -94,16 +101,12 @@ function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
     setFailure('');
     try {
       const name = encodeURIComponent(username.trim().replace(/^@/, ''));
-      const { id } = await get<{ id: number }>(`/api/names/${name}`);
-      const rights = {
-        can_pin_messages: true,
-        can_edit_messages: true,
-        can_post_messages: true,
-        can_delete_messages: true,
-        can_invite_users: false,
-      };
+      const { id, type } = await get<{ id: number; type: string }>(`/api/names/${name}`);
+      const page = type === 'bot' && asAdmin ? await profiles.load(name, true) : null;
+      const asked = page?.administrator_rights?.[chat.type as 'group' | 'channel'];
+      const rights = asked ? Object.fromEntries(asked.map((right) => [right, true])) : usualRights;
       const role = asAdmin ? { status: 'administrator', rights } : { status: 'member' };
-      const { status } = await call<Member>('PUT', `/api/chats/${chat.id}/members/${id}`, role);
+      const { status } = await call<ChatMember>('PUT', `/api/chats/${chat.id}/members/${id}`, role);
       if (status === 'invited') say(t('invited', { name: `@${username.trim().replace(/^@/, '')}` }));
       setUsername('');
       added();
@@ -124,11 +127,7 @@ function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
         <input type="checkbox" checked={asAdmin} onChange={(event) => setAsAdmin(event.target.checked)} />
         {t('as_administrator')}
       </label>
-      {failure && (
-        <p className="failure" role="alert">
-          {failure}
-        </p>
-      )}
+      <Failure text={failure} />
       <button type="submit" className="button" disabled={username.trim() === ''}>
         {t('add')}
       </button>
@@ -136,64 +135,193 @@ function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
   );
 }
 
-function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
-  const { items, cursor, failure, load } = usePages<Member>(`/api/chats/${chat.id}/members`);
-  const [leaving, setLeaving] = useState(false);
-  const members = items ?? [];
-  const own = members.find(({ user }) => user?.id === me.value?.id);
-  const manages = own?.status === 'creator' || own?.rights.can_invite_users === true;
-  const remove = async (member: Member) => {
+/** Changes the title, the description and the photo of a group or channel. */
+function EditChat({
+  chat,
+  description,
+  saved,
+}: {
+  chat: ChatSummary;
+  description: string;
+  saved: () => void;
+}) {
+  const [title, setTitle] = useState(chatName(chat));
+  const [about, setAbout] = useState(description);
+  const [failure, setFailure] = useState('');
+  const path = `/api/chats/${chat.id}`;
+  const act = async (change: () => Promise<unknown>) => {
+    setFailure('');
     try {
-      await call('DELETE', `/api/chats/${chat.id}/members/${member.user?.id}`);
-      await load();
+      await change();
+      saved();
     } catch (error) {
-      say(reasonOf(error));
-    }
-  };
-  const leave = async () => {
-    try {
-      await call('POST', `/api/chats/${chat.id}/leave`);
-      await chats.refresh(chat.id);
-      close();
-      go('');
-    } catch (error) {
-      say(reasonOf(error));
+      setFailure(reasonOf(error));
     }
   };
   return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void act(() => call('PATCH', path, { title, description: about }));
+      }}
+    >
+      <Field label={t('title')} value={title} set={setTitle} max={128} />
+      <Field label={t('description')} value={about} set={setAbout} max={255} multiline />
+      <div className="row">
+        <label className="button">
+          {t('choose_picture')}
+          <input
+            className="sr-only"
+            type="file"
+            accept="image/png,image/jpeg,image/webp"
+            onChange={({ target }) => {
+              const file = target.files?.[0];
+              if (file) void act(() => call('PUT', `${path}/photo`, file));
+            }}
+          />
+        </label>
+        {chat.avatar && (
+          <button
+            type="button"
+            className="button"
+            onClick={() => void act(() => call('DELETE', `${path}/photo`))}
+          >
+            {t('remove')}
+          </button>
+        )}
+      </div>
+      <Failure text={failure} />
+      <button type="submit" className="button" disabled={title.trim() === ''}>
+        {t('save')}
+      </button>
+    </form>
+  );
+}
+
+interface MemberProps {
+  member: ChatMember;
+  /** Null when the person may not remove the member. */
+  remove: ((member: ChatMember) => Promise<void>) | null;
+}
+
+function Member({ member, remove }: MemberProps) {
+  const name = personName(member.user ?? undefined);
+  return (
+    <li>
+      <Face id={member.user?.id ?? 0} name={name} size={36} />
+      <span className="grow">
+        <bdi>{name}</bdi>
+        <small>
+          {member.user?.is_bot ? `${t('bot')} · ` : ''}
+          {t(statusWords[member.status] ?? 'member')}
+        </small>
+      </span>
+      {remove && (
+        <button
+          type="button"
+          className="icon-button"
+          aria-label={t('remove_member', { name })}
+          onClick={() => void remove(member)}
+        >
+          <Icon name="close" size={18} />
+        </button>
+      )}
+    </li>
+  );
+}
+
+function Leave({ chat, left }: { chat: ChatSummary; left: () => void }) {
+  const [asking, setAsking] = useState(false);
+  const leave = () =>
+    attempt(async () => {
+      await call('POST', `/api/chats/${chat.id}/leave`);
+      await chats.refresh(chat.id);
+      left();
+      go('');
+    });
+  return (
+    <>
+      <button type="button" className="button danger" onClick={() => setAsking(true)}>
+        {t('leave')}
+      </button>
+      {asking && (
+        <Confirm
+          title={t('leave')}
+          text={t('leave_hint', { name: chatName(chat) })}
+          action={t('leave')}
+          danger
+          close={() => setAsking(false)}
+          act={() => void leave()}
+        />
+      )}
+    </>
+  );
+}
+
+function SharedInfo({ chat: listed, close }: { chat: ChatSummary; close: () => void }) {
+  useSignal(chats);
+  const chat = chats.byId.get(listed.id) ?? listed;
+  const { items, cursor, failure, load } = usePages<ChatMember>(`/api/chats/${chat.id}/members`);
+  const [about, setAbout] = useState<string | null>(null);
+  const [editing, setEditing] = useState(false);
+  const readAbout = async (id: number) => {
+    const { description = '' } = await get<ChatSummary>(`/api/chats/${id}`);
+    setAbout(description);
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the details are read once for each chat
+  useEffect(() => {
+    readAbout(listed.id).catch(() => setAbout(null));
+  }, [listed.id]);
+  const members = items ?? [];
+  const own = members.find(({ user }) => user?.id === me.value?.id);
+  const manages = own?.status === 'creator' || own?.rights.can_invite_users === true;
+  const edits = own?.status === 'creator' || own?.rights.can_change_info === true;
+  const remove = (member: ChatMember) =>
+    attempt(async () => {
+      await call('DELETE', `/api/chats/${chat.id}/members/${member.user?.id}`);
+      await load();
+    });
+  return (
     <div className="profile">
-      <Face id={chat.id} name={chatName(chat)} size={112} />
+      <Face id={chat.id} name={chatName(chat)} picture={chat.avatar} size={112} />
       <h3>
         <bdi>{chatName(chat)}</bdi>
       </h3>
+      {about && (
+        <p className="pre-line" dir="auto">
+          {about}
+        </p>
+      )}
       <p className="muted">
         {chat.username ? `@${chat.username} · ` : ''}
         {t('members_count', { n: chat.member_count ?? members.length })}
       </p>
+      {edits && about !== null && !editing && (
+        <button type="button" className="button" onClick={() => setEditing(true)}>
+          {t('edit')}
+        </button>
+      )}
+      {editing && about !== null && (
+        <EditChat
+          chat={chat}
+          description={about}
+          saved={() => {
+            setEditing(false);
+            void attempt(() => readAbout(chat.id));
+            void chats.refresh(chat.id);
+          }}
+        />
+      )}
       <ul className="people">
         {members.map((member) => (
-          <li key={member.user?.id}>
-            <Face id={member.user?.id ?? 0} name={personName(member.user ?? undefined)} size={36} />
-            <span className="grow">
-              <bdi>{personName(member.user ?? undefined)}</bdi>
-              <small>
-                {member.user?.is_bot ? `${t('bot')} · ` : ''}
-                {member.status === 'member'
-                  ? t('member')
-                  : t(member.status === 'creator' ? 'creator' : 'administrator')}
-              </small>
-            </span>
-            {manages && member.status !== 'creator' && member.user?.id !== me.value?.id && (
-              <button
-                type="button"
-                className="icon-button"
-                aria-label={t('remove_member', { name: personName(member.user ?? undefined) })}
-                onClick={() => void remove(member)}
-              >
-                <Icon name="close" size={18} />
-              </button>
-            )}
-          </li>
+          <Member
+            key={member.user?.id}
+            member={member}
+            remove={
+              manages && member.status !== 'creator' && member.user?.id !== me.value?.id ? remove : null
+            }
+          />
         ))}
       </ul>
       {/* Only the administrators of a channel see its subscribers. */}
@@ -203,27 +331,21 @@ function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
           {t('more')}
         </button>
       )}
+      {manages && <JoinRequests chat={chat.id} accepted={() => void load()} />}
       {manages && <AddMember chat={chat} added={() => void load()} />}
-      {own?.status !== 'creator' && (
-        <button type="button" className="button danger" onClick={() => setLeaving(true)}>
-          {t('leave')}
-        </button>
-      )}
-      {leaving && (
-        <Confirm
-          title={t('leave')}
-          text={t('leave_hint', { name: chatName(chat) })}
-          action={t('leave')}
-          danger
-          close={() => setLeaving(false)}
-          act={() => void leave()}
-        />
-      )}
+      {manages && <InviteLinks chat={chat.id} />}
+      {own?.status !== 'creator' && <Leave chat={chat} left={close} />}
     </div>
   );
 }
 
-/** Durations of a mute in hours; 0 means without an end. */
+const statusWords: Partial<Record<ChatMember['status'], WordKey>> = {
+  creator: 'creator',
+  administrator: 'administrator',
+  restricted: 'restricted',
+};
+
+/** The durations of a mute in hours. 0 means that the mute never ends. */
 const mutes = [1, 8, 0] as const;
 
 /** Mutes and unmutes the chat for the person. */
@@ -233,12 +355,10 @@ function Mute({ chat }: { chat: ChatSummary }) {
   const now = chats.byId.get(chat.id) ?? chat;
   const change = async (verb: 'PUT' | 'DELETE', hours = 0) => {
     const until = Math.floor(Date.now() / 1_000) + hours * 3_600;
-    try {
+    await attempt(async () => {
       await call(verb, `/api/chats/${chat.id}/mute`, hours === 0 ? undefined : { until });
       await chats.refresh(chat.id);
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
   };
   if (!served && !isMuted(now)) return null;
   if (isMuted(now))

@@ -2,9 +2,9 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt } from '../failures.js';
 import { answerInvitation, chats, connected, invitations, isMuted, typing } from '../model/chats.js';
-import { chatName, personName, summaryOf } from '../names.js';
+import { chatName, personName, serviceText, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { go, route } from '../route.js';
 import { me } from '../session.js';
@@ -15,7 +15,7 @@ import { Icon } from './icons.js';
 import { NewChat } from './new_chat.js';
 import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
-/** Opens the chat of a username. For a person it shows a note: people have no direct chats with each other. */
+/** Opens the chat of a username. For a person, shows a note, because people have no direct chats with each other. */
 export async function openUsername(name: string): Promise<'opened' | 'person' | 'nobody'> {
   const username = name.replace(/^@/, '');
   try {
@@ -37,7 +37,7 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
   const name = chatName(chat);
   const mine = last?.from?.id === me.value?.id;
   const who =
-    last && chat.type === 'group' && last.kind !== 'pinned_message'
+    last && chat.type === 'group' && serviceText(last) === null
       ? mine
         ? t('you')
         : personName(last.from)
@@ -89,19 +89,17 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
   );
 }
 
-/** Chats that the person is invited to. */
+/** The chats to which the person is invited. */
 function Invitations() {
   const open = useCell(invitations);
   const [busy, setBusy] = useState(false);
   if (open.length === 0) return null;
   const answer = async (chat: number, what: 'accept' | 'decline') => {
     setBusy(true);
-    try {
+    await attempt(async () => {
       await answerInvitation(chat, what);
       if (what === 'accept') go(`chat/${chat}`);
-    } catch (error) {
-      say(reasonOf(error));
-    }
+    });
     setBusy(false);
   };
   return (
@@ -142,11 +140,11 @@ function Invitations() {
 interface SearchProps {
   text: string;
   set: (text: string) => void;
-  /** The first chat that matches the search. */
+  /** Finds the first chat that matches the search. */
   first: ChatSummary | undefined;
 }
 
-/** Filters the list; text that matches no chat, or begins with @, is also looked up as a username. */
+/** Filters the list. Text that matches no chat, or that begins with @, is also looked up as a username. */
 function Search({ text, set, first }: SearchProps) {
   const [missing, setMissing] = useState(false);
   const open = async (event: { preventDefault: () => void }) => {
@@ -229,7 +227,7 @@ export function ChatList() {
     const box = rows.current;
     if (box && box.scrollSize - box.scrollOffset - box.viewportSize < load_ahead_px) void chats.loadMore();
   };
-  // A match may be on a page that is not loaded yet, and a short list may not fill the window.
+  // Loads further pages, because a match may be on a later page and a short list may not fill the window.
   const more = sought !== '' || list.length * row_px < window.innerHeight;
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
   useEffect(() => {

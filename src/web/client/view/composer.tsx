@@ -1,34 +1,28 @@
-/** The composer: text, a picture, a reply or an edit, with the commands of a bot. */
-import {
-  type ClipboardEvent,
-  type KeyboardEvent,
-  lazy,
-  Suspense,
-  useEffect,
-  useId,
-  useRef,
-  useState,
-} from 'react';
+/** The composer, for text, a picture, a reply or an edit. It suggests the commands of a bot. */
+import { type KeyboardEvent, lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf } from '../model/chats.js';
+import { drafts, draftsSet } from '../model/drafts.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { say } from '../notes.js';
-import type { Command, Message } from '../types.js';
+import { useCell } from '../signal.js';
+import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
 import { IconButton, lengthOf } from './ui.js';
+import { AskedPage } from './web_app.js';
 
 const EmojiPanel = lazy(() => import('./emoji.js'));
 
 const text_max = 4_096;
 const caption_max = 1_024;
-/** Drafts of other chats, kept until the page is closed. */
-const drafts = new Map<number, string>();
 
 export interface ComposerProps {
   chat: number;
-  commands: readonly Command[];
+  commands: readonly BotCommand[];
+  /** The page of the bot of a direct chat. */
+  bot?: BotPage | null;
   replyTo: Message | null;
   editing: Message | null;
   done: () => void;
@@ -36,9 +30,26 @@ export interface ComposerProps {
   editLast: () => void;
 }
 
+/** The menu button of a bot, which opens a Web App. */
+function MenuButton({ bot: { username, menu_button } }: { bot: BotPage }) {
+  const { text = '', web_app } = menu_button ?? {};
+  if (!web_app) return null;
+  const sign = () => call<{ url: string }>('POST', `/api/bots/${username}/menu`, { url: web_app.url });
+  return (
+    <AskedPage title={text} url={web_app.url} inFrame sign={sign}>
+      {(ask) => (
+        <button type="button" className="button primary menu-button" onClick={ask}>
+          <Icon name="play" size={16} />
+          <bdi>{text}</bdi>
+        </button>
+      )}
+    </AskedPage>
+  );
+}
+
 function Suggestions(props: {
   id: string;
-  list: readonly Command[];
+  list: readonly BotCommand[];
   at: number;
   choose: (command: string) => void;
 }) {
@@ -84,34 +95,160 @@ function Context({
   );
 }
 
-export function Composer({ chat, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
-  const [text, setText] = useState(drafts.get(chat) ?? '');
-  const [photo, setPhoto] = useState<File | null>(null);
-  const [emoji, setEmoji] = useState(false);
-  const [menu, setMenu] = useState(false);
-  const [at, setAt] = useState(0);
-  const field = useRef<HTMLTextAreaElement>(null);
+/** Opens the choice of a picture. */
+function PhotoButton({ shown, choose }: { shown: boolean; choose: (photo: File | null) => void }) {
   const files = useRef<HTMLInputElement>(null);
-  const listId = useId();
+  return (
+    <>
+      {shown && <IconButton icon="clip" label={t('attach')} onClick={() => files.current?.click()} />}
+      <input
+        ref={files}
+        type="file"
+        accept="image/*"
+        hidden
+        tabIndex={-1}
+        aria-label={t('attach')}
+        onChange={(event) => {
+          choose(event.target.files?.[0] ?? null);
+          event.target.value = '';
+        }}
+      />
+    </>
+  );
+}
 
-  const typed = /^\/(\w*)$/.exec(text)?.[1];
-  const prefix = typed ?? (menu ? '' : undefined);
-  const suggested =
-    prefix === undefined || editing
-      ? []
-      : commands.filter(({ command }) => command.startsWith(prefix.toLowerCase()));
+async function saveEdit(chat: number, message: Message, text: string, done: () => void) {
+  const what = message.text === undefined ? { caption: text } : { text };
+  try {
+    const path = `/api/chats/${chat}/messages/${message.message_id}`;
+    historyOf(chat).put(await call<Message>('PATCH', path, what), false);
+    done();
+  } catch (error) {
+    if (/not modified/.test(reasonOf(error))) done();
+    else say(reasonOf(error));
+  }
+}
 
+/** The commands that begin with `prefix`, and the keys that choose one of them. */
+function useSuggestions(
+  commands: readonly BotCommand[],
+  prefix: string | undefined,
+  choose: (command: string) => void,
+) {
+  const [at, setAt] = useState(0);
+  const list =
+    prefix === undefined ? [] : commands.filter(({ command }) => command.startsWith(prefix.toLowerCase()));
+  /** Returns whether the key was used. */
+  const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
+    if (list.length === 0) return false;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+    if (step) setAt((at + step + list.length) % list.length);
+    else if (key === 'Tab' || (key === 'Enter' && !shiftKey)) choose((list[at] ?? list[0])?.command ?? '');
+    else return false;
+    return true;
+  };
+  return { id: useId(), list, at, setAt, onKey };
+}
+
+const isTouch = () => matchMedia('(pointer: coarse)').matches;
+
+/** The text of the edited message, or else the draft of the chat. Typing changes the draft. */
+function useText(chat: number, editing: Message | null) {
+  const [text, setText] = useState(drafts.get(chat) ?? '');
+  const set = useCell(draftsSet);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again when a draft was set from outside
   useEffect(() => {
     setText(editing ? (editing.text ?? editing.caption ?? '') : (drafts.get(chat) ?? ''));
-    setMenu(false);
-  }, [chat, editing]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: opening another chat also sets the focus
-  useEffect(() => {
-    if (!matchMedia('(pointer: coarse)').matches || editing || replyTo) field.current?.focus();
-  }, [chat, editing, replyTo]);
+  }, [chat, editing, set]);
   useEffect(() => {
     if (!editing) drafts.set(chat, text);
   }, [chat, text, editing]);
+  return { text, setText, set };
+}
+
+/** The state of the composer. */
+function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
+  const { text, setText, set } = useText(chat, editing);
+  const [photo, setPhoto] = useState<File | null>(null);
+  const [emoji, setEmoji] = useState(false);
+  const [menu, setMenu] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const prefix = /^\/(\w*)$/.exec(text)?.[1] ?? (menu ? '' : undefined);
+  const suggestions = useSuggestions(commands, editing ? undefined : prefix, choose);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another text closes the list of commands
+  useEffect(() => setMenu(false), [editing, set]);
+  useEffect(() => {
+    if (!isTouch() || editing || replyTo) field.current?.focus();
+  }, [editing, replyTo]);
+
+  function send(outgoing: { text: string; photo?: File | undefined; replyTo?: Message | undefined }) {
+    historyOf(chat).send(outgoing);
+    setText('');
+    sent();
+  }
+
+  function choose(command: string) {
+    setMenu(false);
+    send({ text: `/${command}` });
+    field.current?.focus();
+  }
+
+  const left = (photo ? caption_max : text_max) - lengthOf(text);
+  const isEmpty = text.trim() === '' && photo === null;
+
+  function submit() {
+    if (left < 0 || (isEmpty && !editing)) return;
+    if (editing) return void saveEdit(chat, editing, text, done);
+    send({ text: text.trim(), photo: photo ?? undefined, replyTo: replyTo ?? undefined });
+    setPhoto(null);
+    setEmoji(false);
+    done();
+  }
+
+  function onKey(event: KeyboardEvent) {
+    const { key } = event;
+    if (event.nativeEvent.isComposing) return;
+    if (suggestions.onKey(event)) event.preventDefault();
+    else if (key === 'Enter' && !event.shiftKey && !event.ctrlKey && !isTouch()) submit();
+    else if (key === 'Escape' && (menu || emoji || replyTo || editing)) {
+      setMenu(false);
+      setEmoji(false);
+      done();
+    } else if (key === 'ArrowUp' && text === '' && !editing) editLast();
+    else return;
+    event.preventDefault();
+  }
+
+  return {
+    field,
+    text,
+    setText,
+    photo,
+    setPhoto,
+    emoji,
+    setEmoji,
+    menu,
+    setMenu,
+    suggestions,
+    left,
+    isEmpty,
+    submit,
+    choose,
+    onKey,
+  };
+}
+
+interface TextFieldProps {
+  own: ReturnType<typeof useComposer>;
+  /** Null when no picture can be added. */
+  paste: ((photo: File) => void) | null;
+}
+
+/** The text field. It grows with the text, and controls the list of suggestions. */
+function TextField({ own, paste }: TextFieldProps) {
+  const { field, text, setText, suggestions } = own;
+  const open = suggestions.list.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
   useEffect(() => {
     const area = field.current;
@@ -120,44 +257,37 @@ export function Composer({ chat, commands, replyTo, editing, done, sent, editLas
     area.style.height = `${Math.min(area.scrollHeight, innerHeight / 3)}px`;
   }, [text]);
 
-  const max = photo ? caption_max : text_max;
-  const over = lengthOf(text) - max;
-  const empty = text.trim() === '' && !photo;
+  return (
+    <textarea
+      ref={field}
+      rows={1}
+      value={text}
+      dir="auto"
+      role="combobox"
+      aria-expanded={open}
+      aria-controls={open ? suggestions.id : undefined}
+      aria-activedescendant={open ? `${suggestions.id}-${suggestions.at}` : undefined}
+      aria-label={t('write')}
+      placeholder={t('write')}
+      onChange={(event) => {
+        setText(event.target.value);
+        suggestions.setAt(0);
+      }}
+      onKeyDown={own.onKey}
+      onPaste={(event) => {
+        const file = [...event.clipboardData.files].find(({ type }) => type.startsWith('image/'));
+        if (!file || !paste) return;
+        event.preventDefault();
+        paste(file);
+      }}
+    />
+  );
+}
 
-  async function saveEdit(message: Message) {
-    const what = message.text === undefined ? { caption: text } : { text };
-    try {
-      const path = `/api/chats/${chat}/messages/${message.message_id}`;
-      historyOf(chat).put(await call<Message>('PATCH', path, what), false);
-      done();
-    } catch (error) {
-      if (/not modified/.test(reasonOf(error))) done();
-      else say(reasonOf(error));
-    }
-  }
-
-  function submit() {
-    if (over > 0) return;
-    if (editing) {
-      void saveEdit(editing);
-      return;
-    }
-    if (empty) return;
-    historyOf(chat).send({ text: text.trim(), photo: photo ?? undefined, replyTo: replyTo ?? undefined });
-    setText('');
-    setPhoto(null);
-    setEmoji(false);
-    done();
-    sent();
-  }
-
-  function choose(command: string) {
-    setText('');
-    setMenu(false);
-    historyOf(chat).send({ text: `/${command}` });
-    sent();
-    field.current?.focus();
-  }
+export function Composer(props: ComposerProps) {
+  const { bot, commands, replyTo, editing, done } = props;
+  const own = useComposer(props);
+  const { field, text, setText, photo, setPhoto, emoji, setEmoji, menu, setMenu, suggestions, left } = own;
 
   function insert(piece: string) {
     const area = field.current;
@@ -166,44 +296,15 @@ export function Composer({ chat, commands, replyTo, editing, done, sent, editLas
     requestAnimationFrame(() => area?.setSelectionRange(from + piece.length, from + piece.length));
   }
 
-  function onKey(event: KeyboardEvent) {
-    if (event.nativeEvent.isComposing) return;
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (suggested.length > 0 && step) setAt((at + step + suggested.length) % suggested.length);
-    else if (suggested.length > 0 && (event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey)))
-      choose((suggested[at] ?? suggested[0])?.command ?? '');
-    else if (
-      event.key === 'Enter' &&
-      !event.shiftKey &&
-      !event.ctrlKey &&
-      !matchMedia('(pointer: coarse)').matches
-    )
-      submit();
-    else if (event.key === 'Escape' && (menu || emoji || replyTo || editing)) {
-      setMenu(false);
-      setEmoji(false);
-      done();
-    } else if (event.key === 'ArrowUp' && text === '' && !editing) editLast();
-    else return;
-    event.preventDefault();
-  }
-
-  function onPaste(event: ClipboardEvent) {
-    const file = [...event.clipboardData.files].find(({ type }) => type.startsWith('image/'));
-    if (!file || editing) return;
-    event.preventDefault();
-    setPhoto(file);
-  }
-
   return (
     <form
       className="composer"
       onSubmit={(event) => {
         event.preventDefault();
-        submit();
+        own.submit();
       }}
     >
-      {suggested.length > 0 && <Suggestions id={listId} list={suggested} at={at} choose={choose} />}
+      {suggestions.list.length > 0 && <Suggestions {...suggestions} choose={own.choose} />}
       {emoji && (
         <Suspense fallback={null}>
           <EmojiPanel choose={insert} close={() => setEmoji(false)} />
@@ -224,49 +325,26 @@ export function Composer({ chat, commands, replyTo, editing, done, sent, editLas
         <Context icon="photo" title={t('media_photo')} text={photo.name} close={() => setPhoto(null)} />
       )}
       <div className="composer-row">
-        {commands.length > 0 && !editing && (
+        {bot?.menu_button && !editing && <MenuButton bot={bot} />}
+        {commands.length > 0 && !bot?.menu_button && !editing && (
           <IconButton icon="slash" label={t('commands')} expanded={menu} onClick={() => setMenu(!menu)} />
         )}
-        {!editing && <IconButton icon="clip" label={t('attach')} onClick={() => files.current?.click()} />}
-        <input
-          ref={files}
-          type="file"
-          accept="image/*"
-          hidden
-          tabIndex={-1}
-          aria-label={t('attach')}
-          onChange={(event) => {
-            setPhoto(event.target.files?.[0] ?? null);
-            event.target.value = '';
+        <PhotoButton
+          shown={!editing}
+          choose={(chosen) => {
+            setPhoto(chosen);
             field.current?.focus();
           }}
         />
-        <textarea
-          ref={field}
-          rows={1}
-          value={text}
-          dir="auto"
-          role="combobox"
-          aria-expanded={suggested.length > 0}
-          aria-controls={suggested.length > 0 ? listId : undefined}
-          aria-activedescendant={suggested.length > 0 ? `${listId}-${at}` : undefined}
-          aria-label={t('write')}
-          placeholder={t('write')}
-          onChange={(event) => {
-            setText(event.target.value);
-            setAt(0);
-          }}
-          onKeyDown={onKey}
-          onPaste={onPaste}
-        />
-        {max - lengthOf(text) < 200 && <span className={over > 0 ? 'counter over' : 'counter'}>{-over}</span>}
+        <TextField own={own} paste={editing ? null : setPhoto} />
+        {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
         <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={() => setEmoji(!emoji)} />
         <IconButton
           icon={editing ? 'check' : 'send'}
           label={editing ? t('save') : t('send')}
           className="send"
           submit
-          disabled={empty || over > 0}
+          disabled={own.isEmpty || left < 0}
         />
       </div>
     </form>

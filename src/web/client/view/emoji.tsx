@@ -1,4 +1,4 @@
-/** The emoji picker, loaded when first opened; its data come from this service. */
+/** The emoji picker. It is loaded when it is first opened. Its data come from this service. */
 import {
   defaultEmojiDataResolver,
   type EmojiDataResolver,
@@ -13,7 +13,9 @@ import { language, t, type WordKey } from '../words.js';
 interface EmojiPanelProps {
   choose: (emoji: string) => void;
   close: () => void;
-  /** Position in the window of the button that opened the panel; without it the panel is placed in the normal flow. */
+  /**
+   * The position in the window of the button that opened the panel. Without it, the panel is placed in the normal flow.
+   */
   at?: DOMRect | undefined;
 }
 
@@ -22,7 +24,10 @@ interface Indexed {
   'aria-colindex'?: number;
 }
 
-/** ARIA counts from one, the picker from zero. The picker finds its rows by this attribute, so rows keep the number, except row zero. */
+/**
+ * Corrects ARIA indices, because ARIA counts from one and the picker from zero. Rows keep the picker's number, because
+ * the picker finds rows by this attribute. Only row zero loses the attribute.
+ */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
     <div {...rest} {...{ 'aria-rowindex': rest['aria-rowindex'] || undefined }}>
@@ -36,7 +41,7 @@ const parts = {
   ),
 };
 
-/** By the number of the group in the emoji data. */
+/** The names by the number of the group in the emoji data. */
 const groups: Readonly<Record<number, WordKey>> = {
   0: 'emoji_smileys',
   1: 'emoji_people',
@@ -49,12 +54,15 @@ const groups: Readonly<Record<number, WordKey>> = {
   9: 'emoji_flags',
 };
 
-/** By emoji: its name, then further search words. */
+/** The words by emoji. The first word is the name, and the others are search words. */
 type Names = Readonly<Record<string, readonly [string, ...string[]]>>;
 
 const capital = (text: string) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
 
-/** Loads the emoji data in a language. Emoji without a name in it keep the Russian one, which also finds every emoji. */
+/**
+ * Loads the emoji data in a language. Emoji without a name in that language keep their Russian name. A search
+ * also finds every emoji by its Russian name.
+ */
 const inOwnWords: EmojiDataResolver = async (code, options) => {
   const whole = code === 'en' || code === 'ru';
   const [data, names] = await Promise.all([
@@ -101,7 +109,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
     const outside = (event: PointerEvent) => {
       if (panel.current && !panel.current.contains(event.target as Node)) close();
     };
-    // Attached later, so that the press that opened the panel does not close it.
+    // Adds the listener later, so that the press that opened the panel does not close it.
     const timer = setTimeout(() => addEventListener('pointerdown', outside));
     return () => {
       clearTimeout(timer);

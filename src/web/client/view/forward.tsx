@@ -1,39 +1,26 @@
-/** Forwards messages: the person chooses one of the chats where they may write. */
-import { useEffect, useState } from 'react';
+/** Forwards messages to a chat that the person chooses. */
+import { useState } from 'react';
 import { call } from '../api.js';
 import { randomName } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
-import { chats } from '../model/chats.js';
 import { chatName } from '../names.js';
 import { say } from '../notes.js';
-import { useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
 import { t } from '../words.js';
-import { Dialog, Face, Field } from './ui.js';
-
-const takes = (chat: ChatSummary) => chat.type !== 'channel' || chat.can_post === true;
+import { ChooseChat } from './choose_chat.js';
 
 interface ForwardProps {
-  /** From one chat, ordered by id. */
+  /** The messages to forward. They are all from one chat, in order of id. */
   messages: readonly Message[];
   from: number;
   close: () => void;
 }
 
 export function ForwardDialog({ messages, from, close }: ForwardProps) {
-  useSignal(chats);
-  // Loads page after page, so that every chat can be chosen.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again after each page
-  useEffect(() => void chats.loadMore(), [chats.byId.size]);
-  const [text, setText] = useState('');
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
-  // The same key for a repeated press: if an answer was lost, the messages are still forwarded once.
+  // Uses the same key for a repeated press, so that the messages are forwarded only once even if an answer was lost.
   const [key] = useState(randomName);
-  const sought = text.trim().toLocaleLowerCase();
-  const found = chats.list.filter(
-    (chat) => takes(chat) && chatName(chat).toLocaleLowerCase().includes(sought),
-  );
   const forward = async (chat: ChatSummary) => {
     setBusy(true);
     setFailure('');
@@ -53,29 +40,12 @@ export function ForwardDialog({ messages, from, close }: ForwardProps) {
     }
   };
   return (
-    <Dialog title={t('forward_to')} close={close}>
-      <Field label={t('find_chat')} value={text} set={setText} />
-      {failure && (
-        <p className="failure" role="alert">
-          {failure}
-        </p>
-      )}
-      <ul className="people choose">
-        {found.map((chat) => (
-          <li key={chat.id}>
-            <button type="button" disabled={busy} onClick={() => void forward(chat)}>
-              <Face id={chat.id} name={chatName(chat)} picture={chat.avatar} size={40} />
-              <span className="grow">
-                <strong>
-                  <bdi>{chatName(chat)}</bdi>
-                </strong>
-                <small>{t(chat.type === 'private' ? 'bot' : chat.type)}</small>
-              </span>
-            </button>
-          </li>
-        ))}
-      </ul>
-      {found.length === 0 && <p className="empty">{t('nothing_found')}</p>}
-    </Dialog>
+    <ChooseChat
+      title={t('forward_to')}
+      choose={(chat) => void forward(chat)}
+      busy={busy}
+      failure={failure}
+      close={close}
+    />
   );
 }

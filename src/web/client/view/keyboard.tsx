@@ -1,41 +1,39 @@
-/** The inline keyboard of a message: each button is free, pending or just answered. */
+/** The inline keyboard of a message. A button that calls the bot is idle, pending or just answered. */
+import { type ReactNode, useState } from 'react';
+import { call } from '../api.js';
+import { copyText } from '../clipboard.js';
+import { reasonOf } from '../failures.js';
+import { setDraft } from '../model/drafts.js';
 import { placeOf, press, presses } from '../model/presses.js';
 import { say } from '../notes.js';
+import { go } from '../route.js';
 import { useSignal } from '../signal.js';
 import type { Button, Message } from '../types.js';
 import { t } from '../words.js';
-import { Icon } from './icons.js';
+import { ChooseChat } from './choose_chat.js';
+import { Icon, type IconName } from './icons.js';
 import { safeUrl } from './text.js';
+import { AskedPage } from './web_app.js';
 
-function Key({
-  button,
-  chat,
-  message,
-  place,
-}: {
+interface KeyProps {
   button: Button;
   chat: number;
-  message: number;
-  place: string;
-}) {
+  message: Message;
+}
+
+const classOf = ({ style }: Button, ...more: Array<string | undefined>) =>
+  ['key', style, ...more].filter(Boolean).join(' ');
+
+function CallbackKey({ button, chat, message, place }: KeyProps & { place: string }) {
   const state = presses.states.get(place);
-  if (button.url !== undefined) {
-    const url = safeUrl(button.url);
-    return (
-      <a className="key" href={url} target="_blank" rel="noopener noreferrer nofollow">
-        {button.text}
-        <Icon name="link" size={14} />
-      </a>
-    );
-  }
   return (
     <button
       type="button"
-      className={state ? `key ${state}` : 'key'}
+      className={classOf(button, state)}
       aria-busy={state === 'pending'}
       onClick={() => {
         if (button.callback_data === undefined) say(t('button_unknown'));
-        else void press(chat, message, button.callback_data, place);
+        else void press(chat, message.message_id, button.callback_data, place);
       }}
     >
       <span>{button.text}</span>
@@ -48,10 +46,88 @@ function Key({
   );
 }
 
+/** A button with an icon that shows what the button does. */
+function ActionKey({ button, icon, act }: { button: Button; icon: IconName; act: () => void }) {
+  return (
+    <button type="button" className={classOf(button)} onClick={act}>
+      <span>{button.text}</span>
+      <Icon name={icon} size={14} />
+    </button>
+  );
+}
+
+const copy = (text: string) =>
+  void copyText(text).then(
+    () => say(t('copied')),
+    (error: unknown) => say(reasonOf(error)),
+  );
+
+function PageKey({ button, chat, message }: KeyProps) {
+  const url = (button.web_app ?? button.login_url)?.url ?? '';
+  const path = `/api/chats/${chat}/messages/${message.message_id}/link`;
+  return (
+    <AskedPage
+      title={button.text}
+      url={url}
+      inFrame={button.web_app !== undefined}
+      sign={() => call('POST', path, { url })}
+    >
+      {(ask) => <ActionKey button={button} icon={button.web_app ? 'play' : 'link'} act={ask} />}
+    </AskedPage>
+  );
+}
+
+/** Writes the name of the bot and a query into the composer of a chat. */
+function QueryKey({ button, chat, message }: KeyProps) {
+  const [choosing, setChoosing] = useState(false);
+  const here = button.switch_inline_query_current_chat;
+  const query = here ?? button.switch_inline_query ?? button.switch_inline_query_chosen_chat?.query ?? '';
+  const write = (to: number) => {
+    setDraft(to, `@${message.from?.username ?? ''} ${query}`);
+    go(`chat/${to}`);
+  };
+  return (
+    <>
+      <ActionKey
+        button={button}
+        icon="edit"
+        act={() => (here === undefined ? setChoosing(true) : write(chat))}
+      />
+      {choosing && (
+        <ChooseChat
+          title={t('choose_chat')}
+          choose={({ id }) => {
+            setChoosing(false);
+            write(id);
+          }}
+          close={() => setChoosing(false)}
+        />
+      )}
+    </>
+  );
+}
+
+function Key(props: KeyProps & { place: string }): ReactNode {
+  const { button } = props;
+  const { url, copy_text } = button;
+  if (url !== undefined)
+    return (
+      <a className={classOf(button)} href={safeUrl(url)} target="_blank" rel="noopener noreferrer nofollow">
+        {button.text}
+        <Icon name="link" size={14} />
+      </a>
+    );
+  if (button.web_app || button.login_url) return <PageKey {...props} />;
+  if (copy_text) return <ActionKey button={button} icon="copy" act={() => copy(copy_text.text)} />;
+  const { switch_inline_query: other, switch_inline_query_current_chat: current } = button;
+  if ((other ?? current ?? button.switch_inline_query_chosen_chat) !== undefined)
+    return <QueryKey {...props} />;
+  return <CallbackKey {...props} />;
+}
+
 export function Keyboard({ chat, message }: { chat: number; message: Message }) {
   useSignal(presses);
   const rows = message.reply_markup?.inline_keyboard ?? [];
-  const id = message.message_id;
   return (
     <div className="keyboard">
       {rows.map((row, i) => (
@@ -59,7 +135,7 @@ export function Keyboard({ chat, message }: { chat: number; message: Message }) 
         <div className="keyboard-row" key={i}>
           {row.map((button, j) => {
             const place = placeOf(chat, message, button, i, j);
-            return <Key key={place} button={button} chat={chat} message={id} place={place} />;
+            return <Key key={place} button={button} chat={chat} message={message} place={place} />;
           })}
         </div>
       ))}

@@ -1,8 +1,9 @@
-/** Pictures, videos, sound and files of messages. Media on another host are loaded only when the person asks. */
+/**
+ * Pictures, videos, sound and files in messages. Media on another host are loaded only when the person asks for them.
+ */
 import { type ReactNode, useState } from 'react';
 import { fileUrl } from '../api.js';
-import { reasonOf } from '../failures.js';
-import { say } from '../notes.js';
+import { attempt } from '../failures.js';
 import { Cell, useCell } from '../signal.js';
 import type { FileRef, MediaKind, Message, ObjectKind, Post } from '../types.js';
 import { t } from '../words.js';
@@ -15,11 +16,14 @@ export interface Medium {
   spoiler: boolean;
 }
 
-/** The media file of a message; undefined for a text. */
+/** Returns the media file of a message; undefined for a text. */
 export function mediumOf(message: Message): Medium | undefined {
   const spoiler = message.has_media_spoiler === true;
   const photo = message.photo?.at(-1);
   if (photo) return { kind: 'photo', file: photo, spoiler };
+  const note = message.video_note;
+  if (note)
+    return { kind: 'video_note', file: { ...note, width: note.length, height: note.length }, spoiler };
   for (const kind of ['animation', 'video', 'audio', 'voice', 'document'] as const) {
     const file = message[kind];
     if (file) return { kind, file, spoiler };
@@ -30,13 +34,18 @@ export function mediumOf(message: Message): Medium | undefined {
 export const mediumOfPost = ({ media }: Post): Medium | undefined =>
   media && { kind: media.type, file: media, spoiler: false };
 
-/** The name of a media kind, for places without room for the media itself. */
+/** Returns the name of a media kind, for places without room for the media itself. */
 export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>
-  ['document', 'venue', 'contact'].includes(kind) && file_name ? file_name : t(`media_${kind}`);
+  ['document', 'venue', 'contact', 'dice'].includes(kind) && file_name ? file_name : t(`media_${kind}`);
 
 export function sizeText(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`;
-  const [size, unit] = bytes < 1_048_576 ? [bytes / 1_024, 'KB'] : [bytes / 1_048_576, 'MB'];
+  const [size, unit] =
+    bytes < 1_048_576
+      ? [bytes / 1_024, 'KB']
+      : bytes < 1_073_741_824
+        ? [bytes / 1_048_576, 'MB']
+        : [bytes / 1_073_741_824, 'GB'];
   return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${unit}`;
 }
 
@@ -45,7 +54,7 @@ const lengthText = (seconds: number) =>
 const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
 const isSafe = (url: string) => URL.canParse(url) && ['https:', 'http:'].includes(new URL(url).protocol);
 
-/** Hosts from which the person agreed to load, kept until the page is closed. */
+/** The hosts from which the person agreed to load media. They are forgotten when the page is closed. */
 const trusted = new Cell<ReadonlySet<string>>(new Set());
 
 function Foreign({
@@ -115,7 +124,15 @@ function Stored({ file, children }: { file: FileRef; children: (url: string) => 
   return <>{children(url)}</>;
 }
 
-/** Large files are loaded only when the person asks for them. */
+/** The thumbnail of a file, if it has one. The space is reserved while the thumbnail loads. */
+function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
+  const { url } = useFile(thumbnail && `/api/files/${thumbnail.file_id}`);
+  return thumbnail ? (
+    <img className="thumbnail" src={url || undefined} alt="" style={room(thumbnail as FileRef)} />
+  ) : null;
+}
+
+/** Loads a large file only when the person asks for it. */
 function OnDemand({ medium, children }: { medium: Medium; children: (url: string) => ReactNode }) {
   const [wanted, setWanted] = useState(false);
   const { file, kind } = medium;
@@ -126,6 +143,7 @@ function OnDemand({ medium, children }: { medium: Medium; children: (url: string
   ];
   return (
     <button type="button" className="foreign" onClick={() => setWanted(true)}>
+      <Thumbnail file={file} />
       <Icon name="play" size={28} />
       <strong>{file.title ?? file.file_name ?? t(`media_${kind}`)}</strong>
       <small>{details.filter(Boolean).join(' · ')}</small>
@@ -134,14 +152,12 @@ function OnDemand({ medium, children }: { medium: Medium; children: (url: string
 }
 
 async function save(file: FileRef): Promise<void> {
-  try {
+  await attempt(async () => {
     const link = document.createElement('a');
     link.href = await fileUrl(`/api/files/${file.file_id}`);
     link.download = file.file_name ?? 'file';
     link.click();
-  } catch (error) {
-    say(reasonOf(error));
-  }
+  });
 }
 
 function FileCard({ file }: { file: FileRef }) {
@@ -149,6 +165,7 @@ function FileCard({ file }: { file: FileRef }) {
     <>
       <span className="file-icon">
         <Icon name="file" />
+        <Thumbnail file={file} />
       </span>
       <span className="file-text">
         <strong>{file.file_name ?? t('media_document')}</strong>
@@ -174,9 +191,9 @@ function FileCard({ file }: { file: FileRef }) {
 function Player({ url, kind }: { url: string; kind: MediaKind }) {
   if (kind === 'animation')
     return <video src={url} autoPlay loop muted playsInline aria-label={t('media_animation')} />;
-  if (kind === 'video')
+  if (kind === 'video' || kind === 'video_note')
     // biome-ignore lint/a11y/useMediaCaption: media from people has no captions
-    return <video src={url} controls playsInline aria-label={t('media_video')} />;
+    return <video src={url} controls playsInline aria-label={t(`media_${kind}`)} />;
   // biome-ignore lint/a11y/useMediaCaption: media from people has no captions
   return <audio src={url} controls aria-label={t(`media_${kind}`)} />;
 }
@@ -209,6 +226,12 @@ export function Media({ medium, alt, open }: MediaProps) {
       <Foreign file={file} kind={kind}>
         {show}
       </Foreign>
+    );
+  if (kind === 'video_note')
+    return (
+      <div className="video-note">
+        <OnDemand medium={medium}>{show}</OnDemand>
+      </div>
     );
   const small = kind === 'photo' || kind === 'voice' || (kind === 'animation' && (file.file_size ?? 0) < 5e6);
   return small ? <Stored file={file}>{show}</Stored> : <OnDemand medium={medium}>{show}</OnDemand>;

@@ -19,9 +19,9 @@ export interface MessageActions {
 }
 
 interface BubbleProps {
-  /** Several messages for an album. */
+  /** The message, or the messages of an album. */
   messages: readonly Message[];
-  /** Whether the message before it is by the same person. */
+  /** Whether the same person sent the previous message. */
   joined: boolean;
   showName: boolean;
   marked: boolean;
@@ -63,12 +63,14 @@ function Meta({ message }: { message: Message }) {
 const emoji = /^(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f)+$/u;
 const segmenter = new Intl.Segmenter();
 
-/** Up to three emoji without other text are shown large, as in other messengers. */
+/** Matches up to three emoji without other text, which are shown large. */
 const isJumbo = (text: string): boolean =>
   text.length <= 40 && emoji.test(text) && [...segmenter.segment(text)].length <= 3;
 
-/** The colour of a name, the same as that of the avatar. */
+/** Returns the colour of a name. The avatar has the same colour. */
 const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
+
+const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];
 
 export const Bubble = memo(function Bubble({ messages, joined, showName, marked, actions }: BubbleProps) {
   const [touched, setTouched] = useState(false);
@@ -79,22 +81,26 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const media = messages.flatMap((one) => mediumOf(one) ?? []);
   const object = objectOf(message);
   const words = worded.text ?? worded.caption;
+  const above = worded.show_caption_above_media === true;
+  const text = words && (
+    <span className={isJumbo(words) ? 'text jumbo' : 'text'} dir="auto">
+      <RichText
+        text={words}
+        entities={worded.entities ?? worded.caption_entities}
+        onCommand={actions.command}
+      />
+    </span>
+  );
   const from = forwardedFrom(message);
-  const pictures =
-    media.length > 0 && media.every(({ kind }) => ['photo', 'video', 'animation'].includes(kind));
+  const pictures = media.length > 0 && media.every(({ kind }) => pictureKinds.includes(kind));
   const menu = (event: MouseEvent) => {
-    // Selected text and links keep the browser's own menu.
+    // Leaves the browser's own menu for selected text and links.
     if (getSelection()?.toString() || (event.target as Element).closest('a')) return;
     event.preventDefault();
     actions.menu(last, { x: event.clientX, y: event.clientY });
   };
-  const classes = [
-    'bubble',
-    own ? 'own' : '',
-    joined ? 'joined' : '',
-    marked ? 'marked' : '',
-    pictures ? 'pictures' : '',
-  ];
+  const marks = { own, joined, marked, pictures };
+  const classes = Object.entries(marks).flatMap(([name, set]) => (set ? [name] : []));
   return (
     <article
       className={own ? 'message own' : 'message'}
@@ -103,7 +109,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
       onContextMenu={menu}
       onPointerEnter={() => setTouched(true)}
     >
-      <div className={classes.filter(Boolean).join(' ')}>
+      <div className={['bubble', ...classes].join(' ')}>
         {showName && <span className={hueOf(message.from?.id ?? 0)}>{personName(message.from)}</span>}
         {from && (
           <span className="forwarded">
@@ -111,6 +117,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
           </span>
         )}
         {message.reply_to_message && <Quote message={message.reply_to_message} jump={actions.jump} />}
+        {above && <div className="words">{text}</div>}
         {media.length > 0 && (
           <div className={media.length > 1 && pictures ? `album of${Math.min(media.length, 4)}` : 'media'}>
             {media.map((medium) => (
@@ -125,15 +132,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
         )}
         {object && <ObjectCard card={object} />}
         <div className="words">
-          {words && (
-            <span className={isJumbo(words) ? 'text jumbo' : 'text'} dir="auto">
-              <RichText
-                text={words}
-                entities={worded.entities ?? worded.caption_entities}
-                onCommand={actions.command}
-              />
-            </span>
-          )}
+          {!above && text}
           <Meta message={last} />
         </div>
         {last.chat.type === 'channel' && (

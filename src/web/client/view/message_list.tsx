@@ -1,9 +1,11 @@
-/** The messages of a chat. Only those in view are drawn; older ones are loaded on scrolling up. */
+/**
+ * The list of messages in a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
+ */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
-import { historyOf, markRead, setLooked } from '../model/chats.js';
+import { markRead, setLooked } from '../model/chats.js';
 import type { History, Outgoing } from '../model/history.js';
-import { personName, previewOf, summaryOf } from '../names.js';
+import { personName, previewOf, serviceKindOf, serviceText, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
@@ -18,7 +20,12 @@ type Item =
   | { kind: 'messages'; key: string; messages: Message[]; joined: boolean; showName: boolean }
   | { kind: 'outgoing'; key: string; outgoing: Outgoing };
 
-/** Messages of one person within this time are grouped. */
+/** Whether the item shows the message with this id. */
+const holds = (item: Item, id: number): boolean =>
+  (item.kind === 'messages' && item.messages.some(({ message_id }) => message_id === id)) ||
+  (item.kind === 'service' && item.message.message_id === id);
+
+/** The time within which messages of one person are grouped. */
 const together_s = 300;
 
 function itemsOf({ messages, outgoing }: History, type: string): Item[] {
@@ -31,7 +38,7 @@ function itemsOf({ messages, outgoing }: History, type: string): Item[] {
     day = own;
     if (newDay) items.push({ kind: 'day', key: `d${message.message_id}`, date: message.date });
     const last = items.at(-1);
-    if (message.pinned_message) {
+    if (serviceKindOf(message)) {
       items.push({ kind: 'service', key: `m${message.message_id}`, message });
       before = undefined;
       continue;
@@ -101,35 +108,23 @@ function Pending({ outgoing, history }: { outgoing: Outgoing; history: History }
 interface MessageListProps {
   chat: ChatSummary;
   history: History;
-  /** A message to scroll to; `n` changes with each request, also for the same message. */
+  /** A message to scroll to. `n` changes with each request, even for the same message. */
   target: { id: number; n: number } | null;
-  /** Changes when the person sends a message: the list then scrolls to the end. */
+  /** Changes when the person sends a message. The list then scrolls to the end. */
   bottom: number;
   actions: MessageActions;
 }
 
 const near = 600;
-/** Height of the space below the last message. */
+/** The height of the space below the last message. */
 const foot = 10;
 const marked_ms = 1_600;
 
-export function MessageList({ chat, history, target, bottom, actions }: MessageListProps) {
-  const version = useSignal(history);
-  const list = useRef<VirtualizerHandle>(null);
-  const box = useRef<HTMLDivElement>(null);
-  const stick = useRef(true);
-  const lastOffset = useRef(0);
-  const [away, setAway] = useState(false);
-  const [marked, setMarked] = useState(0);
-  const firstId = useRef(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version changes with the content of the history
-  const items = useMemo(() => itemsOf(history, chat.type), [history, version, chat.type]);
-  // Rows were added or removed above: the visible ones stay where they are.
-  const shifted = firstId.current > 0 && history.first !== firstId.current;
-  // The handlers of drawn messages never change, so that a new message draws only itself.
+/** The handlers of drawn messages never change, so that a new message redraws none of them. */
+function useStable(actions: MessageActions): MessageActions {
   const latest = useRef(actions);
   latest.current = actions;
-  const stable = useMemo<MessageActions>(
+  return useMemo(
     () => ({
       menu: (message, at) => latest.current.menu(message, at),
       jump: (id) => latest.current.jump(id),
@@ -138,52 +133,59 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
     }),
     [],
   );
+}
 
+/**
+ * Keeps the list at its end while it sticks there: initially, after the person sent a message, and after scrolling to
+ * the end. Scrolling up and jumping to a message end this.
+ */
+function useScrolling({ chat, history, target, bottom }: MessageListProps, items: readonly Item[]) {
+  const list = useRef<VirtualizerHandle>(null);
+  const stick = useRef(true);
+  const lastOffset = useRef(0);
+  const [away, setAway] = useState(false);
+  const [marked, setMarked] = useState(0);
+
+  const readIfSeen = () => {
+    if (stick.current && document.hasFocus()) markRead(chat.id);
+  };
+  const keepAtEnd = () => {
+    if (stick.current && items.length > 0)
+      list.current?.scrollToIndex(items.length - 1, { align: 'end', offset: foot });
+  };
+  const toNewest = () => {
+    stick.current = true;
+    if (history.atEnd) keepAtEnd();
+    else void history.reset();
+  };
+
+  useLayoutEffect(keepAtEnd, [items]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `readIfSeen` reads only references and the chat
   useEffect(() => {
     void history.loadNewest();
     setLooked(chat.id);
-    const onFocus = () => {
-      if (stick.current && document.hasFocus()) markRead(chat.id);
-    };
-    addEventListener('focus', onFocus);
+    addEventListener('focus', readIfSeen);
     return () => {
       setLooked(0);
-      removeEventListener('focus', onFocus);
+      removeEventListener('focus', readIfSeen);
     };
   }, [history, chat.id]);
 
-  const toEnd = () => {
-    if (items.length > 0) list.current?.scrollToIndex(items.length - 1, { align: 'end', offset: foot });
-  };
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls to the end when items were added there
-  useLayoutEffect(() => {
-    firstId.current = history.first;
-    if (stick.current) toEnd();
-  }, [items]);
-
-  const lastId = chat.last_message?.message_id;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the newest message counts as read once it is in view
   useEffect(() => {
-    if (history.atEnd && stick.current && document.hasFocus()) markRead(chat.id);
-  }, [lastId, history.atEnd, chat.id]);
+    if (history.atEnd) readIfSeen();
+  }, [chat.last_message?.message_id, history.atEnd, chat.id]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
   useEffect(() => {
-    if (bottom === 0) return;
-    stick.current = true;
-    if (history.atEnd) toEnd();
-    else void history.reset();
+    if (bottom > 0) toNewest();
   }, [bottom]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
   useEffect(() => {
     if (!target) return;
-    const index = items.findIndex(
-      (item) =>
-        (item.kind === 'messages' && item.messages.some(({ message_id }) => message_id === target.id)) ||
-        (item.kind === 'service' && item.message.message_id === target.id),
-    );
+    const index = items.findIndex((item) => holds(item, target.id));
     if (index < 0) return;
     stick.current = false;
     list.current?.scrollToIndex(index, { align: 'center' });
@@ -196,49 +198,71 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
     const view = list.current;
     if (!view) return;
     const rest = view.scrollSize - view.viewportSize - offset;
-    // A list that grows below still counts as at its end; only scrolling up ends that.
+    // A list that grows at its bottom still counts as scrolled to the end. Only scrolling up changes that.
     if (rest >= 60 && offset < lastOffset.current - 1) stick.current = false;
     else if (rest < 60 && history.atEnd) stick.current = true;
     lastOffset.current = offset;
     setAway(rest > 500 || !history.atEnd);
-    if (stick.current && document.hasFocus()) markRead(chat.id);
-    if (history.loading === null && !history.failed) {
-      if (offset < near) void history.loadOlder();
-      else if (rest < near && !history.atEnd) void history.loadNewer();
-    }
+    readIfSeen();
+    if (history.loading !== null || history.failed) return;
+    if (offset < near) void history.loadOlder();
+    else if (rest < near && !history.atEnd) void history.loadNewer();
   };
 
-  const draw = (item: Item) => {
-    switch (item.kind) {
-      case 'day':
-        return (
-          <div className="day" key={item.key}>
-            <span>{dayText(item.date)}</span>
-          </div>
-        );
-      case 'service':
-        return (
-          <div className="day" key={item.key} data-id={item.message.message_id}>
-            <button type="button" onClick={() => stable.jump(item.message.pinned_message?.message_id ?? 0)}>
-              {serviceText(item.message)}
-            </button>
-          </div>
-        );
-      case 'outgoing':
-        return <Pending key={item.key} outgoing={item.outgoing} history={history} />;
-      default:
-        return (
-          <Bubble
-            key={item.key}
-            messages={item.messages}
-            joined={item.joined}
-            showName={item.showName}
-            marked={item.messages.some(({ message_id }) => message_id === marked)}
-            actions={stable}
-          />
-        );
-    }
-  };
+  return { list, away, marked, onScroll, keepAtEnd, toNewest };
+}
+
+interface RowProps {
+  item: Item;
+  history: History;
+  marked: number;
+  actions: MessageActions;
+}
+
+function Row({ item, history, marked, actions }: RowProps) {
+  switch (item.kind) {
+    case 'day':
+      return (
+        <div className="day">
+          <span>{dayText(item.date)}</span>
+        </div>
+      );
+    case 'service':
+      return (
+        <div className="day" data-id={item.message.message_id}>
+          <ServiceLine message={item.message} jump={actions.jump} />
+        </div>
+      );
+    case 'outgoing':
+      return <Pending outgoing={item.outgoing} history={history} />;
+    case 'messages':
+      return (
+        <Bubble
+          messages={item.messages}
+          joined={item.joined}
+          showName={item.showName}
+          marked={holds(item, marked)}
+          actions={actions}
+        />
+      );
+  }
+}
+
+export function MessageList(props: MessageListProps) {
+  const { chat, history } = props;
+  const version = useSignal(history);
+  const box = useRef<HTMLDivElement>(null);
+  const firstId = useRef(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version changes with the content of the history
+  const items = useMemo(() => itemsOf(history, chat.type), [history, version, chat.type]);
+  const { list, away, marked, onScroll, keepAtEnd, toNewest } = useScrolling(props, items);
+  const actions = useStable(props.actions);
+  // When rows are added or removed above the visible rows, the visible rows stay in place.
+  const shifted = firstId.current > 0 && history.first !== firstId.current;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the first message changes with the items
+  useLayoutEffect(() => {
+    firstId.current = history.first;
+  }, [items]);
 
   return (
     <div className="messages-box">
@@ -258,26 +282,15 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
           data={items}
           shift={shifted}
           onScroll={onScroll}
-          onResize={() => {
-            if (stick.current) toEnd();
-          }}
+          onResize={keepAtEnd}
           bufferSize={400}
         >
-          {draw}
+          {(item) => <Row key={item.key} item={item} history={history} marked={marked} actions={actions} />}
         </Virtualizer>
         <div className="foot" />
       </div>
       {away && (
-        <button
-          type="button"
-          className="to-end"
-          aria-label={t('to_newest')}
-          onClick={() => {
-            stick.current = true;
-            if (history.atEnd) toEnd();
-            else void historyOf(chat.id).reset();
-          }}
-        >
+        <button type="button" className="to-end" aria-label={t('to_newest')} onClick={toNewest}>
           <Icon name="down" />
           {(chat.unread_count ?? 0) > 0 && <span className="badge">{chat.unread_count}</span>}
         </button>
@@ -286,10 +299,15 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
   );
 }
 
-function serviceText(message: Message): string {
+/** Scrolls to the pinned message. */
+function ServiceLine({ message, jump }: { message: Message; jump: (id: number) => void }) {
   const { pinned_message: pinned, from } = message;
-  const name = personName(from);
-  return pinned?.date
-    ? t('pinned_this', { name, text: summaryOf(previewOf(pinned)) })
-    : t('pinned_a_message', { name });
+  if (!pinned) return <span>{serviceText(previewOf(message))}</span>;
+  return (
+    <button type="button" onClick={() => jump(pinned.message_id)}>
+      {'date' in pinned
+        ? t('pinned_this', { name: personName(from), text: summaryOf(previewOf(pinned)) })
+        : t('pinned_a_message', { name: personName(from) })}
+    </button>
+  );
 }

@@ -6,7 +6,7 @@ import { chats } from '../model/chats.js';
 import { go } from '../route.js';
 import type { ChatSummary } from '../types.js';
 import { t } from '../words.js';
-import { Dialog, Field } from './ui.js';
+import { Dialog, Failure, Field } from './ui.js';
 
 export function NewChat({ close }: { close: () => void }) {
   const [type, setType] = useState<'group' | 'channel'>('group');
@@ -62,11 +62,7 @@ export function NewChat({ close }: { close: () => void }) {
           {t('public')}
         </label>
         {!hidden && <Field label={t('username')} value={username} set={setUsername} placeholder="news" />}
-        {failure && (
-          <p className="failure" role="alert">
-            {failure}
-          </p>
-        )}
+        <Failure text={failure} />
         <footer className="row end">
           <button type="button" className="button" onClick={close}>
             {t('cancel')}

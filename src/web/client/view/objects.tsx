@@ -1,4 +1,4 @@
-/** Locations, venues and contacts in messages: a card that opens the map or the phone. */
+/** Locations, venues, contacts and dice in messages. All but dice are cards that open the map or the phone. */
 import type { Message, ObjectKind } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
@@ -7,7 +7,8 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  href: string;
+  /** Absent for dice. */
+  href?: string;
 }
 
 const degrees = (value: number) => value.toFixed(5);
@@ -15,8 +16,9 @@ const degrees = (value: number) => value.toFixed(5);
 const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number }) =>
   `https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}#map=16/${latitude}/${longitude}`;
 
-/** The card of a location, venue or contact in a message; undefined if the message has none of these. */
-export function objectOf({ venue, location, contact }: Message): Card | undefined {
+/** The card of an object in a message; undefined if the message has none. */
+export function objectOf({ venue, location, contact, dice }: Message): Card | undefined {
+  if (dice) return { kind: 'dice', title: `${dice.emoji} ${dice.value}`, detail: '' };
   if (venue) return { kind: 'venue', title: venue.title, detail: venue.address, href: mapOf(venue.location) };
   if (location) {
     const detail = `${degrees(location.latitude)}, ${degrees(location.longitude)}`;
@@ -33,6 +35,12 @@ export function objectOf({ venue, location, contact }: Message): Card | undefine
 }
 
 export function ObjectCard({ card: { kind, title, detail, href } }: { card: Card }) {
+  if (href === undefined)
+    return (
+      <span className="dice" role="img" aria-label={title}>
+        {title}
+      </span>
+    );
   return (
     <a className="file" href={href} target="_blank" rel="noopener noreferrer nofollow">
       <span className="file-icon">

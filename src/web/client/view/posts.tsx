@@ -1,11 +1,11 @@
-/** The page of a channel: its posts, newest first, each with its reactions. */
+/** The page of a channel. It shows the posts with their reactions, newest first. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { Virtualizer } from 'virtua';
 import { get } from '../api.js';
 import { reasonOf } from '../failures.js';
-import { heard, markRead } from '../model/chats.js';
+import { markRead, messageListeners } from '../model/chats.js';
 import { posts } from '../model/posts.js';
-import { personName } from '../names.js';
+import { personName, serviceKindOf } from '../names.js';
 import type { ChatSummary, Message, Page, Post } from '../types.js';
 import { fullDate, t } from '../words.js';
 import { Media, mediumOfPost } from './media.js';
@@ -50,7 +50,7 @@ function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
 export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: string) => void }) {
   const [list, setList] = useState<Post[]>([]);
   const [state, setState] = useState<'more' | 'all' | 'loading'>('more');
-  /** Cursor of the next page. */
+  /** The cursor of the next page. */
   const cursor = useRef('');
   const [failure, setFailure] = useState('');
   const scroller = useRef<HTMLDivElement>(null);
@@ -81,17 +81,16 @@ export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: strin
 
   useEffect(() => void load(''), [load]);
   useEffect(() => {
-    const onHeard = async (event: string, message: Message) => {
-      if (message.chat?.id !== chat.id || message.pinned_message) return;
-      if (event !== 'message' && event !== 'edited_message') return;
+    const onMessage = async (message: Message) => {
+      if (message.chat.id !== chat.id || serviceKindOf(message)) return;
       const path = `/api/chats/${chat.id}/posts?limit=1&before=${message.message_id + 1}`;
       const { items } = await get<Page<Post>>(path);
       for (const post of items) posts.take(post);
       setList((present) => merged(present, items));
     };
-    const listener = (event: string, message: Message) => void onHeard(event, message).catch(() => {});
-    heard.add(listener);
-    return () => void heard.delete(listener);
+    const listener = (message: Message) => void onMessage(message).catch(() => {});
+    messageListeners.add(listener);
+    return () => void messageListeners.delete(listener);
   }, [chat.id]);
 
   const last = chat.last_message?.message_id;

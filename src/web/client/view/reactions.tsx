@@ -1,4 +1,7 @@
-/** The reactions under a post: counters to press, the person's own marked, an emoji picker, and who reacted. */
+/**
+ * The reactions under a post: counters to press (the person's own reactions are marked), an emoji picker, and a list of
+ * the people who reacted.
+ */
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { heart, posts } from '../model/posts.js';
 import { usePages } from '../pages.js';
@@ -119,7 +122,7 @@ export function ReactionBar({ post }: { post: Post }) {
   );
 }
 
-/** The same reactions under a message of a chat; nothing until its post is known. */
+/** The same reactions under a message of a chat. Shows nothing until the post is loaded. */
 export function PostReactions({ chat, message }: { chat: number; message: readonly number[] }) {
   useSignal(posts);
   const post = posts.find(chat, message);

@@ -1,16 +1,17 @@
-/** Settings: the person's language, notifications and colour scheme of this browser, and signing out. */
-import { useState } from 'react';
+/** The settings: the person's language, the notifications and the colour scheme of this browser, and sign-out. */
+import { useEffect, useState } from 'react';
 import { call } from '../api.js';
-import { reasonOf } from '../failures.js';
+import { attempt, reasonOf } from '../failures.js';
 import { personName, profiles } from '../names.js';
 import { say } from '../notes.js';
 import { pushChoice, turnOff, turnOn } from '../push.js';
 import { me, signOut } from '../session.js';
 import { useCell } from '../signal.js';
 import { setTheme, theme, themes } from '../theme.js';
-import type { AddPolicy, User } from '../types.js';
+import type { AddPolicy, Self, StoredUploads } from '../types.js';
 import { type Language, language, languages, setLanguage, t } from '../words.js';
 import { Icon } from './icons.js';
+import { sizeText } from './media.js';
 import { Face } from './ui.js';
 
 /** Shows nothing if the service or the browser does not support notifications. */
@@ -50,9 +51,9 @@ interface ChoiceProps {
   label: string;
   hint: string;
   value: string;
-  /** Pairs of value and label. */
+  /** The options of the select box, as pairs of value and label. */
   options: ReadonlyArray<readonly [value: string, name: string]>;
-  /** The values are language codes, and each label is in that language. */
+  /** The values are language codes. Each label is written in its own language. */
   langs?: boolean;
   choose: (value: string) => void;
 }
@@ -81,15 +82,13 @@ function Choice({ id, label, hint, value, options, langs = false, choose }: Choi
   );
 }
 
-/** Stored in the account: bots see the language, and show their texts in it. */
+/** Stores the language in the account. Bots see the language and show their texts in it. */
 async function choose(code: Language): Promise<void> {
-  try {
+  await attempt(async () => {
     await setLanguage(code, true);
-    me.set(await call<User>('PATCH', '/api/me', { language_code: code }));
+    me.set(await call<Self>('PATCH', '/api/me', { language_code: code }));
     profiles.forget();
-  } catch (error) {
-    say(reasonOf(error));
-  }
+  });
 }
 
 const policies = [
@@ -101,13 +100,10 @@ const policies = [
 /** Sets who may add the person to groups and channels. */
 function WhoMayAdd() {
   const chosen = useCell(me)?.add_to_groups ?? 'everyone';
-  const choose = async (add_to_groups: AddPolicy) => {
-    try {
-      me.set(await call<User>('PATCH', '/api/me', { add_to_groups }));
-    } catch (error) {
-      say(reasonOf(error));
-    }
-  };
+  const choose = (add_to_groups: AddPolicy) =>
+    attempt(async () => {
+      me.set(await call<Self>('PATCH', '/api/me', { add_to_groups }));
+    });
   return (
     <section className="card stack">
       <Choice
@@ -118,6 +114,22 @@ function WhoMayAdd() {
         options={policies.map(([policy, words]) => [policy, t(words)])}
         choose={(policy) => void choose(policy as AddPolicy)}
       />
+    </section>
+  );
+}
+
+/** Shows the storage used by the files of the person and their bots, and the limit if there is one. */
+function Uploads() {
+  const [stored, setStored] = useState<StoredUploads>();
+  useEffect(() => {
+    call<StoredUploads>('GET', '/api/me/uploads').then(setStored, (error) => say(reasonOf(error)));
+  }, []);
+  if (stored === undefined) return null;
+  const sizes = [stored.bytes, stored.bytes_max].filter((bytes) => bytes !== undefined);
+  return (
+    <section className="card stack">
+      <h3>{t('uploads')}</h3>
+      <p className="muted">{sizes.map(sizeText).join(' / ')}</p>
     </section>
   );
 }
@@ -168,6 +180,7 @@ export function Settings() {
         </section>
         <WhoMayAdd />
         <Notifications />
+        <Uploads />
         <section className="card">
           <button type="button" className="button danger" onClick={signOut}>
             <Icon name="out" size={18} /> {t('sign_out')}

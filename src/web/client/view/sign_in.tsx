@@ -1,19 +1,25 @@
-/** Sign-in with a token. After the one-time link of `npm start` was opened, also with one click as one of its people. */
+/**
+ * Signs in with a token. A browser that opened the one-time link of `npm start` can also sign in as a demo person, with
+ * one click.
+ */
 import { useEffect, useState } from 'react';
 import { ApiFailure, call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { go, route } from '../route.js';
 import { signIn } from '../session.js';
-import type { User } from '../types.js';
+import type { Self } from '../types.js';
 import { t } from '../words.js';
-import { Face } from './ui.js';
+import { Face, Failure } from './ui.js';
 
 interface DemoPerson {
   username: string;
   token: string;
 }
 
-/** The link works once. Its people are kept in this browser, so that a second window can sign in as another one. */
+/**
+ * The demo people of this browser. The browser stores them, because the one-time link works only once. A second window
+ * can then sign in as another person.
+ */
 const keptAt = 'petrel.demo';
 
 function keptPeople(): DemoPerson[] {
@@ -29,11 +35,11 @@ function keepPeople(people: DemoPerson[]): void {
     if (people.length === 0) localStorage.removeItem(keptAt);
     else localStorage.setItem(keptAt, JSON.stringify(people));
   } catch {
-    // Without storage the people are offered until the page is closed.
+    // Without storage, the demo people are offered until the page is closed.
   }
 }
 
-/** The demo people from the one-time link in the URL, or from a link that this browser opened before. */
+/** Reads the demo people from the one-time link in the URL, or from a link that this browser opened before. */
 async function demoPeople(): Promise<DemoPerson[]> {
   const { page, id } = route.value;
   if (page !== 'demo') return keptPeople();
@@ -62,7 +68,7 @@ export function SignIn() {
     setBusy(true);
     setFailure('');
     try {
-      signIn(token, await call<User>('GET', '/api/me', undefined, { as: token }), keep);
+      signIn(token, await call<Self>('GET', '/api/me', undefined, { as: token }), keep);
     } catch (error) {
       const wrong = error instanceof ApiFailure && error.status === 401;
       if (wrong) keepPeople(people.filter((person) => person.token !== token));
@@ -117,11 +123,7 @@ export function SignIn() {
             <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
             {t('keep_signed_in')}
           </label>
-          {failure && (
-            <p className="failure" role="alert">
-              {failure}
-            </p>
-          )}
+          <Failure text={failure} />
           <button type="submit" className="button primary large" disabled={busy || secret.trim() === ''}>
             {t('sign_in')}
           </button>

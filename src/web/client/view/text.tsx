@@ -1,9 +1,9 @@
-/** Text with entities. Everything becomes text nodes and our own elements: text from people is never markup. */
+/** Text with entities. Everything becomes text nodes and our own elements, so that text from people is never markup. */
 import { Fragment, type ReactNode, useState } from 'react';
-import type { Entity } from '../types.js';
+import type { MessageEntity } from '../types.js';
 import { t } from '../words.js';
 
-/** URLs that a link may open; any other stays text. */
+/** Matches URLs that a link may open. Any other URL stays text. */
 export function safeUrl(address: string): string | undefined {
   try {
     const url = new URL(/^[a-z][a-z0-9+.-]*:/i.test(address) ? address : `https://${address}`);
@@ -35,7 +35,7 @@ function Link({ to, children }: { to: string; children: ReactNode }) {
 
 export type OnCommand = (command: string) => void;
 
-function marked(entity: Entity, raw: string, children: ReactNode, onCommand?: OnCommand): ReactNode {
+function marked(entity: MessageEntity, raw: string, children: ReactNode, onCommand?: OnCommand): ReactNode {
   switch (entity.type) {
     case 'bold':
       return <strong>{children}</strong>;
@@ -87,10 +87,10 @@ function marked(entity: Entity, raw: string, children: ReactNode, onCommand?: On
 
 const blocks = new Set(['pre', 'blockquote', 'expandable_blockquote']);
 
-/** Draws the text `from`…`to` with the entities in it; an entity that overlaps the end of another is cut there. */
+/** Draws the text `from`…`to` with its entities. An entity that overlaps the end of another entity is cut there. */
 function draw(
   text: string,
-  entities: readonly Entity[],
+  entities: readonly MessageEntity[],
   from: number,
   to: number,
   onCommand?: OnCommand,
@@ -98,16 +98,16 @@ function draw(
   const out: ReactNode[] = [];
   let at = from;
   let afterBlock = false;
-  /** Drops the line break after a block, which ends its own line. */
+  /** Drops the line break after a block, because a block ends its own line. */
   const plain = (start: number, end: number) =>
     text.slice(afterBlock && text[start] === '\n' ? start + 1 : start, end);
   for (let i = 0; i < entities.length; i++) {
-    const entity = entities[i] as Entity;
+    const entity = entities[i] as MessageEntity;
     const start = Math.max(entity.offset, at);
     const end = Math.min(entity.offset + entity.length, to);
     if (end <= start || start >= to) continue;
     if (start > at) out.push(plain(at, start));
-    const inner: Entity[] = [];
+    const inner: MessageEntity[] = [];
     for (const other of entities.slice(i + 1)) if (other.offset < end) inner.push(other);
     const children = inner.length > 0 ? draw(text, inner, start, end, onCommand) : text.slice(start, end);
     out.push(
@@ -124,7 +124,7 @@ function draw(
 
 interface RichTextProps {
   text: string;
-  entities?: readonly Entity[];
+  entities?: readonly MessageEntity[];
   onCommand?: OnCommand;
 }
 

@@ -1,4 +1,4 @@
-/** Small parts of all pages: buttons, dialogs, menus, avatars. */
+/** Small parts that all pages share: buttons, dialogs, menus, avatars. */
 import {
   type CSSProperties,
   type KeyboardEvent,
@@ -57,7 +57,7 @@ export function Spinner({ label }: { label?: string }) {
   );
 }
 
-/** A placeholder for an empty list: what will be here, and a link to create it. */
+/** A placeholder for an empty list. Tells what the list will contain, and links to the form that creates an item. */
 export function Empty({ icon, text, children }: { icon: IconName; text: string; children?: ReactNode }) {
   return (
     <div className="empty">
@@ -84,7 +84,7 @@ export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
   );
 }
 
-/** The URL of a stored picture for an <img>; '' while it is loading. */
+/** Returns the URL of a stored picture for an <img>; '' while it is loading. */
 export function useFile(path: string | undefined): { url: string; failed: boolean } {
   const [state, setState] = useState({ path: '', url: '', failed: false });
   useEffect(() => {
@@ -117,7 +117,7 @@ interface FaceProps {
   size?: number;
 }
 
-/** An avatar. Without a picture it shows the initials on a colour chosen by the id. */
+/** An avatar. Without a picture, it shows the initials on a colour that depends on the id. */
 export function Face({ id, name, picture, size = 48 }: FaceProps) {
   const { url } = useFile((size <= 64 ? picture?.small?.url : undefined) ?? picture?.url);
   const style = {
@@ -147,7 +147,8 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
     const dialog = ref.current;
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // Focuses the first text field; without one the dialog itself, so that the close button is not focused.
+    // Focuses the first text field. Without a text field, focuses the dialog itself, so that the close button is not
+    // focused.
     const field = dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea');
     (field ?? dialog).focus();
   }, []);
@@ -171,6 +172,16 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
         {children}
       </div>
     </dialog>
+  );
+}
+
+/** Why an action failed. Shows nothing for ''. */
+export function Failure({ text }: { text: string }) {
+  if (text === '') return null;
+  return (
+    <p className="failure" role="alert">
+      {text}
+    </p>
   );
 }
 
@@ -220,7 +231,10 @@ interface MenuProps {
   close: () => void;
 }
 
-/** A menu at a position in the window: arrow keys move, Escape closes it, and the focus returns to where it was. */
+/**
+ * A menu at a position in the window. Arrow keys move between its items, and Escape closes it. The focus then returns
+ * to its previous place.
+ */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);
   const [place, setPlace] = useState({ left: at.x, top: at.y });
@@ -305,7 +319,7 @@ interface FieldProps {
 
 export const lengthOf = (text: string): number => [...text].length;
 
-/** A labelled field; with `max` it shows the number of characters left. */
+/** A labelled field. With `max`, it shows the number of characters left. */
 export function Field({ label, value, set, max, multiline, hint, ...rest }: FieldProps) {
   const id = useId();
   const left = max === undefined ? 0 : max - lengthOf(value);

@@ -1,0 +1,143 @@
+/**
+ * Receives webhooks over HTTPS in a separate process. Answers 200 immediately and stores the requests. Signatures,
+ * duplicates and order are checked after the round, so that the receiver costs little.
+ */
+import { createHmac } from 'node:crypto';
+import { createServer, type TLSSocket } from 'node:tls';
+import type { Certificate } from '../service/certificate.js';
+
+/** Starts a round, given the number of updates due. */
+export interface Expected {
+  readonly kind: 'expect';
+  readonly count: number;
+  /** The numbers of arrivals at which the measured part begins and ends. */
+  readonly from: number;
+  readonly until: number;
+}
+
+export interface ReceiverTask {
+  readonly certificate: Certificate;
+  /** The key of `X-Service-Signature`. */
+  readonly secretToken: string;
+}
+
+/** The record of a round. The text of each update begins with its number and its due time, Unix time in ms. */
+export interface Books {
+  readonly kind: 'books';
+  readonly arrived: number;
+  /** The update numbers below `count` that arrived at least once. */
+  readonly distinct: number;
+  readonly wrongSignatures: number;
+  /** The updates that arrived after a later update of the same chat. */
+  readonly disordered: number;
+  /** The number of first arrivals per second in the measured part. */
+  readonly rate: number;
+  /** The time from due to received in ms, by number; NaN for updates that did not arrive. */
+  readonly latencies: readonly number[];
+  /** The received requests, for sending them again: path and body. */
+  readonly requests?: readonly (readonly [path: string, body: string])[];
+}
+
+export type ReceiverAsk = Expected | { readonly kind: 'tell'; readonly requests: boolean };
+export type ReceiverWord =
+  | { readonly kind: 'listening'; readonly port: number }
+  | { readonly kind: 'from' | 'until' | 'done' }
+  | Books;
+
+interface Arrival {
+  readonly at: number;
+  readonly head: string;
+  readonly body: Buffer;
+}
+
+/** The maximum number of surplus requests that are stored. */
+const excess = 1_000;
+const head_bytes_max = 16_384;
+const ok = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+const nothing = Buffer.alloc(0);
+
+let expected: Expected = { kind: 'expect', count: 0, from: 0, until: 0 };
+let arrivals: Arrival[] = [];
+
+const say = (word: ReceiverWord) => void process.send?.(word);
+const now = () => performance.timeOrigin + performance.now();
+
+function arrive(head: string, body: Buffer): void {
+  if (arrivals.length > expected.count + excess) return;
+  arrivals.push({ at: now(), head, body });
+  if (arrivals.length === expected.from) say({ kind: 'from' });
+  if (arrivals.length === expected.until) say({ kind: 'until' });
+  if (arrivals.length === expected.count) say({ kind: 'done' });
+}
+
+/** Reads requests from one connection. Closes a connection that sends anything else. */
+function receive(socket: TLSSocket): void {
+  let rest: Buffer = nothing;
+  socket.setNoDelay(true);
+  socket.on('error', () => socket.destroy());
+  socket.on('data', (chunk: Buffer) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    for (;;) {
+      const end = rest.indexOf('\r\n\r\n');
+      if (end < 0) {
+        if (rest.length > head_bytes_max) socket.destroy();
+        return;
+      }
+      const head = rest.toString('latin1', 0, end);
+      const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? Number.NaN);
+      if (!head.startsWith('POST /') || Number.isNaN(length)) return void socket.destroy();
+      if (rest.length < end + 4 + length) return;
+      arrive(head, Buffer.from(rest.subarray(end + 4, end + 4 + length)));
+      rest = rest.subarray(end + 4 + length);
+      socket.write(ok);
+    }
+  });
+}
+
+/** The stored requests, parsed and checked. */
+function books(secretToken: string, withRequests: boolean): Books {
+  const { count, from, until } = expected;
+  const latencies: number[] = new Array(count).fill(Number.NaN);
+  const lastOf = new Map<string, number>();
+  let [distinct, wrongSignatures, disordered] = [0, 0, 0];
+  for (const { at, head, body } of arrivals) {
+    const signature = /^x-service-signature: *(\S+)/im.exec(head)?.[1];
+    const right = createHmac('sha256', secretToken).update(body).digest('hex');
+    if (signature !== right) wrongSignatures++;
+    const { message } = JSON.parse(body.toString());
+    const chat = `${pathOf(head)} ${message.chat.id}`;
+    if (message.message_id < (lastOf.get(chat) ?? 0)) disordered++;
+    lastOf.set(chat, message.message_id);
+    const [number, due] = (message.text as string).split(' ', 2).map(Number) as [number, number];
+    if (!Number.isNaN(latencies[number])) continue;
+    if (number < count) distinct++;
+    latencies[number] = at - due;
+  }
+  const [first, last] = [arrivals[from - 1]?.at ?? 0, arrivals[until - 1]?.at ?? 0];
+  return {
+    kind: 'books',
+    arrived: arrivals.length,
+    ...{ distinct, wrongSignatures, disordered, latencies },
+    rate: (until - from) / ((last - first) / 1_000),
+    ...(withRequests
+      ? { requests: arrivals.map(({ head, body }) => [pathOf(head), body.toString()] as const) }
+      : {}),
+  };
+}
+
+const pathOf = (head: string) => head.split(' ', 2)[1] ?? '';
+
+process.once('message', ({ certificate, secretToken }: ReceiverTask) => {
+  const server = createServer({ ...certificate, ALPNProtocols: ['http/1.1'] }, receive);
+  server.on('tlsClientError', () => undefined);
+  process.on('message', (ask: ReceiverAsk) => {
+    if (ask.kind === 'tell') return say(books(secretToken, ask.requests));
+    expected = ask;
+    arrivals = [];
+  });
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 2_048 }, () => {
+    const address = server.address();
+    say({ kind: 'listening', port: typeof address === 'object' && address ? address.port : 0 });
+  });
+});
+process.once('disconnect', () => process.exit(0));

@@ -1,0 +1,183 @@
+/**
+ * P3: measures webhook deliveries per second, compared with one BullMQ job per delivery and with undici alone. The
+ * service and its two floors alternate. Each sends the same requests over the same number of connections from one
+ * process on the same core to the same receiver. Updates are created in advance. The measured part of a round begins at
+ * half of its arrivals, when all connections are open, and ends shortly before the last one.
+ */
+
+import { once } from 'node:events';
+import { inParallel } from '../../src/loadtest/client.js';
+import type { Finding } from '../../src/loadtest/results.js';
+import type { WebhookFloorTask } from '../floors/webhook_floor.js';
+import { known, median } from '../measure.js';
+import { untilFlushed } from '../service/fill_reactions.js';
+import { cpuSeconds, serverCore } from '../service/processes.js';
+import type { RedisWatch } from '../service/redis_watch.js';
+import type { Program, Service } from '../service/service.js';
+import type { Measurement } from './measurement.js';
+import { bots, connections, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
+import type { Books } from './webhook_receiver.js';
+
+type Side = 'service' | WebhookFloorTask['kind'];
+
+interface Turn {
+  readonly rate: number;
+  /** The CPU time per delivery in µs, of the sending process and of Redis. */
+  readonly cpu: number;
+  readonly redis: number;
+}
+
+const named: Record<Side, string> = { service: 'the service', jobs: 'one job each', bare: 'undici alone' };
+
+/** The number of people who write in parallel while a round is prepared. */
+const width = 32;
+
+interface Round {
+  readonly service: Service;
+  readonly watch: RedisWatch;
+  readonly hooks: WebhookBots;
+  readonly count: number;
+}
+
+/** Runs `begin`, then measures the sending process. */
+async function timed(
+  { watch, hooks, count }: Round,
+  pid: number,
+  begin: () => Promise<void> | void,
+): Promise<() => Promise<{ readonly turn: Turn; readonly books: Books }>> {
+  const [from, until] = [Math.floor(count / 2), Math.floor(count * 0.95)];
+  hooks.expect({ count, from, until });
+  const spent = async () => ({ own: cpuSeconds(pid), redis: (await watch.cost()).cpuSeconds });
+  const began = hooks.reached('from').then(spent);
+  const ended = hooks.reached('until').then(spent);
+  await begin();
+  const [before, after] = await Promise.all([began, ended, hooks.reached('done')]);
+  return async () => {
+    const books = await hooks.books(count, true);
+    const each = (seconds: number) => (seconds * 1e6) / (until - from);
+    const turn = {
+      rate: books.rate,
+      cpu: each(after.own - before.own),
+      redis: each(after.redis - before.redis),
+    };
+    return { turn, books };
+  };
+}
+
+/** Creates the updates while the bots poll. Setting the webhooks starts the delivery. */
+async function serviceTurn(round: Round, worker: number) {
+  const { service, watch, hooks, count } = round;
+  await inParallel(count, width, (number) => hooks.say(number, Date.now()));
+  await untilFlushed(watch, service.signal);
+  service.profile(worker);
+  const close = await timed(round, worker, () => hooks.set(true));
+  service.profile(worker);
+  const found = await close();
+  await hooks.set(false);
+  return found;
+}
+
+/** The two floors, each in a process that lives for the whole run. */
+function makeFloors(round: Round) {
+  const { service, hooks } = round;
+  const { origin, certificate, secretToken } = hooks;
+  const running = new Map<string, Program>();
+
+  /** Starts the process with its first task, or passes the next one, and waits until it is ready. */
+  async function prepare(task: WebhookFloorTask): Promise<Program> {
+    const known = running.get(task.kind);
+    if (known) {
+      const ready = once(known.child, 'message', { signal: service.signal });
+      known.child.send(task);
+      await ready;
+      return known;
+    }
+    const made = await service.startProgram('floors/webhook_floor', task, serverCore);
+    running.set(task.kind, made);
+    return made;
+  }
+
+  return {
+    async turn(kind: WebhookFloorTask['kind'], requests: Books['requests'] = []): Promise<Turn> {
+      const floor = await prepare({
+        ...{ kind, redisUrl: service.redisUrl, origin, certificate, secretToken, connections, requests },
+      });
+      const close = await timed(round, floor.pid, () => void floor.child.send('go'));
+      return (await close()).turn;
+    },
+    async stop(): Promise<void> {
+      for (const floor of running.values()) await floor.stop();
+    },
+  };
+}
+
+function findingOf(turns: Record<Side, Turn[]>, floor: WebhookFloorTask['kind'], goal: number): Finding {
+  // The cost of a job library includes its work in Redis. undici alone uses no Redis.
+  const costOf = ({ cpu, redis }: Turn) => (floor === 'jobs' ? cpu + redis : cpu);
+  const pairs = turns.service.map((own, i) => [own, turns[floor][i] as Turn] as const);
+  const byRate = median(pairs.map(([own, other]) => own.rate / other.rate));
+  const byCpu = median(pairs.map(([own, other]) => costOf(other) / costOf(own)));
+  const shown = (side: Side) => {
+    const of = (field: keyof Turn) => Math.round(median(turns[side].map((turn) => turn[field])));
+    return `${named[side]} ${of('rate').toLocaleString('en')}/s (${of('cpu')} µs CPU, Redis ${of('redis')} µs)`;
+  };
+  return {
+    key: `webhooks beside ${floor}`,
+    value: byRate,
+    proof: 'P3',
+    what: `webhook deliveries of ${bots} bots × ${connections} connections, compared with ${named[floor]}`,
+    measured: `${byRate.toFixed(2)} × by rate, ${byCpu.toFixed(2)} × by CPU time: ${shown('service')}, ${shown(floor)}`,
+    goal: `${goal} ×`,
+    // Both ratios must meet the goal, because a slow receiver makes the rates equal, and a busy machine makes them
+    // differ.
+    met: Math.min(byRate, Number.isNaN(byCpu) ? byRate : byCpu) >= goal,
+  };
+}
+
+export const webhooks: Measurement = {
+  name: 'webhooks',
+  async run(service, watch, { deliveries: count, rounds }) {
+    const hooks = await makeWebhookBots(service, 'hook');
+    const worker = await service.startWorker();
+    const round: Round = { service, watch, hooks, count };
+    const floors = makeFloors(round);
+    try {
+      // The updates that opening the chats creates are not counted.
+      await hooks.set(true, true);
+      await hooks.set(false, true);
+      const turns: Record<Side, Turn[]> = { service: [], jobs: [], bare: [] };
+      // The first round is a warm-up of the service and both floors.
+      for (let i = 0; i <= rounds; i++) {
+        const { turn, books } = await serviceTurn(round, worker.pid);
+        const order = i % 2 === 0 ? (['jobs', 'bare'] as const) : (['bare', 'jobs'] as const);
+        if (i > 0) turns.service.push(turn);
+        for (const kind of order) {
+          const other = await floors.turn(kind, books.requests);
+          if (i > 0) turns[kind].push(other);
+        }
+      }
+      const cost = (which: 'cpu' | 'redis', whose: string): Finding => {
+        const us = median(turns.service.map((turn) => turn[which]));
+        return {
+          key: `us of ${whose} a delivery`,
+          proof: '',
+          what: `CPU time of ${whose} per webhook delivery`,
+          measured: `${us.toFixed(1)} µs`,
+          value: known(us),
+          goal: '',
+          met: null,
+        };
+      };
+      return [
+        findingOf(turns, 'jobs', 2.5),
+        findingOf(turns, 'bare', 0.5),
+        cost('cpu', 'the worker'),
+        cost('redis', 'Redis'),
+      ];
+    } finally {
+      await floors.stop();
+      await worker.stop();
+      await hooks.close();
+    }
+  },
+};

@@ -1,0 +1,99 @@
+/** Reads Redis' counters: CPU time, scripts, versions, bytes and journal lengths. */
+import { RedisConnection } from '../../src/redis/connection.js';
+import { type Keys, makeKeys } from '../../src/store/core/keys.js';
+
+export interface RedisCost {
+  /** The user and system time of the whole server, in seconds. */
+  readonly cpuSeconds: number;
+  /** The EVALSHA calls of all clients, including the flusher. */
+  readonly scripts: number;
+  /** The commands of all clients, including those inside scripts. */
+  readonly commands: number;
+}
+
+export interface RedisWatch {
+  cost(): Promise<RedisCost>;
+  /** The number of journal entries that Postgres does not have yet, over all partitions. */
+  journalLength(): Promise<number>;
+  /** The number of versions assigned so far, over all partitions. Each change of a record takes one version. */
+  versions(): Promise<number>;
+  /**
+   * The bytes of all keys, expiry entries and hash tables, without client buffers, the append-only file and scripts.
+   */
+  dataBytes(): Promise<number>;
+  /**
+   * Deletes the remembered request ids, because they would count as data until they expire after a minute. Returns the
+   * number of deleted ids.
+   */
+  forgetRequests(): Promise<number>;
+  readonly client: RedisConnection['client'];
+  readonly keys: Keys;
+  readonly connection: RedisConnection;
+  close(): Promise<void>;
+}
+
+/** Converts a list of alternating names and values to a map. */
+function readPairs(list: readonly unknown[]): Map<string, unknown> {
+  const pairs = new Map<string, unknown>();
+  for (let i = 0; i < list.length; i += 2) pairs.set(String(list[i]), list[i + 1]);
+  return pairs;
+}
+
+/** The number of all commands, including those inside scripts. */
+function commandsRun(stats: string): number {
+  return [...stats.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm)].reduce(
+    (sum, [, calls]) => sum + Number(calls),
+    0,
+  );
+}
+
+export async function watchRedis(url: string, partitions: number): Promise<RedisWatch> {
+  const connection = new RedisConnection({ url, name: 'bench' });
+  await connection.ready(10_000);
+  const { client } = connection;
+  // Disables rewrites of the append-only file. A rewrite would cost CPU time in only some turns, and its cost
+  // does not depend on the measured calls.
+  await client.config('SET', 'auto-aof-rewrite-percentage', '0');
+  const keys = makeKeys(partitions);
+  const number = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? 0);
+  return {
+    async cost() {
+      const [cpu, commands] = await Promise.all([client.info('cpu'), client.info('commandstats')]);
+      return {
+        cpuSeconds: number(cpu, /^used_cpu_user:([\d.]+)/m) + number(cpu, /^used_cpu_sys:([\d.]+)/m),
+        scripts: number(commands, /^cmdstat_evalsha:calls=(\d+)/m),
+        commands: commandsRun(commands),
+      };
+    },
+    async journalLength() {
+      const lengths = await Promise.all(
+        Array.from({ length: partitions }, (_, partition) => client.xlen(keys.journal(partition))),
+      );
+      return lengths.reduce((a, b) => a + b, 0);
+    },
+    async versions() {
+      const each = await Promise.all(
+        Array.from({ length: partitions }, (_, partition) => client.hget(keys.meta(partition), 'ver')),
+      );
+      return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
+    },
+    async dataBytes() {
+      const stats = readPairs((await client.call('MEMORY', 'STATS')) as unknown[]);
+      const tables = readPairs((stats.get('db.0') ?? []) as unknown[]);
+      return [...tables.values(), stats.get('dataset.bytes')].reduce<number>((sum, n) => sum + Number(n), 0);
+    },
+    async forgetRequests() {
+      let count = 0;
+      for (let cursor = '0'; ; ) {
+        const [next, found] = await client.scan(cursor, 'MATCH', '*:req:*', 'COUNT', 10_000);
+        if (found.length > 0) count += await client.del(...found);
+        if (next === '0') return count;
+        cursor = next;
+      }
+    },
+    client,
+    keys,
+    connection,
+    close: () => connection.close(),
+  };
+}

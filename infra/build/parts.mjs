@@ -1,0 +1,64 @@
+/**
+ * Runs parts of the test suite one after the other and lists their results. Under a time limit, a part that might not
+ * end in time is skipped, and listed as skipped.
+ */
+import { Refusal } from './checkout.mjs';
+
+/**
+ * Splits `args` into the time limit of `--minutes N` and all other arguments. The limit is Infinity without `--minutes`.
+ * Throws a Refusal when N is not a positive number.
+ */
+export function readMinutes(args) {
+  const at = args.indexOf('--minutes');
+  if (at < 0) return { minutes: Number.POSITIVE_INFINITY, rest: args };
+  const minutes = Number(args[at + 1]);
+  if (!(minutes > 0)) throw new Refusal('--minutes must be a number above 0');
+  return { minutes, rest: args.toSpliced(at, 2) };
+}
+
+/**
+ * Rotates the parts by `seed`, for instance the hash of a commit. Runs of several commits under a time limit therefore
+ * skip different parts.
+ */
+export function rotate(parts, seed) {
+  const from = parts.length === 0 ? 0 : Number.parseInt(seed.slice(0, 8), 16) % parts.length;
+  return [...parts.slice(from), ...parts.slice(0, from)];
+}
+
+const mark = { passed: 'passed ', failed: 'FAILED ', skipped: 'SKIPPED' };
+
+/**
+ * Runs the parts in order and continues after a failure. Each part has a `name`, the `minutes` that it takes
+ * at most, and `run`, which resolves with an exit code. `now` returns ms. Resolves with the highest exit
+ * code.
+ */
+export async function runParts(parts, minutes, say, now = () => performance.now()) {
+  const end = now() + minutes * 60_000;
+  const lines = [];
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  let worst = 0;
+  const note = (how, name, told) => {
+    counts[how]++;
+    lines.push(`  ${mark[how]} ${name}: ${told}`);
+  };
+  for (const part of parts) {
+    const began = now();
+    if (began + part.minutes * 60_000 > end) {
+      note(
+        'skipped',
+        part.name,
+        `it may take ${part.minutes} min, ${Math.floor((end - began) / 60_000)} are left`,
+      );
+      continue;
+    }
+    say(`\nRunning ${part.name}`);
+    const code = await part.run();
+    const took = (now() - began) / 60_000;
+    const late = took > part.minutes ? `, more than the expected ${part.minutes}` : '';
+    note(code === 0 ? 'passed' : 'failed', part.name, `${took.toFixed(1)} min${late}`);
+    worst = Math.max(worst, code);
+  }
+  say(['', ...lines].join('\n'));
+  say(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped for lack of time`);
+  return worst;
+}

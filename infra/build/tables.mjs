@@ -1,0 +1,71 @@
+/** Generates the tables of the documents from the code: `npm run generate`. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { rateText, settings } from '../../dist/config/config.js';
+import { endpoints } from '../../dist/endpoints/endpoints.gen.js';
+import { catalogue } from '../../dist/errors.js';
+import { methods } from '../../dist/methods/methods.gen.js';
+import { withFigures } from './growing.mjs';
+import { table, withTable } from './markdown_tables.mjs';
+
+const code = (text) => `\`${text}\``;
+
+/** Returns the allowed values of a setting, taken from the error message of the setting. */
+function allowed(schema) {
+  const refused = schema.safeParse('?');
+  return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
+}
+
+/** Returns a default in the form that the setting has. Rates are the only defaults that are not plain values. */
+const shown = (fallback) =>
+  typeof fallback === 'object' && fallback !== null && 'calls' in fallback
+    ? rateText(fallback)
+    : String(fallback);
+
+function settingsTable() {
+  const rows = Object.entries(settings).map(([name, schema]) => {
+    const fallback = schema.safeParse(undefined).data;
+    return [
+      code(name),
+      schema.description ?? '',
+      allowed(schema),
+      fallback === undefined || shown(fallback) === '' ? '' : code(shown(fallback)),
+    ];
+  });
+  return table(['setting', 'what it is', 'allowed', 'default'], rows);
+}
+
+const methodsTable = () =>
+  table(
+    ['method', 'what it does'],
+    methods.map((method) => [code(method.name), method.summary]),
+  );
+
+const endpointsTable = () =>
+  table(
+    ['call', 'who', 'what it does'],
+    endpoints.map(({ verb, path, caller, summary }) => [code(`${verb} ${path}`), caller, summary]),
+  );
+
+const errorsTable = () =>
+  table(
+    ['status', 'description'],
+    Object.values(catalogue).map(({ code: status, text }) => [String(status), code(text)]),
+  );
+
+/** The document of each table. In a document, the table is between `<!-- name -->` and `<!-- /name -->`. */
+const tables = [
+  ['methods', 'bots.md', methodsTable],
+  ['endpoints', 'api.md', endpointsTable],
+  ['errors', 'api.md', errorsTable],
+  ['settings', 'settings.md', settingsTable],
+];
+
+function update(file, make) {
+  const path = new URL(`../docs/${file}`, import.meta.url);
+  const present = readFileSync(path, 'utf8');
+  const wanted = make(present);
+  if (wanted !== present) writeFileSync(path, wanted);
+}
+
+for (const [name, file, make] of tables) update(file, (text) => withTable(text, name, make()));
+update('growing.md', (text) => withFigures(text));

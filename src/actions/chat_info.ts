@@ -1,0 +1,84 @@
+/** Changes the title, description and photo of a chat, for bot methods and endpoints. */
+import { z } from 'zod';
+import { fail } from '../errors.js';
+import type { Files } from '../files/files.js';
+import { fileLimits } from '../files/limits.js';
+import { ruleLimits } from '../rules/limits.js';
+import { isPermitted } from '../rules/permissions.js';
+import { isLongerThan } from '../rules/text.js';
+import type { StoredPicture } from '../store/bots/pictures.js';
+import type { ChatRef } from '../store/core/keys.js';
+import type { Store } from '../store/store.js';
+import { answer } from '../wire/schema.js';
+import { discard, writeFiles } from './pictures.js';
+
+interface Context {
+  readonly store: Store;
+  readonly files: Files;
+}
+
+export const chatDescription = z
+  .string({ error: 'a string' })
+  .transform((text) => text.trim())
+  .refine((text) => !isLongerThan(text, ruleLimits.chat_description_length_max), {
+    error: answer('description_too_long'),
+  })
+  .describe(`Up to ${ruleLimits.chat_description_length_max} characters`);
+
+const fileOf = ({ key, size, width, height }: StoredPicture) =>
+  ({ type: 'photo', key, size, mime: 'image/webp', width, height }) as const;
+
+/** The sizes of a photo as a list of PhotoSize, the smallest first as in messages. */
+export const viewSizes = (files: Files, sizes: readonly StoredPicture[]) =>
+  sizes
+    .map((size) => ({
+      file_id: files.idOf(fileOf(size)),
+      file_unique_id: files.uniqueIdOf(fileOf(size)),
+      ...{ width: size.width, height: size.height, file_size: size.size },
+    }))
+    .reverse();
+
+/** Builds a `ChatPhoto`. */
+export function viewChatPhoto(files: Files, sizes: readonly StoredPicture[]) {
+  const [small, big] = [sizes.at(-1), sizes[0]];
+  if (small === undefined || big === undefined) return {};
+  return {
+    photo: {
+      small_file_id: files.idOf(fileOf(small)),
+      small_file_unique_id: files.uniqueIdOf(fileOf(small)),
+      big_file_id: files.idOf(fileOf(big)),
+      big_file_unique_id: files.uniqueIdOf(fileOf(big)),
+    },
+  };
+}
+
+/**
+ * Makes a photo from the bytes and sets it as the chat's photo. Errors: those of `Pictures.make` and `setPhoto`;
+ * `too_large` above `limits.picture_bytes_max`.
+ */
+export async function putChatPhoto(
+  { store, files }: Context,
+  chat: ChatRef,
+  by: { readonly id: number; readonly is_bot: boolean },
+  bytes: Buffer,
+): Promise<readonly StoredPicture[]> {
+  // Checks the rights before the slow decoding of the bytes. `setPhoto` checks them again.
+  const [own, { permissions }] = await Promise.all([
+    store.chats.member(chat, by.id),
+    store.chats.details(chat),
+  ]);
+  if (!isPermitted(own, permissions, 'can_change_info')) fail('photo_not_allowed');
+  if (bytes.length > fileLimits.picture_bytes_max) fail('too_large');
+  const stored = await writeFiles(store, files, await files.pictures.make('avatar', bytes));
+  await discard(store, files, await store.chats.setPhoto(chat, by, stored, viewSizes(files, stored)));
+  return stored;
+}
+
+/** Removes the chat's photo. Errors: those of `setPhoto`. */
+export async function removeChatPhoto(
+  { store, files }: Context,
+  chat: ChatRef,
+  by: { readonly id: number; readonly is_bot: boolean },
+): Promise<void> {
+  await discard(store, files, await store.chats.setPhoto(chat, by, null, []));
+}

@@ -1,0 +1,32 @@
+/** Keeps a person's event stream alive. Ends it when the reader disconnects or the token is revoked. */
+import type { ApiRequest } from '../server/request.js';
+import { storeLimits as limits } from '../store/limits.js';
+
+/** Opens the stream. Calls `ended` once, when the stream has ended for any reason. */
+export function openEvents(
+  request: ApiRequest,
+  onRevoked: (listener: () => void) => () => void,
+  ended: () => void,
+) {
+  const stream = request.openStream();
+  let over = false;
+  const end = () => {
+    if (over) return;
+    over = true;
+    clearInterval(keepAlive);
+    forget();
+    ended();
+  };
+  const close = () => {
+    end();
+    stream.close();
+  };
+  /** Disconnects a reader that is too slow. The reader reconnects with the last event id it received. */
+  const write = (text: string) => {
+    if (!over && !stream.write(text)) close();
+  };
+  const forget = onRevoked(close);
+  const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);
+  request.onAbort(end);
+  return { write, close, isOver: () => over };
+}

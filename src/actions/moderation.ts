@@ -1,0 +1,73 @@
+/** The shared parts of the methods with which bots moderate groups and channels. */
+import { z } from 'zod';
+import { nowMs } from '../clock.js';
+import { type ErrorName, fail } from '../errors.js';
+import { ruleLimits as limits } from '../rules/limits.js';
+import { permissionNames } from '../rules/permissions.js';
+import type { ChatKind } from '../store/chats/chats.js';
+import type { Profile } from '../store/core/codec.js';
+import type { Bot } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import type { Store } from '../store/store.js';
+import { chatId, integer, json, optional, boolean as yesOrNo } from '../wire/schema.js';
+import { botChat, botChatErrors, profileOf } from './bot_chats.js';
+
+export const memberParams = { chat_id: chatId, user_id: integer().describe('Id of a person or a bot') };
+
+/** The errors of every method by which a bot changes a member. */
+export const memberErrors = [
+  ...botChatErrors,
+  'chat_member_not_found',
+  'cant_remove_owner',
+] as const satisfies readonly ErrorName[];
+
+export const untilDate = optional(integer()).describe(
+  'Unix time in seconds. Less than 30 seconds or more than 366 days from now means forever',
+);
+
+export const chatPermissions = json(
+  z.object(Object.fromEntries(permissionNames.map((name) => [name, optional(yesOrNo)])), {
+    error: 'an object of permissions',
+  }),
+).describe('Absent permissions are denied');
+
+/** The end of a ban or restriction. Null means that it never ends. */
+export function endOf(until: number | undefined): number | null {
+  const seconds = (until ?? 0) - Math.floor(nowMs() / 1_000);
+  return seconds < limits.restriction_s_min || seconds > limits.restriction_s_max ? null : (until as number);
+}
+
+/**
+ * The profile of an account that was never in the chat. It can be any bot, or a person who shares another chat with the
+ * caller.
+ */
+export async function outsider(
+  store: Store,
+  bot: number,
+  chat: ChatRef | null,
+  id: number,
+): Promise<Profile | null> {
+  const found = await profileOf(store, id);
+  if (found === null || found.bot === 1) return found;
+  return (await store.chats.acquaintances(bot, chat, [id])).has(id) ? found : null;
+}
+
+/**
+ * Resolves the chat, the bot and the member of a call. `direct` is the error for a direct chat. Errors:
+ * `chat_not_found`, `not_group_member`, `not_channel_member`, `chat_member_not_found`.
+ */
+export async function moderated(
+  { bot, store }: { readonly bot: Bot; readonly store: Store },
+  p: { readonly chat_id: number | string; readonly user_id: number },
+  direct: ErrorName,
+) {
+  const { chat, found } = await botChat(store, bot, p.chat_id);
+  if (isDirect(chat)) fail(direct);
+  const present = await store.chats.member(chat, p.user_id);
+  const is_bot =
+    present.status === 'none'
+      ? ((await outsider(store, bot.id, chat, p.user_id)) ?? fail('chat_member_not_found')).bot === 1
+      : present.isBot;
+  const kind: ChatKind = found.kind;
+  return { chat, kind, by: { id: bot.id, is_bot: true }, member: { id: p.user_id, is_bot } };
+}

@@ -1,0 +1,67 @@
+/** Lets administrators list, approve and decline requests to join a group or channel. */
+import { z } from 'zod';
+import { chatOfUser } from '../../actions/compose.js';
+import { administeredChat } from '../../actions/invite_links.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { each, page } from '../../server/pages.js';
+import { userProfile } from '../../store/chats/chats.js';
+import type { JoinRequestRow } from '../../store/chats/invite_links.js';
+import { viewStranger } from '../../view/users.js';
+import { joinRequests } from '../../wire/chat_results.js';
+import { appChatId, numberCursor, pageSize, userId } from '../../wire/fields.js';
+import { optional } from '../../wire/schema.js';
+
+const path = '/api/chats/{chat_id}/join_requests';
+
+const refusals = ['chat_not_found', 'not_chat_member', 'join_requests_not_allowed'] as const;
+
+export const listJoinRequests = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Pages through the pending requests to join a group or channel, newest first.',
+  params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
+  errors: refusals,
+  result: joinRequests,
+  handler: async ({ user, store }, p) => {
+    const limit = p.limit ?? limits.page_size_default;
+    const chat = await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
+    const found = await store.chats.joinRequests(chat, p.cursor ?? limits.id_max, limit + 1);
+    const view = async ({ user_id, date }: JoinRequestRow) => {
+      const person = await store.users.find(user_id);
+      return person && { user: viewStranger(userProfile(person)), date };
+    };
+    return page(found.slice(0, limit), found.length > limit, ({ id }) => String(id), each(view));
+  },
+});
+
+const params = z.object({ chat_id: appChatId, user_id: userId });
+const errors = [...refusals, 'user_not_found', 'already_participant', 'join_request_missing'] as const;
+
+export const approveJoinRequest = defineEndpoint({
+  verb: 'POST',
+  path: `${path}/{user_id}/approve`,
+  summary: 'Approves a request to join. The person becomes a member.',
+  params,
+  errors: [...errors, 'too_many_chats'],
+  handler: async ({ user, store }, p) => {
+    await store.unlessApplied(async () => {
+      await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
+    });
+    await store.chats.approveRequest(chatOfUser(user.id, p.chat_id), user.id, p.user_id);
+  },
+});
+
+export const declineJoinRequest = defineEndpoint({
+  verb: 'POST',
+  path: `${path}/{user_id}/decline`,
+  summary: 'Declines a request to join. The person may ask again.',
+  params,
+  errors,
+  handler: async ({ user, store }, p) => {
+    await store.unlessApplied(async () => {
+      await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
+    });
+    await store.chats.declineRequest(chatOfUser(user.id, p.chat_id), user.id, p.user_id);
+  },
+});

@@ -1,0 +1,17 @@
+/** The limits of requests: heads, bodies, connections and shutdown. */
+export const httpLimits = {
+  upload_bytes_max: 50 * 1024 * 1024,
+  /** The bounds for the memory of all request bodies, which is a quarter of a front's memory. */
+  bodies_bytes_min: 128 * 1024 * 1024,
+  bodies_bytes_max: 1024 * 1024 * 1024,
+  /** The budgets for bodies of requests without a valid token: one for all addresses together, and one per address. */
+  strangers_bodies_bytes_max: 32 * 1024 * 1024,
+  stranger_bodies_bytes_max: 8 * 1024 * 1024,
+  /** The number of reusable buffers for large bodies in one front. Each has `body_bytes_max` bytes. */
+  reused_bodies_max: 32,
+  head_bytes_max: 64 * 1024,
+  body_idle_ms_max: 30_000,
+  stream_buffer_bytes_max: 1024 * 1024,
+  connection_quiet_ms: 250,
+  connection_linger_ms_max: 2_000,
+} as const;

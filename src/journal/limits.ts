@@ -1,0 +1,41 @@
+/** The limits of the journal: batches, leases, recovery, retention and the lifetime of state in Redis. */
+export const journalLimits = {
+  retention_look_ms: 5_000,
+  /** How long Redis remembers that something does not exist. */
+  absent_ttl_ms: 60_000,
+  versions_per_incarnation: 2 ** 40,
+  incarnations_max: 4_096,
+  journal_batch_entries_max: 1_000,
+  journal_batch_bytes_max: 8 * 1024 * 1024,
+  /** The delay before a failed read of the journal is retried. */
+  journal_retry_ms_min: 50,
+  journal_retry_ms_max: 2_000,
+  /** A journal above its high-water mark still accepts deletions and deliveries, up to this multiple of the mark. */
+  journal_reserve: 2,
+  /** The number of bots, groups and channels for which one flusher counts flushed bytes. */
+  hot_levels_max: 100_000,
+  journal_lease_ms: 3_000,
+  flush_idle_ms_max: 3_000,
+  flush_idle_cluster_ms_max: 250,
+  forget_lease_ms: 5_000,
+  forget_batch_keys_max: 500,
+  /** How often an open Postgres connection is checked against the state recorded in Redis. */
+  postgres_check_ms: 2_000,
+  /** How long a seal that an operator set in Redis stays valid. */
+  redis_seal_age_ms_max: 3_600_000,
+  /** How often a node compares the identities of Redis and Postgres, and reports which Redis it uses. */
+  identity_check_ms: 4_000,
+  revocations_page_max: 1_000,
+  /** The number of replaced Postgres servers that Redis remembers. */
+  replaced_servers_kept_max: 256,
+  /** How many Redis keys are checked per batch, and per second, while entities are rewritten to Postgres. */
+  rewrite_batch_keys_max: 200,
+  rewrite_keys_per_second: 20_000,
+  tombstone_age_ms_max: 24 * 3_600_000,
+  dead_update_age_ms_max: 7 * 24 * 3_600_000,
+  dead_updates_per_bot_max: 10_000,
+  delivery_attempt_age_ms_max: 7 * 24 * 3_600_000,
+  delivery_failures_kept: 10_000,
+  notice_kept_ms: 30 * 24 * 3_600_000,
+  admin_calls_kept: 200_000,
+} as const;

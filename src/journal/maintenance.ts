@@ -1,0 +1,90 @@
+/**
+ * Runs Postgres maintenance in flushers. It deletes rows past their maximum age, and creates partitions for future
+ * days.
+ */
+import { type ByDay, daysAhead, failuresByDay, keepDays, messagesByDay } from '../postgres/day_partitions.js';
+import type { Pool } from '../postgres/pool.js';
+import { attemptAgeMs, type Holds, purgeTombstones } from './purge.js';
+
+const interval_ms = 60_000;
+/** The delay before failed work is retried. */
+const retry_ms = 5_000;
+
+export interface MaintenanceOptions {
+  readonly pool: Pool;
+  /** Returns the kinds of tables that the database holds now. */
+  readonly holds: () => Holds;
+  /** How many days audit entries are kept: setting AUDIT_DAYS. */
+  readonly auditDays?: number;
+  /** How many days messages are kept: setting MESSAGE_DAYS. */
+  readonly messageDays?: number | undefined;
+  /** Called with the error of each failed run. Later runs are not affected. */
+  readonly onError: (error: Error) => void;
+}
+
+/** Creates the maintenance jobs, which are idle until `start`. Several processes may run it at the same time. */
+export function createMaintenance({ pool, holds, auditDays, messageDays, onError }: MaintenanceOptions) {
+  let purged = 0;
+  const ahead = { delivery_failures: Number.NaN, messages: Number.NaN };
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  async function keep(byDay: ByDay, ageMs: number): Promise<void> {
+    try {
+      const { held } = await keepDays(pool, ageMs, byDay);
+      if (held > 0) throw new Error(`${byDay.table} is held by a transaction: ${held} days wait for theirs`);
+    } finally {
+      ahead[byDay.table] = await daysAhead(pool, byDay);
+    }
+  }
+
+  /** Runs work and reports its failure. Returns true if the work succeeded. */
+  async function tried(work: Promise<void>): Promise<boolean> {
+    try {
+      await work;
+      return true;
+    } catch (error) {
+      if (!stopped) onError(error as Error);
+      return false;
+    }
+  }
+
+  async function turn(): Promise<void> {
+    let days = true;
+    if (holds().sharded) {
+      // Does not drop message partitions. The retention job drops them, after it has removed the data that belongs to
+      // the messages.
+      days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
+      if (stopped) return;
+      days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;
+    }
+    if (stopped) return;
+    const rows = await tried(
+      purgeTombstones(pool, auditDays, messageDays, holds()).then((ended) => {
+        purged += ended;
+      }),
+    );
+    if (stopped) return;
+    timer = setTimeout(turn, days && rows ? interval_ms : retry_ms);
+    timer.unref();
+  }
+
+  return {
+    start: (): void => void turn(),
+    /** Starts no new work. Work in progress still completes. */
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+    stats: (): {
+      /** The number of rows deleted. */
+      readonly purged: number;
+      /**
+       * The number of future days for which the tables of delivery failures and of messages have a partition. NaN
+       * before the first check.
+       */
+      readonly daysAhead: number;
+      readonly messageDaysAhead: number;
+    } => ({ purged, daysAhead: ahead.delivery_failures, messageDaysAhead: ahead.messages }),
+  };
+}

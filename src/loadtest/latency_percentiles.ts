@@ -1,0 +1,29 @@
+/** Records latencies in HDR histograms in microseconds, and computes their percentiles. */
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import type { LatencyPercentiles } from './results.js';
+
+export const percentiles: ReadonlyArray<readonly [keyof LatencyPercentiles, number]> = [
+  ['p50', 50],
+  ['p75', 75],
+  ['p90', 90],
+  ['p95', 95],
+  ['p99', 99],
+  ['p999', 99.9],
+  ['max', 100],
+];
+
+/** The longest recorded time. Longer times count as ten minutes. */
+const us_max = 600_000_000;
+
+export const makeHistogram = (): RecordableHistogram =>
+  createHistogram({ lowest: 1, highest: us_max, figures: 3 });
+
+/** Records a time in milliseconds. */
+export function note(histogram: RecordableHistogram, ms: number): void {
+  histogram.record(Math.max(1, Math.min(us_max, Math.round(ms * 1_000))));
+}
+
+export function percentilesOf(histogram: RecordableHistogram): LatencyPercentiles {
+  const ms = (share: number) => (histogram.count === 0 ? 0 : histogram.percentile(share) / 1_000);
+  return Object.fromEntries(percentiles.map(([name, share]) => [name, ms(share)])) as LatencyPercentiles;
+}

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { menuButtonChat, menuButtonErrors } from '../../actions/menu_buttons.js';
+import { ruleLimits as limits } from '../../rules/limits.js';
+import { checkMenuButton } from '../../rules/menu_button.js';
+import { defineMethod } from '../../server/method.js';
+import { answer, integer, json, optional } from '../../wire/schema.js';
+
+const unparsable = { error: answer('menu_button_unparsable') };
+
+const menuButton = json(
+  z.object(
+    {
+      type: z.enum(['default', 'commands', 'web_app'], { error: answer('menu_button_unsupported') }),
+      text: z.string(unparsable).optional(),
+      web_app: z.object({ url: z.string(unparsable) }, unparsable).optional(),
+    },
+    unparsable,
+  ),
+);
+
+/** The button is checked before the chat, as in the reference server. */
+export const setChatMenuButton = defineMethod({
+  name: 'setChatMenuButton',
+  effect: 'configure',
+  summary: 'Sets the menu button for one person, or for all people without a button of their own.',
+  params: z.object({
+    chat_id: optional(integer()).describe('Id of the person; absent for the default button'),
+    menu_button: optional(menuButton).describe(
+      `\`default\` removes the button. The text of a \`web_app\` button has up to ${limits.menu_button_text_length_max} characters`,
+    ),
+  }),
+  errors: [
+    ...menuButtonErrors,
+    'menu_button_unparsable',
+    'menu_button_unsupported',
+    'button_text_invalid',
+    'button_url_invalid',
+  ],
+  handler: async ({ bot, store }, p) => {
+    const button = checkMenuButton(p.menu_button ?? { type: 'default' });
+    await store.bots.setMenuButton(bot.id, await menuButtonChat(store, bot, p.chat_id), button);
+  },
+});

@@ -1,0 +1,9 @@
+import type { Method } from '../../server/method.js';
+import { banChatMember } from './banChatMember.js';
+
+/** The former name of banChatMember. */
+export const kickChatMember: Method = {
+  ...banChatMember,
+  name: 'kickChatMember',
+  summary: 'Does the same as banChatMember, under a former name that some libraries still use.',
+};

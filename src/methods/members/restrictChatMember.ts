@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import {
+  chatPermissions,
+  endOf,
+  memberErrors,
+  memberParams,
+  moderated,
+  untilDate,
+} from '../../actions/moderation.js';
+import { fail } from '../../errors.js';
+import { fullPermissions, permissionNames } from '../../rules/permissions.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { boolean, optional } from '../../wire/schema.js';
+
+/** Restricts a member of a group. A call that grants all permissions lifts the restrictions. */
+export const restrictChatMember = defineMethod({
+  name: 'restrictChatMember',
+  effect: 'configure',
+  summary: 'Restricts what a member of a group may do.',
+  params: z.object({
+    ...memberParams,
+    permissions: chatPermissions,
+    use_independent_chat_permissions: optional(boolean),
+    until_date: untilDate,
+  }),
+  errors: [...memberErrors, 'groups_only', 'cant_restrict', 'cant_restrict_self', 'member_is_administrator'],
+  result: done,
+  handler: async (context, p) => {
+    const { chat, kind, by, member } = await moderated(context, p, 'groups_only');
+    if (kind !== 'group') fail('groups_only');
+    const rights = fullPermissions(p.permissions, p.use_independent_chat_permissions === true);
+    const lifted = permissionNames.every((name) => rights[name] || !liftable.has(name));
+    await context.store.chats.restrict(chat, by, member, lifted ? null : rights, endOf(p.until_date));
+    return true;
+  },
+});
+
+/** Fills in the other permissions, which older libraries do not send. */
+const liftable = new Set(
+  permissionNames.filter((name) => name.startsWith('can_send_') || name === 'can_add_web_page_previews'),
+);

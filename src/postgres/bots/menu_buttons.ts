@@ -1,0 +1,54 @@
+/** SQL statements for the menu buttons of bots and for the rights that bots ask for. */
+import { type Database, noteStale, type Sql } from '../sql.js';
+
+/** A menu button as it is stored. */
+export type MenuButton =
+  | { readonly type: 'commands' }
+  | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
+
+/** Sets the menu button that a bot shows people without a button of their own; null for none. */
+export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
+  return db.transaction(async (sql) => {
+    await sql.run`
+      update bots set menu_button = ${button && JSON.stringify(button)}::jsonb,
+        descriptions_version = nextval('control_versions')
+      where id = ${bot}`;
+    await noteStale(sql, [['descriptions', bot]]);
+  });
+}
+
+/** Sets the menu button that a bot shows one person; null removes it. */
+export const setMenuButtonOf = (
+  db: Database,
+  bot: number,
+  user: number,
+  button: MenuButton | null,
+): Promise<void> =>
+  db.transaction((sql) =>
+    button === null
+      ? sql.run`delete from bot_menu_buttons where bot_id = ${bot} and user_id = ${user}`
+      : sql.run`
+          insert into bot_menu_buttons (bot_id, user_id, button)
+          values (${bot}, ${user}, ${JSON.stringify(button)}::jsonb)
+          on conflict (bot_id, user_id) do update set button = excluded.button`,
+  );
+
+/** Reads the menu button that a bot set for one person. */
+export const loadMenuButtonOf = (sql: Sql, bot: number, user: number) => sql.firstValue<MenuButton>`
+  select button from bot_menu_buttons where bot_id = ${bot} and user_id = ${user}`;
+
+/** Sets the rights that a bot asks for as administrator of chats of a type. */
+export function setDefaultRights(
+  db: Database,
+  bot: number,
+  type: 'group' | 'channel',
+  rights: readonly string[],
+): Promise<void> {
+  return db.transaction(async (sql) => {
+    await sql.run`
+      update bots set default_rights = default_rights || jsonb_build_object(${type}::text, ${JSON.stringify(rights)}::jsonb),
+        descriptions_version = nextval('control_versions')
+      where id = ${bot}`;
+    await noteStale(sql, [['descriptions', bot]]);
+  });
+}

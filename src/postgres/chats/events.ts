@@ -1,0 +1,141 @@
+/**
+ * SQL statements for events. An event is a change of a chat. After the commit it is reported to the chat's bots and
+ * shown in the chat.
+ */
+import { noteStale, type Sql } from '../sql.js';
+
+export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
+
+/**
+ * The status and rights of a member. A member who left while restricted has the status `left` and keeps the restricted
+ * rights.
+ */
+export interface Standing {
+  readonly status: MemberStatus;
+  /** rights of an administrator, or permissions of a restricted member */
+  readonly rights: Readonly<Record<string, boolean>>;
+  /** when a ban or a restriction ends, Unix time in seconds; null or absent if it never ends */
+  readonly until_date?: number | null;
+  /** custom title of an administrator */
+  readonly custom_title?: string | null;
+  /** id of the person or bot who made the member an administrator */
+  readonly promoted_by?: number | null;
+}
+
+export const isPresent = (status: MemberStatus): boolean => status !== 'left' && status !== 'kicked';
+
+const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
+
+/** The SQL columns of a standing. They omit a ban or restriction that has expired. */
+export const standingColumns = `
+  case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
+       else status end as status,
+  case when ${ended} then '{}'::jsonb else rights end as rights,
+  case when ${ended} then null else until_date end as until_date, custom_title, promoted_by`;
+
+/** Reads the standing of a person or bot in a chat. Null if they were never a member. */
+export async function loadStanding(sql: Sql, chat: number, member: number): Promise<Standing | null> {
+  const [row] = await sql.query<Standing>(
+    `select ${standingColumns} from chat_members where chat_id = $1 and member_id = $2`,
+    [chat, member],
+  );
+  return row ?? null;
+}
+
+/** An invite link as updates show it. */
+export interface EventLink {
+  readonly code: string;
+  readonly creator_id: number;
+  readonly is_primary: boolean;
+  readonly is_revoked: boolean;
+  readonly creates_join_request: boolean;
+  readonly name: string | null;
+  /** Unix time in seconds */
+  readonly expire_date: number | null;
+  readonly member_limit: number | null;
+  /** number of pending requests to join */
+  readonly pending: number;
+}
+
+export interface MemberEvent {
+  readonly id: number;
+  readonly member_id: number;
+  readonly is_bot: boolean;
+  /** id of the person or bot who made the change */
+  readonly by_id: number;
+  readonly was: Standing;
+  readonly became: Standing;
+  /** fields of the service message, in which `true` stands for the member; null if there is no service message */
+  readonly service: Readonly<Record<string, unknown>> | null;
+  /** the link by which the member joined or asked to join; null for other changes */
+  readonly link: EventLink | null;
+  /** for a request to join, the bots that may decide on it; null for other changes */
+  readonly request_bots: readonly number[] | null;
+  /** when the member changed, Unix time in seconds */
+  readonly date: number;
+}
+
+export type Who = { readonly id: number; readonly is_bot: boolean };
+
+export const outside: Standing = { status: 'left', rights: {} };
+
+/**
+ * Stores an event in the transaction of the change. The transaction holds the chat's lock, so that event ids follow the
+ * order of the changes.
+ */
+export async function noteEvent(
+  sql: Sql,
+  chat: { readonly id: number; readonly user: number },
+  member: Who,
+  by: number,
+  was: Standing,
+  became: Standing,
+  service: MemberEvent['service'] = null,
+  link: EventLink | null = null,
+  request_bots: readonly number[] | null = null,
+): Promise<void> {
+  await sql.query(
+    `insert into member_events
+       (chat_id, user_id, member_id, is_bot, by_id, was, became, service, link, request_bots)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      ...[chat.id, chat.user, member.id, member.is_bot, by, JSON.stringify(was), JSON.stringify(became)],
+      ...[service && JSON.stringify(service), link && JSON.stringify(link), request_bots],
+    ],
+  );
+  await noteStale(sql, [['member_events', chat.id, chat.user]]);
+}
+
+/** Stores an event that shows a service message and changes nothing else. */
+export const noteService = (
+  sql: Sql,
+  chat: number,
+  by: Who,
+  service: NonNullable<MemberEvent['service']>,
+): Promise<void> => noteEvent(sql, { id: chat, user: 0 }, by, by.id, outside, outside, service);
+
+/** Stores an event that notifies these bots of a request to join. */
+export function noteRequest(
+  sql: Sql,
+  chat: number,
+  user: number,
+  bots: readonly number[],
+  link: EventLink,
+): Promise<void> {
+  const person = { id: user, is_bot: false };
+  return noteEvent(sql, { id: chat, user: 0 }, person, user, outside, outside, null, link, bots);
+}
+
+/** Reads the events of a chat that were not delivered to its bots yet, oldest first. */
+export function pendingEvents(sql: Sql, chat: number, user: number, limit: number): Promise<MemberEvent[]> {
+  return sql.query<MemberEvent>(
+    `select id, member_id, is_bot, by_id, was, became, service, link, request_bots,
+            floor(extract(epoch from created_at))::bigint as date
+       from member_events where chat_id = $1 and user_id = $2 order by id limit $3`,
+    [chat, user, limit],
+  );
+}
+
+export async function removeEvents(sql: Sql, ids: readonly number[]): Promise<void> {
+  await sql.query('delete from member_events where id = any($1)', [ids]);
+}

@@ -1,0 +1,51 @@
+/** The limits for Postgres: statements, replicas, shards and copies. */
+export const postgresLimits = {
+  /** The number of rows in the table control_marks. */
+  control_mark_shards: 64,
+  /**
+   * The number of ids to skip after the highest id known to be in use, when Postgres was restored to an earlier state.
+   */
+  postgres_sequence_skip: 10_000,
+  /** How long a failed Postgres replica is skipped. */
+  postgres_replica_rest_ms: 1_000,
+  postgres_statement_timeout_ms: 10_000,
+  /** How often the shard map is checked, and the age at which the map is too old to use. */
+  shard_map_look_ms: 1_000,
+  shard_map_age_ms_max: 5_000,
+  /** The same two limits for installations without DATABASE_SHARDS. */
+  shard_map_idle_look_ms: 10_000,
+  shard_map_idle_age_ms_max: 25_000,
+  webhook_failing_ms: 3_600_000,
+  /** The time after its last report when a node no longer counts as a user of its Redis. */
+  redis_node_age_ms_max: 10_000,
+  /** The time between two notices to bot owners about one report of leaked tokens. */
+  leak_notice_interval_ms: 2,
+  /** The size of the JSON of all command scopes of one bot. It is enough for one full list of 4-byte characters. */
+  commands_bytes_max: 128 * 1024,
+  bots_per_chat_max: 50,
+  administrators_per_chat_max: 100,
+  banned_per_chat_max: 10_000,
+  chats_per_user_max: 5_000,
+  /**
+   * How many bots one person may create in 24 hours, including deleted bots. This limit applies even if BOTS_PER_OWNER
+   * is lower.
+   */
+  bots_created_per_day_min: 100,
+  /** How often per day strangers may add one person to chats, and how many people one stranger may add. */
+  stranger_adds_per_day_max: 10,
+  strangers_added_per_day_max: 50,
+  /** The number of open invitations of one person, in total and from one inviter. */
+  invitations_per_user_max: 100,
+  invitations_per_inviter_max: 10,
+  invitation_age_ms_max: 30 * 24 * 3_600_000,
+  declined_invitations_max: 1_000,
+  /**
+   * The number of invite links of one chat that are not revoked, and the number of revoked links that are not deleted.
+   */
+  links_per_chat_max: 100,
+  revoked_links_per_chat_max: 100,
+  /** The number of pending requests to join. A request has a fixed size of less than 200 bytes. */
+  join_requests_per_chat_max: 10_000,
+  join_requests_per_user_max: 100,
+  message_head_bytes_max: 96,
+} as const;

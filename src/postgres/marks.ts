@@ -1,0 +1,56 @@
+/** Marks are counters in Postgres. Every transaction that changes something raises a mark. */
+import { postgresLimits as limits } from './limits.js';
+import { type Call, type Pool, statement, type Transaction } from './pool.js';
+
+/** The mark that a transaction raised at its end. A transaction that changed nothing raises no mark. */
+export interface RaisedMark {
+  readonly shard: number;
+  /** The server that ran the transaction, as the guard named it. */
+  readonly server: string;
+  readonly raised: number;
+  /** The last id and the last control record version that were assigned. */
+  readonly last_id: number;
+  readonly last_version: number;
+  /** The changes, one per line. A line is `+` and a revoked item, or `-` and an item that is valid again. */
+  readonly revocations: string;
+}
+
+export interface ControlMarks {
+  /**
+   * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
+   * report is sent together with the next one. Error: `unavailable` when a server without this transaction has replaced
+   * the server that committed it.
+   */
+  note(raised: readonly RaisedMark[]): Promise<void>;
+}
+
+const raise = statement(
+  'raise_control_mark',
+  'select $1::int as shard, $2::text as server, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
+);
+
+/** Builds the last statement of a transaction on the server with this name. The statement raises the mark. */
+export const raiseMark = (server: string): Call => ({
+  statement: raise,
+  // Marks are spread over several rows, so that transactions that end at the same time do not wait for each other.
+  values: [Math.floor(Math.random() * limits.control_mark_shards), server],
+});
+
+/**
+ * Runs a transaction. With `marks`, the transaction raises a mark at its end, and the call returns once Redis has stored
+ * the mark.
+ */
+export async function markedTransaction<T>(
+  pool: Pick<Pool, 'transaction'>,
+  marks: ControlMarks | undefined,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  const { result, raised } = await pool.transaction(async (tx) => {
+    const result = await work(tx);
+    if (marks === undefined) return { result, raised: [] };
+    const { statement, values } = raiseMark(tx.server);
+    return { result, raised: (await tx.query<RaisedMark>(statement, values)).rows };
+  });
+  await marks?.note(raised);
+  return result;
+}

@@ -1,0 +1,66 @@
+/**
+ * Runs cleanup in the background of the role `flush`. Removes messages and files past their maximum age, and the
+ * remaining data of deleted accounts.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { journalLimits as limits } from '../journal/limits.js';
+import { figuresOf } from '../obs/metrics.js';
+import type { Removed } from '../store/accounts/retention.js';
+import type { Backends } from './backends.js';
+import type { Role } from './role.js';
+
+const day_ms = 86_400_000;
+
+export function startCleanup({ config, log, store, files, figures, held }: Backends): Role {
+  const { MESSAGE_DAYS, MEDIA_DAYS } = config;
+  const counts = { accounts: 0, messages: 0, files: 0 };
+  figures.push(
+    ...figuresOf(
+      {
+        petrel_ended_accounts_total: 'Deleted accounts whose last data this process removed.',
+        petrel_aged_messages_total: 'Messages removed because of their age.',
+        petrel_aged_files_total: 'Uploaded files removed because of their age.',
+      },
+      () => ({
+        petrel_ended_accounts_total: counts.accounts,
+        petrel_aged_messages_total: counts.messages,
+        petrel_aged_files_total: counts.files,
+      }),
+    ),
+  );
+  const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
+    ['accounts', () => store.accounts.continueRemoval()],
+  ];
+  if (MESSAGE_DAYS !== undefined)
+    kinds.push(['messages', () => store.retention.messages(MESSAGE_DAYS * day_ms)]);
+  if (MEDIA_DAYS !== undefined)
+    kinds.push(['files', () => store.retention.files(MEDIA_DAYS * day_ms, files)]);
+  const stopping = new AbortController();
+
+  async function end(kind: keyof typeof counts, piece: () => Promise<Removed | null>): Promise<void> {
+    for (let more = true; more && !stopping.signal.aborted; ) {
+      const done = await piece();
+      counts[kind] += done?.removed ?? 0;
+      more = done?.more ?? false;
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      // Deletes no files during a drill, because they may belong to the original installation.
+      for (const [kind, piece] of kinds.filter(([kind]) => kind !== 'files' || !held()))
+        await end(kind, piece).catch((error: Error) =>
+          log.warn({ reason: error.message }, `cleanup of ${kind} failed: it is retried later`),
+        );
+      await sleep(limits.retention_look_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+  const running = run();
+  return {
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,17 @@
+/** The limits for the reports of processes and for the operations page. */
+export const processLimits = {
+  /** The time within which all scrapes share one count of the backlogs in Redis. */
+  backlog_age_ms_max: 1_000,
+  /** How long a scrape waits for the count of backlogs. After this time it shows the last known counts. */
+  backlog_wait_ms_max: 2_000,
+  /**
+   * How often a process reports to the operations page, and the times without a report after which it counts as silent
+   * or as ended.
+   */
+  node_tell_ms: 2_000,
+  node_silent_ms: 7_000,
+  node_age_ms_max: 30_000,
+  node_calls_reported_max: 40,
+  operations_look_ms: 1_000,
+  operations_wait_ms_max: 3_000,
+} as const;

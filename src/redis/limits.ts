@@ -1,0 +1,28 @@
+/** The limits of Redis: memory, waits and the work of one script. */
+export const redisLimits = {
+  clock_read_ms: 60_000,
+  clock_reread_ms: 1_000,
+  /** How many entries of a long list one script handles. Redis serves no other client while a script runs. */
+  script_entries_max: 500,
+  /** A Redis server counts as unavailable if it owes replies and sends nothing for this long. */
+  redis_silence_ms: 1_500,
+  /**
+   * How long a front waits for a Redis server that is unavailable, or for a slot that is migrating, before it answers
+   * 503.
+   */
+  redis_wait_ms_max: 2_000,
+  /** How long a background process waits in the same cases. No client waits for a background process. */
+  redis_wait_background_ms_max: 5_000,
+  /** A Redis connection is replaced if it receives nothing for this long. */
+  redis_command_timeout_ms: 5_000,
+  /** The share of its memory above which Redis accepts only deletions, revocations, acknowledgements and deliveries. */
+  redis_full_percent: 85,
+  /** The share of its memory below which Redis accepts all writes again. */
+  redis_roomy_percent: 83,
+  redis_memory_look_ms: 1_000,
+  /**
+   * The TTL, in a full Redis, of values that were read back from Postgres and of messages whose bot has used up its
+   * share of memory.
+   */
+  redis_full_ttl_ms: 10_000,
+} as const;

@@ -1,0 +1,93 @@
+/**
+ * The limits of texts, names, keyboards and lists in calls (interface §8), and limits that several layers share.
+ * Lengths count Unicode code points unless a name says otherwise.
+ */
+export const ruleLimits = {
+  text_length_max: 4096,
+  caption_length_max: 1024,
+  markup_length_max: 256 * 1024,
+  /**
+   * The number of marks, escapes, tags and references in one text. The longest text has 4,096 of them if every
+   * character is escaped.
+   */
+  markup_marks_max: 5_000,
+  callback_data_bytes_max: 64,
+  keyboard_buttons_max: 100,
+  copy_text_length_max: 256,
+  button_query_bytes_max: 256,
+  code_language_length_max: 64,
+  menu_button_text_length_max: 64,
+  menu_button_url_bytes_max: 2_048,
+  entities_max: 100,
+  callback_answer_length_max: 200,
+  bot_name_length_max: 64,
+  bot_description_length_max: 512,
+  bot_short_description_length_max: 120,
+  username_length_min: 3,
+  username_length_max: 32,
+  person_name_length_max: 64,
+  chat_title_length_max: 128,
+  chat_description_length_max: 255,
+  custom_title_length_max: 16,
+  invite_link_name_length_max: 32,
+  invite_link_members_max: 99_999,
+  restriction_s_min: 30,
+  restriction_s_max: 366 * 86_400,
+  start_payload_length_max: 64,
+  commands_max: 100,
+  command_name_length_max: 32,
+  command_description_length_max: 256,
+  user_token_name_length_max: 64,
+  page_size_max: 100,
+  page_size_default: 50,
+  /** The size of the items of one page as JSON, without the envelope. */
+  page_bytes_max: 63 * 1024,
+  preview_text_length_max: 128,
+  /** The number of values in one nested parameter. A schema takes 2 µs for each wrong value. */
+  json_values_max: 2_000,
+  /** The number of values in one list of entities or update types. */
+  list_values_max: 10_000,
+  /** The number of values in one JSON text, for instance a whole body. */
+  json_text_values_max: 11_000,
+  album_items_min: 2,
+  album_items_max: 10,
+  media_url_length_max: 2_048,
+  media_title_length_max: 256,
+  /** The length of each text of a venue or contact. */
+  object_text_length_max: 256,
+  vcard_length_max: 2_048,
+  range_length_max: 256,
+  id_max: 10_000_000_000_000,
+  delivery_successes_kept: 100,
+  delivery_answer_kept_bytes: 1_024,
+  /** How long a server waits for requests in flight when it stops. */
+  shutdown_ms_max: 10_000,
+  /**
+   * The maximum time that the roles of a process take to stop after DRAIN_MS. It covers the wait for requests in
+   * flight, 2 s for connections, and 10 s for a slow Redis or machine.
+   */
+  roles_stop_ms_max: 22_000,
+  /**
+   * How long a process waits, after its roles have stopped, until its connections are closed and its records are
+   * removed.
+   */
+  backends_close_ms_max: 5_000,
+  external_subject_length_max: 255,
+  message_days_min: 3,
+  message_days_max: 3_650,
+  hot_ttl_ms_min: 60_000,
+  leak_reports_max: 10_000,
+  dead_updates_counted_max: 100_000,
+  keyboard_bytes_max: 16 * 1024,
+  command_scopes_max: 100,
+  messages_batch_max: 100,
+  reactors_listed_max: 100,
+  bots_per_owner_max: 1_000,
+  user_tokens_max: 100,
+  rate_calls_max: 1_000_000,
+  rate_seconds_max: 86_400,
+  writers_per_bot_max: 1_000,
+  partitions_max: 1_000,
+  /** The greatest number of messages after the last read message that are counted as unread. */
+  unread_counted_max: 100,
+} as const;

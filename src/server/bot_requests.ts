@@ -1,0 +1,116 @@
+/** Handles the HTTP requests of bots: method calls and file downloads. */
+import { fail } from '../errors.js';
+import { fileAtPath } from '../files/file_path.js';
+import type { Bot } from '../store/core/control.js';
+import type { Store } from '../store/store.js';
+import { fairly, runMethod } from './bot_calls.js';
+import { bytesOf, type CallContext, envelope, finish, inTurn, refused, reply } from './call_context.js';
+import { answerOnce, type Outcome } from './idempotency.js';
+import { changesState, type Method } from './method.js';
+import { noFiles, parseParams } from './params.js';
+import type { ApiRequest } from './request.js';
+
+/** Splits `/bot<token>/<method>`. Clients may write the colon of the token as %3A. */
+function splitBotPath(path: string): { readonly token: string; readonly name: string } {
+  const slash = path.indexOf('/', 4);
+  const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);
+  const token = raw.includes('%') ? raw.replace(/%3a/i, ':') : raw;
+  return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
+}
+
+/** Matches the path `/file/bot<token>/<file_path>` without `/file`. */
+const botPathOf = ({ path }: ApiRequest) => path.slice('/file'.length);
+
+/** Checks the verb. Bot methods accept GET and POST. Error: `method_not_allowed`. */
+function checkVerb({ method }: ApiRequest): void {
+  if (method !== 'GET' && method !== 'POST') fail('method_not_allowed');
+}
+
+function admitToken({ callers }: CallContext, request: ApiRequest, path: string): boolean | Promise<boolean> {
+  const bot = callers.bot(request, splitBotPath(path).token);
+  return bot instanceof Promise ? bot.then(() => true) : true;
+}
+
+export function admitBot(context: CallContext, request: ApiRequest): boolean | Promise<boolean> {
+  checkVerb(request);
+  return admitToken(context, request, request.path);
+}
+
+export const admitFile = (context: CallContext, request: ApiRequest) =>
+  admitToken(context, request, botPathOf(request));
+
+/**
+ * Runs a call. Creates no promise when the bot is in memory, so that the answer comes in the same turn of the event
+ * loop.
+ */
+export function callBot(context: CallContext, request: ApiRequest): void | Promise<void> {
+  checkVerb(request);
+  const { token, name } = splitBotPath(request.path);
+  const bot = context.callers.bot(request, token);
+  return bot instanceof Promise
+    ? bot.then((found) => callInTurn(context, request, found, name))
+    : callInTurn(context, request, bot, name);
+}
+
+function callInTurn(context: CallContext, request: ApiRequest, bot: Bot, name: string): void | Promise<void> {
+  return inTurn(context, request, bot.owner, () => callMethod(context, request, bot, name));
+}
+
+function callMethod(context: CallContext, request: ApiRequest, bot: Bot, name: string): void | Promise<void> {
+  const { methodNamed, shares, store } = context;
+  request.calledBy = bot.id;
+  const method = methodNamed(name);
+  if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
+  request.called = method.name;
+  if (request.idempotencyKey !== '' && changesState(method)) return callOnce(context, request, bot, method);
+  try {
+    const result = run(context, request, method, bot, store);
+    if (!(result instanceof Promise)) return finish(context, request, result);
+    return result.then(
+      (value) => shares.charge(bot.owner, () => finish(context, request, value)),
+      (error) => reply(request, refused(error)),
+    );
+  } catch (error) {
+    reply(request, refused(error));
+  }
+}
+
+function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot, store: Store): unknown {
+  const { files, receivers } = context;
+  const onGone = (listener: () => void) => request.onAbort(listener);
+  if (method.params === null) {
+    const given = { bot, store, files, receivers, uploads: noFiles, onGone };
+    return fairly(method, given, null, () => method.handler(given, null as never));
+  }
+  const { values, files: uploads } = parseParams(request);
+  const given = { bot, store, files, receivers, uploads, onGone };
+  const called = () => runMethod(method as Parameters<typeof runMethod>[0], given, values);
+  return uploads.size === 0 ? called() : store.uploads.take(bot.owner, bytesOf(uploads)).then(called);
+}
+
+/** Runs a call with an `Idempotency-Key`. */
+async function callOnce(context: CallContext, request: ApiRequest, bot: Bot, method: Method): Promise<void> {
+  const { store } = context;
+  const caller = { kind: 'bot', id: bot.id } as const;
+  const count = () => store.fairUse?.call(bot, null, 1);
+  const keyed = { store, request, caller, method: method.name, grows: method.effect === 'grow', count };
+  const answer = async (on: Store): Promise<Outcome> => ({
+    status: 200,
+    body: envelope(await run(context, request, method, bot, on)),
+  });
+  reply(request, await answerOnce(keyed, (on) => answer(on).catch(refused)).catch(refused));
+}
+
+/** Serves `/file/bot<token>/<file_path>` to any bot that knows the path. */
+export async function callFile(context: CallContext, request: ApiRequest): Promise<void> {
+  const { callers, downloads, files, store } = context;
+  const { token, name } = splitBotPath(botPathOf(request));
+  request.called = 'file';
+  const bot = await callers.bot(request, token);
+  request.calledBy = bot.id;
+  if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
+  await inTurn(context, request, bot.owner, async () => {
+    await store.fairUse?.call(bot, null, 1);
+    await downloads.send(request, fileAtPath(files, name), bot.id);
+  });
+}

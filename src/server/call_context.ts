@@ -1,0 +1,103 @@
+/** The context of every call of a front, and the form of replies. */
+
+import { ApiError, errorEnvelope } from '../errors.js';
+import type { Files } from '../files/files.js';
+import type { Store } from '../store/store.js';
+import type { Callers, TokenProvider } from './callers.js';
+import type { AdminClients } from './client_address.js';
+import type { Downloads } from './downloads.js';
+import {
+  type Endpoint,
+  Flat,
+  type LeakKeys,
+  type Operations,
+  type PushService,
+  replied,
+} from './endpoint.js';
+import type { Outcome } from './idempotency.js';
+import { Described, type Method, Prepared, type Receivers } from './method.js';
+import type { UploadedFile } from './params.js';
+import type { ApiRequest } from './request.js';
+import type { FindEndpoint } from './router.js';
+import type { Shares } from './shares.js';
+
+export interface DispatchOptions {
+  readonly methods: readonly Method[];
+  readonly endpoints: readonly Endpoint[];
+  readonly store: Store;
+  readonly files: Files;
+  readonly receivers: Receivers;
+  /** The setting ADMIN_TOKEN, an administrator token besides the tokens of named administrators. */
+  readonly adminToken: string | undefined;
+  /** The setting ADMIN_ALLOW_CIDRS: the address ranges from which administrators may call. Empty for any address. */
+  readonly adminCidrs?: readonly string[];
+  /** The external identity provider, if one is configured. */
+  readonly provider?: TokenProvider | undefined;
+  /** The verifier of reports. Null or absent when reports of leaked tokens are off. */
+  readonly leakKeys?: LeakKeys | null;
+  /** The push service. Null or absent when push notifications are off. */
+  readonly push?: PushService | null;
+  /** The reader of the installation's state. Null or absent when this process has no operations data. */
+  readonly operations?: Operations | null;
+  /** The address ranges of trusted proxies. Only their `X-Forwarded-For` is used. */
+  readonly trustedProxies?: readonly string[];
+  /** Receives each result of a call by a bot or a person, for measurements. */
+  readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
+  /** The handlers of the process's own paths: health, readiness and metrics. */
+  readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
+}
+
+/** The context that all calls of a front share. */
+export interface CallContext extends DispatchOptions {
+  readonly methodNamed: (name: string) => Method | undefined;
+  readonly findEndpoint: FindEndpoint;
+  readonly callers: Callers;
+  readonly adminClients: AdminClients;
+  readonly shares: Shares;
+  readonly downloads: Downloads;
+  /** Returns the address of the client for which limits are counted. */
+  readonly clientAddress: (request: ApiRequest) => string;
+}
+
+/**
+ * Runs a call within the share of its account. Does not run the call if the client disconnects while the call waits.
+ */
+export function inTurn(
+  { shares }: CallContext,
+  request: ApiRequest,
+  account: number | string,
+  call: () => void | Promise<void>,
+): void | Promise<void> {
+  const { body, query } = request;
+  return shares.run(account, body.length + query.length, () => (request.aborted ? undefined : call()));
+}
+
+export const bytesOf = (uploads: ReadonlyMap<string, UploadedFile>): number =>
+  [...uploads.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
+
+export function envelope(result: unknown): string {
+  if (result instanceof Prepared) return result.envelope;
+  if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
+  if (result instanceof Described) {
+    return JSON.stringify({ ok: true, result: result.result, description: result.description });
+  }
+  return result === undefined
+    ? '{"ok":true,"result":true}'
+    : `{"ok":true,"result":${JSON.stringify(result)}}`;
+}
+
+/** Replies with the result, unless the handler has already replied. */
+export function finish({ onResult }: CallContext, request: ApiRequest, result: unknown): void {
+  onResult?.(request, result);
+  if (result !== replied) request.reply(200, envelope(result));
+}
+
+/** Converts an `ApiError` to a reply. Rethrows any other error, which the exchange logs. */
+export function refused(error: unknown): Outcome {
+  if (!(error instanceof ApiError)) throw error;
+  return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };
+}
+
+export function reply(request: ApiRequest, { status, body, retryAfter }: Outcome): void {
+  request.reply(status, body, retryAfter);
+}

@@ -1,0 +1,217 @@
+/** Handles requests to the application API by people, administrators and partners. */
+import { chatOfUser } from '../actions/compose.js';
+import { ApiError, fail } from '../errors.js';
+import { maskTokens } from '../rules/token.js';
+import type { User } from '../store/core/control.js';
+import type { Store } from '../store/store.js';
+import { messagesIn } from './bot_calls.js';
+import { bytesOf, type CallContext, envelope, finish, inTurn, refused, reply } from './call_context.js';
+import { type Endpoint, kindForPeople, replied } from './endpoint.js';
+import { answerOnce, holdReply, type Outcome } from './idempotency.js';
+import { callLimits as limits } from './limits.js';
+import { parseWith } from './method.js';
+import { noFiles, parseParams, parseQuery } from './params.js';
+import type { ApiRequest } from './request.js';
+import type { Match } from './router.js';
+import { createTurns } from './turns.js';
+
+interface EndpointCall extends Match {
+  /** The calling person. Null for administrators and partners. */
+  readonly user: User | null;
+  /** The id of the calling administrator. It separates the idempotency keys of administrators. */
+  readonly administrator?: number;
+}
+
+/** Limits parallel changes by one person. They wait for the same rows and could occupy all Postgres connections. */
+const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
+
+/** The outcome for a reply that was not JSON. Its status releases the idempotency key. */
+const notKept: Outcome = { status: 500, body: '' };
+
+function matchOf({ findEndpoint }: CallContext, { method, path }: ApiRequest): Match {
+  const match = findEndpoint(method === 'HEAD' ? 'GET' : method, path);
+  if (match === null) return fail('not_found');
+  return match === 'other_verb' ? fail('method_not_allowed') : match;
+}
+
+export function admitEndpoint(context: CallContext, request: ApiRequest): boolean | Promise<boolean> {
+  const { callers, leakKeys } = context;
+  const { endpoint } = matchOf(context, request);
+  request.called = endpoint.path;
+  if (endpoint.caller === 'partner') return leakKeys ? false : fail('not_found');
+  const caller = endpoint.caller === 'admin' ? callers.operator(request) : callers.person(request);
+  return caller instanceof Promise ? caller.then(() => true) : true;
+}
+
+/** Creates no promise when nothing is awaited, as in `callBot`. */
+export function callEndpoint(context: CallContext, request: ApiRequest): void | Promise<void> {
+  const match = matchOf(context, request);
+  const { endpoint } = match;
+  request.called = endpoint.path;
+  if (endpoint.caller === 'admin') return callAsAdministrator(context, request, match);
+  // A partner has no account. The signature of the body identifies it.
+  const user = endpoint.caller === 'user' ? context.callers.person(request) : null;
+  return user instanceof Promise
+    ? user.then((found) => callInTurn(context, request, { ...match, user: found }))
+    : callInTurn(context, request, { ...match, user });
+}
+
+/**
+ * Returns the parameters of a request, or none when they cannot be parsed. The call itself then answers with the parse
+ * error.
+ */
+function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
+  try {
+    return parseParams(request).values;
+  } catch {
+    return {};
+  }
+}
+
+/** The target of a call as the administrators' log shows it, with tokens masked. */
+function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
+  const named = Object.values(segments);
+  if (endpoint.target !== undefined) {
+    const given = givenIn(request)[endpoint.target];
+    if (typeof given === 'string') named.push(given);
+  }
+  const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
+  // Converts the text to a buffer and back, which replaces half a surrogate pair that cutting may leave.
+  return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
+}
+
+/**
+ * Records the call in the administrators' log. A change is recorded before it runs, and its status before the answer.
+ */
+async function callAsAdministrator(context: CallContext, request: ApiRequest, match: Match): Promise<void> {
+  const { callers, adminClients, store } = context;
+  const { verb, path } = match.endpoint;
+  const operator = await callers.operator(request);
+  const address = adminClients.address(request);
+  const call = { token: operator.name, action: `${verb} ${path}`, target: targetOf(request, match), address };
+  if (!adminClients.allows(request)) {
+    store.admins.note(call, 403);
+    return fail('address_not_allowed');
+  }
+  const end =
+    verb === 'GET' ? (status: number) => store.admins.note(call, status) : await store.admins.begin(call);
+  const own = holdReply(request);
+  let outcome: Outcome;
+  try {
+    await callAs(context, own.request, { ...match, user: null, administrator: operator.id });
+    outcome = own.held() ?? notKept;
+  } catch (error) {
+    await end(error instanceof ApiError ? error.code : 500);
+    throw error;
+  }
+  await end(outcome.status);
+  reply(request, outcome);
+}
+
+const accountOf = ({ clientAddress }: CallContext, request: ApiRequest, { user }: EndpointCall) =>
+  user?.id ?? clientAddress(request);
+
+function callInTurn(context: CallContext, request: ApiRequest, call: EndpointCall): void | Promise<void> {
+  return inTurn(context, request, accountOf(context, request, call), () => callAs(context, request, call));
+}
+
+function forPeople(error: unknown): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const kind = kindForPeople(error.kind);
+  return kind === error.kind ? error : new ApiError(kind);
+}
+
+function callAs(context: CallContext, request: ApiRequest, call: EndpointCall): void | Promise<void> {
+  const { endpoint, user } = call;
+  request.calledBy = user?.id ?? 0;
+  if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
+    return callOnce(context, request, call);
+  try {
+    const result = run(context, request, call, context.store);
+    if (!(result instanceof Promise)) return finish(context, request, result);
+    const account = accountOf(context, request, call);
+    return result.then(
+      (value) => context.shares.charge(account, () => finish(context, request, value)),
+      (error) => {
+        throw forPeople(error);
+      },
+    );
+  } catch (error) {
+    throw forPeople(error);
+  }
+}
+
+/**
+ * Counts a person's call against the person. A change in a chat also counts against the chat (behaviour §14). Error:
+ * `too_many_requests`.
+ */
+function countPerson(
+  { fairUse }: Store,
+  { verb, uncounted }: Endpoint,
+  user: User | null,
+  params: unknown,
+): Promise<void> | undefined {
+  if (fairUse === undefined || user === null) return undefined;
+  const chat = (params as { readonly chat_id?: unknown }).chat_id;
+  const changed = verb !== 'GET' && !uncounted && typeof chat === 'number';
+  return fairUse.person(
+    user.id,
+    changed ? chatOfUser(user.id, chat) : null,
+    changed ? messagesIn(params) : 1,
+  );
+}
+
+function parametersOf(request: ApiRequest, { given, rawBody }: Endpoint): ReturnType<typeof parseParams> {
+  if (given) return { values: {}, files: noFiles };
+  return rawBody ? parseQuery(request) : parseParams(request);
+}
+
+function run(context: CallContext, request: ApiRequest, call: EndpointCall, store: Store): unknown {
+  const { callers, downloads, files, leakKeys = null, push = null, operations = null } = context;
+  const { endpoint, segments, user } = call;
+  const { values, files: uploads } = parametersOf(request, endpoint);
+  const params = parseWith(endpoint.params, Object.assign(values, segments));
+  const onRevoked = (listener: () => void) =>
+    user === null ? () => {} : callers.onRevoked(request, user, listener);
+  const given = { user, store, files, uploads, downloads, request, onRevoked, leakKeys, push, operations };
+  const handle = () => endpoint.handler(given as never, params as never);
+  const takesTurns = user !== null && endpoint.verb !== 'GET' && !endpoint.inRedis;
+  const inOrder = takesTurns ? () => changeTurns.run(user.id, handle) : handle;
+  const bytes = endpoint.rawBody ? request.body.length : bytesOf(uploads);
+  const kept =
+    user === null || bytes === 0 ? inOrder : () => store.uploads.take(user.id, bytes).then(inOrder);
+  const counted = countPerson(store, endpoint, user, params);
+  return counted === undefined ? kept() : counted.then(kept);
+}
+
+/**
+ * Runs a call with an `Idempotency-Key`. Saves JSON replies that the handler sends itself. Other replies release the
+ * key.
+ */
+async function callOnce(context: CallContext, request: ApiRequest, call: EndpointCall): Promise<void> {
+  const { store } = context;
+  const { endpoint, segments, user, administrator = 0 } = call;
+  const caller =
+    user === null
+      ? ({ kind: 'admin', id: administrator } as const)
+      : ({ kind: 'user', id: user.id } as const);
+  const method = `${endpoint.verb} ${endpoint.path}`;
+  const grows = endpoint.verb !== 'DELETE' && !endpoint.path.includes('token');
+  const count = () => (user === null ? undefined : store.fairUse?.person(user.id, null, 1));
+  const own = holdReply(request);
+  let sent = false;
+  const answer = async (on: Store): Promise<Outcome> => {
+    try {
+      const result = await run(context, own.request, call, on);
+      if (result !== replied) return { status: 200, body: envelope(result) };
+    } catch (error) {
+      return refused(forPeople(error));
+    }
+    const held = own.held();
+    sent = held === undefined;
+    return held ?? notKept;
+  };
+  const keyed = { store, request, caller, method, segments, raw: endpoint.rawBody, grows, count };
+  const outcome = await answerOnce(keyed, answer);
+  if (!sent) reply(request, outcome);
+}

@@ -1,0 +1,146 @@
+/** Manages the records of chats in Redis, which are copies of control rows, sequences and pins in Postgres. */
+import { fail } from '../../errors.js';
+import * as rows from '../../postgres/chats/chats.js';
+import { type Profile, pack, unpack } from '../core/codec.js';
+import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
+import type { ControlCopies } from '../core/control.js';
+import { type ChatRef, isDirect } from '../core/keys.js';
+import { userProfile } from '../core/profiles.js';
+
+export interface ChatState {
+  readonly chat: ChatRef;
+  /** id of the chat's last message */
+  readonly newest: number;
+  /** profile of the user in a direct chat, otherwise of the chat */
+  readonly profile: Profile;
+  readonly bots: readonly number[];
+  readonly kind: ChatKind;
+  /** id of the pinned message; 0 for none */
+  readonly pinned: number;
+}
+
+/** `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked the bot. */
+export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
+
+export class ChatCopies {
+  protected readonly context: StoreContext;
+  protected readonly control: ControlCopies;
+
+  constructor(context: StoreContext, control: ControlCopies) {
+    this.context = context;
+    this.control = control;
+  }
+
+  /** Reads a chat. Loads its record into Redis if it is missing there. Null if the chat does not exist. */
+  async find(chat: ChatRef): Promise<ChatState | null> {
+    const { scripts } = this.context;
+    const { partition, at } = this.#place(chat);
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const found = await scripts.call('chats/miss', partition, at, { token: uniqueText() });
+      if (found.status === 'ok')
+        return {
+          chat,
+          newest: found.seq,
+          profile: unpack<Profile>(found.profile),
+          bots: found.bots === '' ? [] : found.bots.split(',').map(Number),
+          kind: found.kind as ChatKind,
+          pinned: found.pin,
+        };
+      if (!(await this.fill(chat, found.ticket))) return null;
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  /**
+   * Loads a record that a script found missing. `ticket` is the script's fill ticket. Returns false if the chat does
+   * not exist.
+   */
+  async fill(chat: ChatRef, ticket: string): Promise<boolean> {
+    const { shards, scripts, keys } = this.context;
+    const { partition, at } = this.#place(chat);
+    const shard = shards.at(partition);
+    const [row, sequence, pin] = await Promise.all([
+      this.#load(chat),
+      rows.loadSequence(shard, chat.id, chat.user),
+      rows.loadPin(shard, chat.id, chat.user),
+    ]);
+    if (!row) return false;
+    const changed = Math.max(sequence?.version ?? 0, pin?.version ?? 0);
+    await scripts.call(
+      'chats/fill',
+      partition,
+      { ...at, changes: keys.changes(chat) },
+      {
+        token: ticket,
+        sequence: pack([
+          String(sequence?.last_message_id ?? 0),
+          String(changed),
+          String(Math.max(row.incarnation, sequence?.incarnation ?? 0)),
+          String(pin?.record ? unpack<[number]>(pin.record)[0] : 0),
+          row.permissions,
+        ]),
+        profile: pack(row.profile),
+        profile_version: row.version,
+        kind: row.kind,
+        bots: row.bots,
+        ttl_ms: readBackTtlMs(this.context, partition),
+      },
+    );
+    return true;
+  }
+
+  /** Copies a committed change of a chat's profile or bots to Redis. */
+  async refresh(chat: ChatRef): Promise<void> {
+    const { scripts, keys } = this.context;
+    const { partition, at } = this.#place(chat);
+    const row = await this.#load(chat);
+    if (!row) return;
+    const { version, kind, bots, permissions } = row;
+    await scripts.call(
+      'chats/refresh',
+      partition,
+      { ...at, channel: keys.chatChannel(chat) },
+      { profile: pack(row.profile), profile_version: version, kind, bots, permissions },
+    );
+  }
+
+  #place(chat: ChatRef) {
+    const { keys } = this.context;
+    const partition = keys.partitions.of(chat.id);
+    const record = keys.chat(chat);
+    return { partition, at: { meta: keys.meta(partition), chat: record, ticket: keys.ticket(record) } };
+  }
+
+  /** Loads a chat's own record from Postgres. */
+  #load(chat: ChatRef) {
+    return isDirect(chat) ? this.#loadDirect(chat) : this.#loadShared(chat);
+  }
+
+  async #loadDirect({ id, user }: ChatRef) {
+    const [row, person] = await Promise.all([
+      rows.loadDirectChat(this.context.db, id, user),
+      this.control.read('user', user),
+    ]);
+    if (!row) return null;
+    const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
+    // Shows the chat without a name, because the user's account was deleted and the chat is not erased yet.
+    const profile: Profile = person ? userProfile(person) : { id: user, n: '' };
+    return { ...row, profile, kind, bots: '', permissions: '' };
+  }
+
+  async #loadShared({ id }: ChatRef) {
+    const row = await rows.loadChat(this.context.db, id);
+    if (!row) return null;
+    const { type, incarnation, version, permissions } = row;
+    const profile: Profile = {
+      id,
+      t: type,
+      n: row.title,
+      m: row.member_count,
+      ...(row.username === null ? {} : { u: row.username }),
+    };
+
+    const kind: ChatKind = type === 'channel' && row.private ? 'private' : type;
+    return { incarnation, profile, version, kind, bots: row.bots.join(','), permissions };
+  }
+}

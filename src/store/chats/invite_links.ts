@@ -1,0 +1,93 @@
+/** Manages invite links of groups and channels. Postgres stores them. Redis has copies only of the primary links. */
+import { randomBytes } from 'node:crypto';
+import * as links from '../../postgres/chats/invite_links.js';
+import * as requests from '../../postgres/chats/join_requests.js';
+import { type ChatRef, sharedChat } from '../core/keys.js';
+import { storeLimits as limits } from '../limits.js';
+import { Members } from './members.js';
+
+export type { InviteLinkRow, LinkName, LinkSettings } from '../../postgres/chats/invite_links.js';
+export type { JoinRequestRow } from '../../postgres/chats/join_requests.js';
+
+const newCode = (): string => randomBytes(limits.invite_code_bytes).toString('base64url');
+
+const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
+
+/**
+ * Returns the code in a link, or an empty text. Reads only the end of the link, so that links with a former BASE_URL
+ * stay valid.
+ */
+export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?.[0] ?? '';
+
+/**
+ * The invite links of chats, and the requests to join. The errors are those of `postgres/chats/invite_links.ts` and
+ * `postgres/chats/join_requests.ts`.
+ */
+export class InviteLinks extends Members {
+  /**
+   * Reads a link that was just changed. Even a revoked link still has its row, because the newest revoked links are not
+   * deleted.
+   */
+  async #changedLink(chat: ChatRef, id: number): Promise<links.InviteLinkRow> {
+    await this.control.refresh('details', chat.id);
+    const row = await links.loadLink(this.context.db, id);
+    if (row === null) throw new Error('a changed invite link is missing');
+    return row;
+  }
+
+  async createLink(chat: ChatRef, by: number, settings: links.LinkSettings) {
+    const id = await links.createLink(this.context.db, chat.id, by, newCode(), settings);
+    return this.#changedLink(chat, id);
+  }
+
+  /** Replaces the primary link of an administrator. */
+  async exportLink(chat: ChatRef, by: number) {
+    return this.#changedLink(chat, await links.exportLink(this.context.db, chat.id, by, newCode()));
+  }
+
+  async editLink(chat: ChatRef, by: number, name: links.LinkName, settings: links.LinkSettings) {
+    return this.#changedLink(chat, await links.editLink(this.context.db, chat.id, by, name, settings));
+  }
+
+  async revokeLink(chat: ChatRef, by: number, name: links.LinkName) {
+    return this.#changedLink(chat, await links.revokeLink(this.context.db, chat.id, by, name, newCode()));
+  }
+
+  /** Returns the links of a chat that are not revoked, with ids below `before`, newest first. */
+  links(chat: ChatRef, before: number, limit: number) {
+    return links.loadLinks(this.context.db, chat.id, before, limit);
+  }
+
+  /** Returns a link by which somebody can join now, or null. */
+  usableLink(code: string) {
+    return links.loadUsableLink(this.context.db, code);
+  }
+
+  /** Joins by an invite link, or asks to join. */
+  async joinByLink(code: string, user: number): Promise<requests.Joined> {
+    const joined = await requests.joinByLink(this.context.db, code, user);
+    const chat = sharedChat(joined.chat_id);
+    if (joined.status === 'requested') await this.tellEvents(chat);
+    else await this.changed(chat, user, false);
+    return joined;
+  }
+
+  async approveRequest(chat: ChatRef, by: number, user: number) {
+    await requests.approveRequest(this.context.db, chat.id, by, user);
+    await this.changed(chat, user, false);
+  }
+
+  async declineRequest(chat: ChatRef, by: number, user: number) {
+    await requests.declineRequest(this.context.db, chat.id, by, user);
+  }
+
+  /** Returns whether a person has asked to join a chat. */
+  hasAsked(chat: ChatRef, user: number) {
+    return requests.hasAsked(this.context.db, chat.id, user);
+  }
+
+  /** Returns the pending requests to join a chat, with ids below `before`, newest first. */
+  joinRequests(chat: ChatRef, before: number, limit: number) {
+    return requests.loadRequests(this.context.db, chat.id, before, limit);
+  }
+}

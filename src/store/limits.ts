@@ -1,0 +1,161 @@
+/** The limits of stored state: messages, chats, accounts, tokens, queues and streams. */
+export const storeLimits = {
+  /** The size of one stored message. It consists of the content, the keyboard, and room for the fixed fields. */
+  record_bytes_max: 48 * 1024,
+  content_bytes_max: 30 * 1024,
+  edit_age_ms_max: 48 * 3_600_000,
+  edit_interval_ms_min: 1_000,
+  granted_edits_max: 2,
+  granted_edit_ttl_ms: 60_000,
+  delete_age_ms_max: 48 * 3_600_000,
+  /**
+   * The total size of the message records that one script makes. Each record is written to the state, the journal and,
+   * in groups, the outbox.
+   */
+  messages_batch_bytes_max: 1024 * 1024,
+  reactions_per_user_max: 20,
+  reactors_kept_max: 125,
+  reactors_latest_max: 25,
+  acted_generation_ms: 3_600_000,
+  post_stream_interval_ms: 250,
+  counts_interval_ms_min: 1_000,
+  counts_batch_max: 100,
+  /** The number of random bytes in the code of an invite link. */
+  invite_code_bytes: 16,
+  member_events_batch_max: 100,
+  member_event_mark_ms: 24 * 3_600_000,
+  tokens_used_waiting_max: 1_000,
+  tokens_used_noted_max: 100_000,
+  tokens_used_flush_ms: 1_000,
+  rate_memory_max: 100_000,
+  transfer_offer_ms: 7 * 24 * 3_600_000,
+  deleted_username_hold_ms: 30 * 24 * 3_600_000,
+  audit_events_per_bot_max: 10_000,
+  memberships_ended_at_once: 100,
+  /**
+   * How many host names may be looked up at once for webhooks and push subscriptions. This allowance refills within a
+   * minute.
+   */
+  host_look_ups_per_bot_max: 20,
+  host_look_ups_per_owner_max: 100,
+  /**
+   * How often a caller may check in Postgres whether two people share a chat. After a burst, one check per interval is
+   * allowed.
+   */
+  stranger_look_ups_max: 100,
+  stranger_look_up_ms: 100,
+  updates_batch_max: 100,
+  updates_answer_bytes_max: 4 * 1024 * 1024,
+  poll_timeout_s_max: 50,
+  poll_tick_ms: 1_000,
+  /** How many waiting polls one script call checks. */
+  polls_peeked_max: 500,
+  queue_length_max: 100_000,
+  queue_bytes_max: 128 * 1024 * 1024,
+  queue_age_ms_max: 24 * 3_600_000,
+  /**
+   * A hint contains a copy of an update of up to hint_update_bytes_max bytes, if fewer than hint_updates_max updates
+   * are pending.
+   */
+  hint_update_bytes_max: 4_096,
+  hint_updates_max: 100,
+  update_id_start_min: 1_000_000,
+  update_id_start_max: 1_000_000_000,
+  callback_query_age_ms_max: 15 * 60_000,
+  account_removal_ms_max: 8_000,
+  exports_max: 8,
+  export_write_length_min: 16 * 1024,
+  exports_in_interval_max: 3,
+  export_interval_ms: 3_600_000,
+  request_id_ttl_ms: 60_000,
+  answer_request_ttl_ms: 10 * 60_000,
+  auth_lease_ms: 1_000,
+  auth_lease_renew_ms: 300,
+  auth_lease_margin_ms: 250,
+  /** The time without any token check after which a node lets its lease expire. */
+  auth_idle_ms: 10_000,
+  auth_cache_age_ms_max: 60_000,
+  auth_node_age_ms_max: 60_000,
+  auth_log_length_max: 10_000,
+  auth_cache_entries_max: 200_000,
+  ring_interval_ms: 4_000,
+  guess_memory_max: 10_000,
+  guess_questions_max: 4,
+  /**
+   * How many unknown tokens are looked up for one throttled address. After a burst, one lookup per interval is allowed.
+   */
+  guess_look_ups_max: 10,
+  guess_look_up_ms: 2_000,
+  former_token_age_ms_max: 365 * 24 * 3_600_000,
+  ring_age_ms_max: 15_000,
+  /** The number of chats on a page that counts as one additional call. */
+  heads_per_call: 500,
+  /**
+   * How long later pages of the chat list reuse the order of the first page, and how many chats such orders may contain
+   * in one process.
+   */
+  chat_order_ms: 30_000,
+  chat_orders_kept_max: 100_000,
+  outbox_batch_entries_max: 200,
+  /** How many updates one script call forwards from an outbox to one bot. */
+  outbox_handover_max: 50,
+  outbox_length_max: 100_000,
+  outbox_bytes_max: 64 * 1024 * 1024,
+  /**
+   * The number of outbox entries that fit into the byte limit even if each contains two records of the maximum size.
+   */
+  outbox_length_small: 500,
+  changes_log_length_max: 128,
+  changes_log_ttl_ms: 10 * 60_000,
+  /** How many chats of one partition one script call reads for changes. */
+  changes_chats_max: 250,
+  /** The TTL of a new chat's change log before its members read it. */
+  changes_log_new_ttl_ms: 5_000,
+  stream_keepalive_ms: 15_000,
+  streams_per_user_max: 32,
+  /** How many posts one stream of reactions may follow. */
+  posts_watched_max: 40,
+  webhook_connections_default: 40,
+  webhook_secret_rotation_ms: 24 * 3_600_000,
+  webhook_connections_max_per_bot: 100,
+  webhook_error_age_ms_max: 24 * 3_600_000,
+  replay_batch_max: 25,
+  replay_max: 10_000,
+  stored_file_bytes_min: 4_096,
+  unused_file_age_ms_min: 3_600_000,
+  unused_files_batch_max: 100,
+  retention_interval_ms: 3_600_000,
+  retention_piece_ms: 2_000,
+  retention_batch_max: 500,
+  fill_ticket_ttl_ms: 5_000,
+  incarnation_sequence_skip: 10_000,
+  /** How long Redis remembers revoked tokens, in case Postgres is restored to an earlier state. */
+  revocation_age_ms_max: 7 * 24 * 3_600_000,
+  /** How many revocations Redis remembers. Each takes about 150 bytes. */
+  revocations_kept_max: 200_000,
+  leak_place_length_max: 512,
+  talk_age_ms_max: 24 * 3_600_000,
+  notices_batch_max: 50,
+  notice_retry_ms: 1_000,
+  notice_retry_ms_max: 60_000,
+  notice_tries_max: 1_500,
+  admin_tokens_max: 100,
+  admin_notes_in_flight_max: 100,
+  /** The lifetime of the record that a person has a window open, and the interval at which it is renewed. */
+  presence_ttl_ms: 25_000,
+  presence_renew_ms: 8_000,
+  presence_batch_max: 500,
+  push_subscriptions_max: 10,
+  /** The age above which a message causes no notification. */
+  push_age_ms_max: 10 * 60_000,
+  push_gap_ms: 10_000,
+  push_recipients_max: 10_000,
+  push_due_max: 100_000,
+  push_failures_max: 10,
+  script_read_bytes_max: 512 * 1024,
+  idempotency_ttl_ms: 24 * 3_600_000,
+  idempotency_keys_max: 100_000,
+  /** The size above which an answer is not stored. A repeated call rebuilds it from the records of its scripts. */
+  idempotency_answer_bytes_max: 2 * 1024,
+  idempotency_lease_ms: 15_000,
+} as const;

@@ -1,0 +1,56 @@
+/** Decodes the hints on a bot's channel. The hint about a new update may contain a copy of the update. */
+
+/** A stream entry: its id, then the names and values of its fields. */
+export type Row = [id: Buffer, fields: Buffer[]];
+
+/** A copy of a new update, as the function `update_hint` of `lua/lib/queue.lua` encodes it. */
+export interface UpdateCopy {
+  /** version of the webhook settings when the update was stored */
+  readonly hook: number;
+  /** queue id */
+  readonly id: number;
+  /** creation time in ms by the clock of Redis */
+  readonly made: number;
+  readonly row: Row;
+}
+
+export interface Hint {
+  /** Whether the settings of the webhook may have changed. */
+  readonly changed: boolean;
+  readonly copy: UpdateCopy | null;
+}
+
+const changeMark = 'w'.charCodeAt(0);
+const names = [...'ktcmrfpyxu'].map((name) => Buffer.from(name));
+/** The version of the settings, the queue id, and the fields. */
+const valuesCount = 2 + names.length;
+const lengthBytes = 2;
+const headBytes = 1 + valuesCount * lengthBytes;
+
+function readCopy(hint: Buffer): UpdateCopy | null {
+  if (hint.length < headBytes) return null;
+  const values: Buffer[] = [];
+  let at = headBytes;
+  for (let i = 0; i < valuesCount; i++) {
+    const length = hint.readUInt16BE(1 + i * lengthBytes);
+    values.push(hint.subarray(at, at + length));
+    at += length;
+  }
+  if (at !== hint.length) return null;
+  const [hook, id, ...stored] = values as [Buffer, Buffer, ...Buffer[]];
+  const fields = stored.flatMap((value, i) => [names[i] as Buffer, value]);
+  // Drops the original id if the update was never replayed, because it is then empty.
+  if (stored.at(-1)?.length === 0) fields.splice(-2);
+  return {
+    hook: Number(hook),
+    id: Number.parseInt(String(id), 10),
+    made: Number(stored[1]),
+    row: [id, fields],
+  };
+}
+
+/** Decodes a hint. `copy` is null if the hint contains no copy, or a copy in another format. */
+export const readHint = (hint: Buffer): Hint => ({
+  changed: hint.length === 1 && hint[0] === changeMark,
+  copy: readCopy(hint),
+});

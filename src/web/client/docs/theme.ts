@@ -1,0 +1,28 @@
+/**
+ * The colour scheme of the documentation. The API reference stores the choice under the same key and sets the same
+ * class.
+ */
+const key = 'redoc.colorMode';
+
+type Mode = 'light' | 'dark';
+
+function chosen(): Mode {
+  const kept = localStorage.getItem(key);
+  if (kept === 'light' || kept === 'dark') return kept;
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+}
+
+function apply(mode: Mode): void {
+  document.documentElement.classList.remove('light', 'dark');
+  document.documentElement.classList.add(mode);
+}
+
+/** Applies the scheme. `button` switches the scheme. A page without a button has its own switch. */
+export function startTheme(button: HTMLElement | null): void {
+  apply(chosen());
+  button?.addEventListener('click', () => {
+    const mode = chosen() === 'dark' ? 'light' : 'dark';
+    localStorage.setItem(key, mode);
+    apply(mode);
+  });
+}

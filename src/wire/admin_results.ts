@@ -1,0 +1,206 @@
+/**
+ * The results for administrators: reports of processes, backlogs, bots with problems, and the log of administrators'
+ * calls.
+ */
+import { z } from 'zod';
+import { ruleLimits } from '../rules/limits.js';
+import { wireLimits as limits } from './limits.js';
+import { pageOf } from './results.js';
+
+const count = z.int().min(0);
+const ms = z.number().min(0);
+const buckets = z
+  .array(z.number().min(0))
+  .describe('One count per bucket of `bounds_seconds`, and one for larger values');
+
+const call = z.strictObject({
+  call: z.string().describe('Method, endpoint or page; `other` for all less frequent ones'),
+  ok: count,
+  refused: count.describe('4xx except 429'),
+  slowed: count.describe('429'),
+  failed: count.describe('5xx'),
+  gone: count.describe('Number of clients that disconnected before the answer'),
+  times: buckets,
+});
+
+const front = z.strictObject({
+  open: count.describe('Open requests and streams'),
+  polls: count,
+  streams: count,
+  calls: z.array(call),
+});
+
+const deliver = z.strictObject({
+  outcomes: z.record(z.string(), count),
+  dead: z.record(z.string(), count),
+  retries: count,
+  times: buckets,
+  ages: buckets,
+  drains: count.describe('Number of bots whose queues this process delivers'),
+  open: count.describe('Deliveries in flight'),
+  connections: count,
+});
+
+const flush = z.strictObject({
+  entries: count,
+  rows: count,
+  failures: count,
+  quarantined: count,
+  lag_ms: ms,
+  partitions: count,
+});
+
+/** The fields that every version reports. */
+const core = {
+  id: z.string(),
+  role: z.string(),
+  host: z.string(),
+  pid: z.int(),
+  version: z.string(),
+  since_ms: z.int().describe('Start time, Unix time in ms'),
+  state: z.enum(['serving', 'leaving']),
+};
+
+const details = {
+  engine: z.string().optional().describe('HTTP engine and its version. Fronts only'),
+  loop_p99_ms: ms.describe('99th percentile of the event loop delay over the last seconds'),
+  loop_max_ms: ms,
+  cpu: ms.describe('Share of one core over the last seconds'),
+  memory_bytes: count,
+  scripts: buckets.describe('Duration of Redis script calls'),
+  front: front.optional(),
+  deliver: deliver.optional(),
+  flush: flush.optional(),
+};
+
+/** The report of a process. Counters start with the process. The difference of two readings gives a rate. */
+export const nodeReport = z.strictObject({ ...core, ...details });
+export type NodeReport = z.output<typeof nodeReport>;
+/** The fields that can be read in reports of other versions. */
+export const nodeCore = z.object(core);
+export type NodeCore = z.output<typeof nodeCore>;
+
+const node = z
+  .strictObject({ ...core, ...z.object(details).partial().shape, reported_ms: ms, silent_ms: ms })
+  .meta({ id: 'Node', description: 'A process of the installation, from its last report.' });
+
+const server = z.strictObject({
+  server: z.string(),
+  version: z.string(),
+  used_bytes: count,
+  max_bytes: count.describe('0 when unlimited'),
+  appending: z.boolean().describe('Whether the append-only file is on and written without errors'),
+  replicas: count,
+  clients: count,
+  commands_per_second: count,
+});
+
+export const overview = z
+  .strictObject({
+    at_ms: z.int().describe('Unix time in ms'),
+    version: z.string(),
+    node: z.string().describe('The node that answered this call'),
+    bounds_seconds: z.array(z.number()),
+    silent_after_ms: z.int(),
+    findings: z
+      .array(z.strictObject({ bad: z.boolean(), what: z.string(), todo: z.string() }))
+      .describe('Problems found, as `petrel doctor` reports them'),
+    nodes: z
+      .array(node)
+      .describe(
+        `Up to ${limits.nodes_shown_max} nodes. If the list exceeds ${limits.nodes_report_bytes_max / 1024} KiB, details are omitted`,
+      ),
+    journal: z
+      .strictObject({
+        waiting: count,
+        fullest: count,
+        high_water: count,
+        flushed_ms_ago: ms.nullable().describe('null if nothing was written yet'),
+        quarantined: count,
+      })
+      .nullable()
+      .describe('null when Redis or Postgres did not answer in time'),
+    queues: z
+      .strictObject({
+        outbox: count.describe('Updates waiting in outboxes to be forwarded to bots'),
+        webhooks_due: count.describe('Webhooks with pending or scheduled deliveries'),
+        webhooks_overdue: count,
+        overdue_ms: ms,
+      })
+      .nullable(),
+    redis: z.array(server).nullable(),
+    postgres: z
+      .strictObject({
+        version: z.string(),
+        connections: count,
+        connections_max: count,
+        ms: ms.describe('Duration of one statement'),
+        webhooks: count.describe('Number of webhooks'),
+        failing: count.describe('Number of webhooks whose recent deliveries all failed'),
+        dead_letters: count.describe(`Counted up to ${ruleLimits.dead_updates_counted_max}`),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'Overview', description: 'State of an installation.' });
+export type Overview = z.output<typeof overview>;
+
+export const rankings = ['pending', 'failures', 'dead_letters'] as const;
+export type Ranking = (typeof rankings)[number];
+
+const rankedBot = z
+  .strictObject({
+    id: z.int().positive(),
+    username: z.string(),
+    webhook_host: z.string().optional().describe('Absent while the bot polls'),
+    pending: count.describe('Pending updates'),
+    failing_since: z.int().optional().describe('Unix time in seconds'),
+    last_error: z.string().optional(),
+    last_error_date: z.int().optional(),
+    delivered: count,
+    failed: count.describe('Number of all failed attempts so far'),
+    dead_letters: count.describe('Number of dead letters that can be replayed'),
+  })
+  .meta({ id: 'RankedBot', description: 'A bot with its pending updates and failures.' });
+export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
+export type RankedBot = z.output<typeof rankedBot>;
+
+/** A dead letter without the content of the message, because only the bot's owner may see that. */
+export const operatorLetters = pageOf(
+  z
+    .strictObject({
+      update_id: z.int().positive(),
+      type: z.string(),
+      reason: z.string().describe('`expired`, `too_large` or `queue_full`'),
+      date: z.int().describe('Unix time in seconds when Petrel stopped trying to deliver the update'),
+    })
+    .meta({ id: 'OperatorDeadLetter', description: 'A dead letter without its content.' }),
+);
+
+export const replayedUpdates = z.strictObject({
+  queued: count,
+  from_update_id: z.int().optional().describe('Id of the first queued update; absent when none was queued'),
+  to_update_id: z.int().optional(),
+});
+
+export const adminCallPage = pageOf(
+  z
+    .strictObject({
+      id: z.int().positive(),
+      at: z
+        .int()
+        .min(0)
+        .describe(
+          'Unix time of the call in seconds. If the entry combines several calls, the time of the first call',
+        ),
+      token: z.string().describe('Name of the token, or `ADMIN_TOKEN` for the token from the settings'),
+      action: z.string().describe('Verb and path of the call, or the command'),
+      target: z.string().describe('Path parameters of the call, and the username if the call names one'),
+      address: z.string().describe('Client address; empty for a command'),
+      status: z
+        .int()
+        .optional()
+        .describe('HTTP status of the answer; absent for a change with an unknown outcome'),
+      times: z.int().positive().describe('Number of calls within an hour that this entry combines'),
+    })
+    .meta({ id: 'AdminCall', description: 'An API call that an administrator made.' }),
+);

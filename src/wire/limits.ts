@@ -1,0 +1,8 @@
+/** The limits of answers. */
+export const wireLimits = {
+  leak_token_length_max: 256,
+  leak_url_length_max: 4_096,
+  /** The total size of the process reports that are shown with details. It is enough for about fifty fronts. */
+  nodes_report_bytes_max: 512 * 1024,
+  nodes_shown_max: 500,
+} as const;

@@ -1,0 +1,60 @@
+/** The data of each event on people's streams, by the name of the event (behaviour §11). */
+import { z } from 'zod';
+import { reactionPayload } from './post_results.js';
+import { message, messageEvent, messageReference } from './results.js';
+
+const chatId = z.int().describe('Id of the chat');
+
+const reactions = z
+  .strictObject({
+    post_id: z.int().positive(),
+    external_id: z.string(),
+    reactions: reactionPayload.shape.reactions,
+    my_reactions: reactionPayload.shape.my_reactions,
+  })
+  .meta({
+    id: 'PostReactionsEvent',
+    description: 'All reactions on a post. This event is sent at the start of the stream and after changes.',
+  });
+
+const ready = z.strictObject({}).meta({ id: 'ReadyEvent', description: 'The stream has started.' });
+
+/** The schemas of the data of `/api/stream`. */
+export const streamEvents = {
+  ready,
+  message: messageEvent,
+  edited_message: message,
+  message_deleted: z
+    .strictObject({ chat_id: chatId, message_id: z.int().positive() })
+    .meta({ id: 'MessageDeletedEvent', description: 'A message was deleted.' }),
+  pinned: z
+    .strictObject({
+      chat_id: chatId,
+      pinned_message: z.union([message, messageReference]).optional().describe('Absent after an unpin'),
+      notify: z.boolean(),
+    })
+    .meta({ id: 'PinnedEvent', description: 'A message was pinned or unpinned.' }),
+  chat_action: z
+    .strictObject({
+      chat_id: chatId,
+      from_id: z.int().positive().describe('Id of the bot'),
+      action: z.string(),
+    })
+    .meta({ id: 'ChatActionEvent', description: 'A bot performs an action in a chat, for instance typing.' }),
+  callback_answer: z
+    .strictObject({
+      chat_id: chatId,
+      callback_query_id: z.string(),
+      text: z.string().optional(),
+      show_alert: z.boolean(),
+      url: z.string().optional(),
+    })
+    .meta({ id: 'CallbackAnswerEvent', description: 'A bot answered a button press of the caller.' }),
+  post_reactions: reactions,
+  reset: z
+    .strictObject({ chat_id: chatId })
+    .meta({ id: 'ResetEvent', description: 'Events of this chat were lost. Read the chat again.' }),
+};
+
+/** The schemas of the data of `/api/stream/posts`. */
+export const postStreamEvents = { ready, post_reactions: reactions };

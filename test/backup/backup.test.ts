@@ -1,0 +1,55 @@
+/** Tests the short form of `backup.long.test.ts`: a backup of a running installation, restored into an empty one. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { petrel } from '../support/command.js';
+import {
+  type FreshDatabase,
+  type FreshRedis,
+  freshDatabase,
+  freshRedis,
+  temporaryFolder,
+} from '../support/servers.js';
+import { resultOf, type Service, startService } from '../support/service.js';
+import { contentOf, elsewhere } from './installation.js';
+
+const folder = temporaryFolder();
+let service: Service;
+let database: FreshDatabase;
+let redis: FreshRedis;
+beforeAll(async () => {
+  [service, database, redis] = await Promise.all([
+    startService({ combined: true, extraEnv: { PARTITIONS: '8' } }),
+    freshDatabase(),
+    freshRedis(),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([service?.stop(), database?.drop(), redis?.stop()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('a restored backup has every row of the installation, and a restore into an installation with data is refused', async () => {
+  const owner = await service.newUser('olga');
+  const bot = await service.newBot(owner, 'b');
+  await service.openChat(owner, bot);
+  await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: "kept ' \\ 🙂" }));
+  // A clean stop writes all journals to Postgres.
+  await service.flush.stop();
+  const saved = await petrel(service.env, 'backup', join(folder, 'one'));
+  expect(saved, saved.log).toMatchObject({ code: 0 });
+  const before = await contentOf(service.databaseUrl);
+  // A copied master of a cluster gets a new history.
+  if (service.redis.cluster) before.delete('partitions');
+
+  const env = elsewhere(service.env, redis, database.url);
+  const restored = await petrel(env, 'restore', join(folder, 'one'));
+  expect(restored, restored.log).toMatchObject({ code: 0 });
+  const rows = await contentOf(database.url);
+  for (const [table, expected] of before) expect(rows.get(table), table).toEqual(expected);
+  // The two messages are the start of the bot and the bot's message.
+  expect(rows.get('messages')).toHaveLength(2);
+  const again = await petrel(env, 'restore', join(folder, 'one'));
+  expect(again.code).toBe(1);
+  expect(again.log).toMatch(/is not empty/);
+});

@@ -1,0 +1,346 @@
+/**
+ * Hints contain copies of updates, which a worker sends without reading the queue. No update is lost, repeated or
+ * delayed.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { deliveryLimits } from '../../src/delivery/limits.js';
+import { queueKeys } from '../../src/store/core/script_keys.js';
+import { storeLimits } from '../../src/store/limits.js';
+import type { Step } from '../../src/store/webhooks/deliveries.js';
+import type { Hint } from '../../src/store/webhooks/hints.js';
+import {
+  type Answer,
+  keepBooks,
+  keepQueue,
+  makeChats,
+  settingsFor,
+  startWorld,
+  type World,
+} from './world.js';
+
+const patience = { timeout: 30_000 };
+const soon = { timeout: 5_000 };
+
+type OnFinished = (end: () => Promise<void>) => void;
+
+/** A worker whose steps and hints a test can delay. */
+async function watchedWorker(world: World) {
+  const { node, kill } = await world.worker();
+  // A worker accepts copies only while its cache of tokens is valid.
+  await node.store.auth.start();
+  const { deliveries } = node.store;
+  const { advance, listen } = deliveries;
+  const passAll = (hint: Hint, pass: (hint: Hint) => void) => pass(hint);
+  const watched = {
+    node,
+    kill,
+    /** A step waits for this promise before it starts. */
+    gate: async (_: Step) => {},
+    /** The ids of the updates that steps have read, and the last id that was dropped. */
+    read: new Set<string>(),
+    dropped: 0,
+    onHint: passAll,
+    /** Blocks steps, or those that `which` selects, until the returned function is called. */
+    blockSteps(which: (step: Step) => boolean = () => true) {
+      let open = () => {};
+      const opened = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      watched.gate = async (step) => (which(step) ? opened : undefined);
+      return () => {
+        watched.gate = async () => {};
+        open();
+      };
+    },
+    passHints() {
+      watched.onHint = passAll;
+    },
+  };
+  Object.assign(deliveries, {
+    async advance(...given: Parameters<typeof advance>) {
+      await watched.gate(given[1]);
+      const advanced = await advance(...given);
+      for (const { id } of advanced?.fresh ?? []) watched.read.add(id);
+      watched.dropped = advanced?.dropped ?? 0;
+      return advanced;
+    },
+    listen: (bot: number, hear: (hint: Hint) => void) => listen(bot, (hint) => watched.onHint(hint, hear)),
+  });
+  return watched;
+}
+
+/** A bot whose worker has read everything and is subscribed to hints. */
+async function servedBot(world: World, people: number, onTestFinished: OnFinished, answer?: Answer) {
+  const { front, cluster } = world;
+  const books = await keepBooks(answer);
+  onTestFinished(() => books.close());
+  const chats = await makeChats(front, people);
+  await front.store.webhooks.set(chats.bot.id, settingsFor(books, { maxConnections: 1 }), keepQueue);
+  const pending = async () => (await front.store.queues.info(chats.bot.id)).pending;
+  const channel = cluster.keys.botChannel(chats.bot.id);
+  const subscribers = async () =>
+    Number(((await front.connection.client.call('PUBSUB', 'SHARDNUMSUB', channel)) as unknown[])[1]);
+  /** The updates sent so far. */
+  let before = 0;
+  const warmUp = async () => {
+    await chats.say(0, 'warm-up');
+    await books.tookIn(++before, 5_000);
+    await expect.poll(pending, soon).toBe(0);
+    return subscribers();
+  };
+  // A worker that serves a bot for the first time may stop serving it before it subscribes to hints.
+  await expect.poll(warmUp, soon).toBe(1);
+  await warmUp();
+  return {
+    ...{ ...chats, books, pending },
+    /** The texts of the arrivals after the warm-up. */
+    texts: () => books.arrivals.slice(before).map(({ text }) => text),
+    arrivals: () => books.arrivals.slice(before),
+    /** Waits until the receiver has accepted the given number of further updates. */
+    took: (count: number, msMax = 5_000) => books.tookIn(before + count, msMax),
+  };
+}
+
+let world: World;
+let worker: Awaited<ReturnType<typeof watchedWorker>>;
+beforeAll(async () => {
+  world = await startWorld();
+  worker = await watchedWorker(world);
+});
+afterAll(() => world.close());
+
+const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
+
+test('an update is sent from the copy in its hint', patience, async ({ onTestFinished }) => {
+  const { say, pending, texts, arrivals, took } = await servedBot(world, 1, onTestFinished);
+  for (const [n, words] of numbers(5).entries()) {
+    await say(0, words);
+    await took(1 + n);
+    await expect.poll(pending, soon).toBe(0);
+  }
+  expect(texts()).toEqual(numbers(5));
+  // A step may happen to run and read an update before its hint arrives.
+  const copied = arrivals().filter(({ updateId }) => !worker.read.has(`${updateId}`));
+  expect(copied.length).toBeGreaterThan(0);
+});
+
+test('the copy of an update in a hint equals the stored update', patience, async ({ onTestFinished }) => {
+  let release = (_: number) => {};
+  const held = new Promise<number>((resolve) => {
+    release = resolve;
+  });
+  const served = await servedBot(world, 1, onTestFinished, ({ text }) => (text === 'held' ? held : 200));
+  const hints: Hint[] = [];
+  worker.onHint = (hint, pass) => {
+    hints.push(hint);
+    pass(hint);
+  };
+  onTestFinished(async () => worker.passHints());
+  await served.say(0, 'held');
+  await expect.poll(() => hints.length, soon).toBeGreaterThan(0);
+  const { client } = world.front.connection;
+  const stored = await client.xrangeBuffer(world.cluster.keys.queue(served.bot.id), '-', '+');
+  const plain = (row: unknown) => JSON.stringify(row);
+  expect(hints.map(({ copy }) => plain(copy?.row))).toEqual(stored.map(plain));
+  release(200);
+  await served.took(1);
+});
+
+test('a lost hint loses no update', patience, async ({ onTestFinished }) => {
+  const { say, texts, took } = await servedBot(world, 1, onTestFinished);
+  let lost = 0;
+  worker.onHint = (hint, pass) => {
+    if (lost++ > 0) pass(hint);
+  };
+  onTestFinished(async () => worker.passHints());
+  await say(0, 'lost');
+  await say(0, 'next');
+  await took(2);
+  expect(lost).toBe(2);
+  expect(texts()).toEqual(['lost', 'next']);
+});
+
+test(
+  'updates arrive in order while Redis disconnects the subscriber',
+  patience,
+  async ({ onTestFinished }) => {
+    const [people, each] = [4, 40];
+    const { users, say, pending, arrivals, took } = await servedBot(world, people, onTestFinished);
+    const { client } = world.front.connection;
+    for (let n = 0; n < each; n++) {
+      // Redis also disconnects a subscriber that reads too slowly.
+      if (n % 10 === 5) await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await Promise.all(users.map((_, person) => say(person, `${n}`)));
+    }
+    await took(people * each, 15_000);
+    for (const { id } of users)
+      expect(
+        arrivals()
+          .filter(({ chat }) => chat === id)
+          .map(({ text }) => text),
+      ).toEqual(numbers(each));
+    await expect.poll(pending, soon).toBe(0);
+  },
+);
+
+test('hints contain no copy of a large update, or of an update that is behind a hundred others', {
+  timeout: 30_000,
+}, async ({ onTestFinished }) => {
+  let release = (_: number) => {};
+  const held = new Promise<number>((resolve) => {
+    release = resolve;
+  });
+  const served = await servedBot(world, 1, onTestFinished, ({ text }) => (text === '0' ? held : 200));
+  const copies: boolean[] = [];
+  worker.onHint = (hint, pass) => {
+    copies.push(hint.copy !== null);
+    pass(hint);
+  };
+  onTestFinished(async () => worker.passHints());
+  const large = 'x'.repeat(storeLimits.hint_update_bytes_max + 1);
+  await served.say(0, large);
+  await served.took(1);
+  await expect.poll(served.pending, soon).toBe(0);
+  expect(copies).toEqual([false]);
+  const count = storeLimits.hint_updates_max + 5;
+  for (const words of numbers(count)) await served.say(0, words);
+  await expect.poll(() => copies.length, soon).toBe(1 + count);
+  expect(copies.slice(1)).toEqual(numbers(count).map((n) => Number(n) < storeLimits.hint_updates_max));
+  release(200);
+  await served.took(1 + count, 10_000);
+  expect(served.texts()).toEqual([large, ...numbers(count)]);
+});
+
+test(
+  'an update stored after a change of the webhook is not sent to the former receiver, even if a hint contains a copy',
+  patience,
+  async ({ onTestFinished }) => {
+    const { bot, say, texts } = await servedBot(world, 1, onTestFinished);
+    const present = await keepBooks();
+    const held: Array<{ hint: Hint; pass: () => void }> = [];
+    worker.onHint = (hint, pass) => held.push({ hint, pass: () => pass(hint) });
+    const open = worker.blockSteps();
+    onTestFinished(async () => {
+      open();
+      worker.passHints();
+      await present.close();
+    });
+    await world.front.store.webhooks.set(bot.id, settingsFor(present), keepQueue);
+    await say(0, 'after');
+    // The hint about the change is lost.
+    await expect.poll(() => held.filter(({ hint }) => hint.copy !== null).length, soon).toBe(1);
+    for (const { hint, pass } of held) if (hint.copy !== null) pass();
+    open();
+    await present.tookIn(1, 5_000);
+    expect(texts()).toEqual([]);
+  },
+);
+
+test(
+  'an update stored after a drop is not lost even if its worker missed the drop',
+  patience,
+  async ({ onTestFinished }) => {
+    let answer = (_: number) => {};
+    const answered = new Promise<number>((resolve) => {
+      answer = resolve;
+    });
+    const served = await servedBot(world, 1, onTestFinished, ({ text }) =>
+      text === 'open' ? answered : 200,
+    );
+    const { bot, books, say, texts, took } = served;
+    await say(0, 'open');
+    await expect.poll(() => books.open, soon).toBe(1);
+    const open = worker.blockSteps();
+    onTestFinished(async () => open());
+    await say(0, 'old');
+    // The late step of an older call drops the queue, but does not change the version of the settings.
+    const { keys } = world.cluster;
+    const { client } = world.front.connection;
+    const hook = await client.hget(keys.queueState(bot.id), 'hook');
+    const partition = keys.partitions.of(bot.id);
+    const at = queueKeys(keys, bot.id);
+    const late = { version: '1', set: '1', active: true, drop: `${hook}`, mask: '' };
+    await world.front.runner.call('webhooks/switch', partition, at, { bot: `${bot.id}`, ...late });
+    expect(await served.pending()).toBe(0);
+    await say(0, 'new');
+    open();
+    await expect.poll(() => worker.dropped, soon).toBeGreaterThan(0);
+    answer(200);
+    await took(2);
+    await expect.poll(served.pending, soon).toBe(0);
+    expect(texts()).toEqual(['open', 'new']);
+  },
+);
+
+test(
+  'a bot whose token was revoked receives no copies of updates from hints',
+  patience,
+  async ({ onTestFinished }) => {
+    const { bot, say, texts, took } = await servedBot(world, 1, onTestFinished);
+    // A copy is sent only if the bot is in the cache and not blocked. The revocation removes the bot from the cache.
+    await say(0, 'before');
+    await took(1);
+    let copies = 0;
+    worker.onHint = (hint, pass) => {
+      if (hint.copy !== null) copies++;
+      pass(hint);
+    };
+    const open = worker.blockSteps();
+    onTestFinished(async () => {
+      open();
+      worker.passHints();
+    });
+    await world.front.store.leaks.report([{ token: bot.token, place: 'https://a.example/' }], 'report');
+    for (const words of ['after', 'later']) await say(0, words);
+    await expect.poll(() => copies, soon).toBe(2);
+    await sleep(200);
+    // A step that began before the revocation may still read and send updates, so the steps stay blocked until here.
+    expect(texts()).toEqual(['before']);
+  },
+);
+
+test('a worker that cannot renew its lease sends no copies of updates, but the next worker sends them', {
+  timeout: 40_000,
+}, async ({ onTestFinished }) => {
+  const own = await startWorld();
+  onTestFinished(() => own.close());
+  const first = await watchedWorker(own);
+  const { say, texts, took } = await servedBot(own, 1, onTestFinished);
+  const open = first.blockSteps();
+  onTestFinished(async () => open());
+  const held: Array<() => void> = [];
+  first.onHint = (hint, pass) => {
+    if (hint.copy !== null) held.push(() => pass(hint));
+  };
+  const blockedAt = performance.now();
+  await say(0, 'late');
+  await expect.poll(() => held.length, soon).toBe(1);
+  await sleep(blockedAt + deliveryLimits.webhook_lease_ms / 2 + 100 - performance.now());
+  for (const pass of held) pass();
+  await sleep(200);
+  expect(texts()).toEqual([]);
+  await own.worker();
+  await took(1, 15_000);
+  expect(texts()).toEqual(['late']);
+});
+
+test('if a worker dies before it acknowledges an update, the update is sent again with the same id', {
+  timeout: 40_000,
+}, async ({ onTestFinished }) => {
+  const own = await startWorld();
+  onTestFinished(() => own.close());
+  const first = await watchedWorker(own);
+  const { say, texts, arrivals, took } = await servedBot(own, 1, onTestFinished);
+  first.blockSteps(({ acked }) => acked.length > 0);
+  await say(0, 'sent');
+  await took(1);
+  await first.kill();
+  await say(0, 'next');
+  await own.worker();
+  await took(2, 15_000);
+  expect(texts()).toEqual(['sent', 'sent', 'next']);
+  const [sent, again] = arrivals();
+  expect(again?.headers['webhook-id']).toBe(sent?.headers['webhook-id']);
+  expect(again?.body).toEqual(sent?.body);
+});

@@ -1,0 +1,92 @@
+/**
+ * Tests a worker whose step in Redis fails or is slow: it reports the same results later, even if more results have
+ * arrived by then.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+test('updates that a worker failed to park are not lost, even if the delivery ahead of them fails too', async ({
+  onTestFinished,
+}) => {
+  let refuse = (_: number) => {};
+  const refused = new Promise<number>((resolve) => {
+    refuse = resolve;
+  });
+  let received = () => {};
+  const failed = new Promise<void>((resolve) => {
+    received = resolve;
+  });
+  const { node, worker } = await world.worker({ onOutcome: () => received() });
+  onTestFinished(() => worker.stop());
+  const books = await keepBooks(({ text }) => (text === '0' && books.arrivals.length === 1 ? refused : 200));
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 1);
+  // The worker parks the updates behind the first one, because they are more than half of the updates that it may hold.
+  const said = limits.webhook_held_entries_max / 2 + 20;
+  for (let n = 0; n < said; n++) await say(0, `${n}`);
+  let steps = 0;
+  node.hooks.call = async (name, run) => {
+    // Taking the lease reads as many updates as a step does. The second step reads more updates, and the third step
+    // parks them.
+    if (name !== 'webhooks/advance' || ++steps !== 3) return run();
+    refuse(500);
+    await failed;
+    throw new Error('Redis is away');
+  };
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await books.tookIn(said);
+  expect(node.errors.map(String)).toContain('Error: Redis is away');
+  expect(books.taken.map(({ text }) => text)).toEqual(Array.from({ length: said }, (_, n) => `${n}`));
+});
+
+test('a receiver is not marked as gone if it accepts an update while its 410 is being recorded', async ({
+  onTestFinished,
+}) => {
+  let accept = (_: number) => {};
+  const accepted = new Promise<number>((resolve) => {
+    accept = resolve;
+  });
+  let take = () => {};
+  const taken = new Promise<void>((resolve) => {
+    take = resolve;
+  });
+  let telling = false;
+  const { node, worker } = await world.worker({
+    onOutcome(_, __, outcome) {
+      if (outcome?.kind === 'answered' && outcome.status === 200) take();
+      else telling = true;
+    },
+  });
+  onTestFinished(() => worker.stop());
+  const answers = [410];
+  // Retries get no answer and therefore change nothing.
+  const books = await keepBooks(({ text }) =>
+    text === 'well' ? accepted : (answers.shift() ?? new Promise<number>(() => undefined)),
+  );
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 2);
+  node.hooks.call = async (name, run) => {
+    if (name === 'webhooks/advance' && telling) {
+      accept(200);
+      await taken;
+    }
+    return run();
+  };
+  await say(0, 'well');
+  await say(1, 'gone');
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await books.tookIn(1);
+  const { client } = world.front.connection;
+  const { keys } = world.cluster;
+  // The acknowledgement is recorded after the 410.
+  await expect.poll(() => client.xlen(keys.queue(bot.id))).toBe(1);
+  const gone = async () => Number(await client.hget(keys.queueState(bot.id), 'gone'));
+  expect(await gone()).toBe(0);
+});

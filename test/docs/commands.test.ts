@@ -1,0 +1,47 @@
+/** Runs every command of the documents that is in a fenced block marked `sh test`. */
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Service, startService, type TestUser } from '../support/service.js';
+
+const documents = ['README.md', ...readdirSync('infra/docs').map((name) => `infra/docs/${name}`)];
+const blocks = documents.flatMap((path) =>
+  [...readFileSync(path, 'utf8').matchAll(/^ *```sh test\n([\s\S]*?)^ *```/gm)].map(([, text = '']) => ({
+    path,
+    text,
+  })),
+);
+const commands = blocks.flatMap(({ path, text }) =>
+  text
+    .replace(/\\\n/g, ' ')
+    .split('\n')
+    .map((command) => ({ path, command: command.trim() }))
+    .filter(({ command }) => command !== '' && !command.startsWith('#')),
+);
+
+let service: Service;
+let alice: TestUser;
+
+beforeAll(async () => {
+  service = await startService();
+  alice = await service.newUser('alice');
+});
+afterAll(() => service?.stop());
+
+test('the documents contain commands marked to be run', () => {
+  expect(commands.length).toBeGreaterThan(3);
+});
+
+test.each(commands)('$path: $command', async ({ command }) => {
+  const variables = {
+    ...process.env,
+    URL: service.fronts[0].url,
+    ALICE: `Authorization: Bearer ${alice.token}`,
+    ADMIN: service.adminToken,
+  };
+  const setUp = 'set -o pipefail; dev() { echo "$ADMIN"; };';
+  const { stdout } = await promisify(execFile)('bash', ['-ec', `${setUp} ${command}`], { env: variables });
+  expect(stdout).not.toBe('');
+  if (command.startsWith('curl')) expect(JSON.parse(stdout)).toMatchObject({ ok: true });
+});

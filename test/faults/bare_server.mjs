@@ -1,0 +1,9 @@
+/** Answers every request at once with a few bytes. Its latency is that of the machine: network, client, and waiting for a core. */
+import { createServer } from 'node:http';
+
+const body = JSON.stringify({ ok: true, result: true });
+const server = createServer((_request, response) => {
+  response.setHeader('content-type', 'application/json');
+  response.end(body);
+});
+server.listen(0, '127.0.0.1', () => process.send(server.address().port));

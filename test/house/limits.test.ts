@@ -1,0 +1,118 @@
+/** Each subject defines its limits. This file tests the relations between limits. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const filesBelow = (folder: string): string[] =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.(ts|lua)$/.test(file))
+    .map((file) => join(folder, file));
+const read = (file: string) => readFileSync(join(root, file), 'utf8');
+const sources = ['src', 'lua'].flatMap(filesBelow);
+const defining = sources.filter((file) => /^src\/\w+\/limits\.ts$/.test(file));
+const namesIn = (file: string) => [...read(file).matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name as string);
+
+test.each([
+  [
+    'versions must stay exact integers',
+    limits.versions_per_incarnation * limits.incarnations_max < Number.MAX_SAFE_INTEGER,
+  ],
+  [
+    'a fill ticket must expire before flushed state can be evicted',
+    limits.fill_ticket_ttl_ms < limits.hot_ttl_ms_min,
+  ],
+  [
+    'a fill ticket must expire before a cached absence can be evicted',
+    limits.fill_ticket_ttl_ms < limits.absent_ttl_ms,
+  ],
+  [
+    'a fill ticket must expire before values read back into a full Redis can be evicted',
+    limits.fill_ticket_ttl_ms < limits.redis_full_ttl_ms,
+  ],
+  [
+    'deletions and deliveries need memory reserved for them',
+    limits.redis_roomy_percent < limits.redis_full_percent && limits.redis_full_percent < 100,
+  ],
+  ['a lease must survive two lost renewals', limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms],
+  [
+    'callers must get an answer before a silent connection is replaced',
+    limits.redis_silence_ms < limits.redis_wait_ms_max &&
+      limits.redis_wait_ms_max < limits.redis_command_timeout_ms,
+  ],
+  [
+    'the content and keyboard of a message must fit its record',
+    limits.content_bytes_max + limits.keyboard_bytes_max + 2 * 1024 <= limits.record_bytes_max,
+  ],
+  [
+    'the largest album must fit a batch',
+    limits.album_items_max * limits.record_bytes_max <= limits.messages_batch_bytes_max,
+  ],
+  ['the longest text must be storable', limits.text_length_max * 4 <= limits.content_bytes_max / 1.5],
+  [
+    'the listed reactors must be among the stored ones',
+    limits.reactors_listed_max <= limits.reactors_kept_max,
+  ],
+  ['an upload may be larger than a plain body', limits.body_bytes_max <= limits.upload_bytes_max],
+  [
+    'the queue of waiting calls must have room for an upload',
+    limits.upload_bytes_max + limits.body_bytes_max <= limits.calls_waiting_bytes_max,
+  ],
+  ['a picture must be allowed as an upload', limits.picture_bytes_max <= limits.upload_bytes_max],
+  ['several uploads must fit at the same time', limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2],
+  [
+    'an upload must fit the smallest budget for bodies',
+    limits.upload_bytes_max <= limits.bodies_bytes_min / 2,
+  ],
+  [
+    'partners have no token and must still be able to report leaks',
+    limits.leak_body_bytes_max <= limits.stranger_bodies_bytes_max,
+  ],
+  ['a poll must end before the usual idle timeout of a balancer', limits.poll_timeout_s_max < 60],
+  [
+    'a call must end before its idempotency key can be claimed again',
+    limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&
+      limits.idempotency_lease_ms > limits.postgres_statement_timeout_ms,
+  ],
+  [
+    'a delivery needs time to resolve, to connect and to be answered',
+    limits.webhook_resolve_ms_max < limits.webhook_connect_ms_max &&
+      limits.webhook_connect_ms_max < limits.webhook_deadline_ms,
+  ],
+  [
+    'one receiver may not have more connections than all receivers together',
+    limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
+  ],
+  ['replayed updates must not push out pending ones', limits.replay_max <= limits.queue_length_max / 2],
+  [
+    'an update must stay queued while it is retried',
+    limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,
+  ],
+  [
+    'messages removed for age must be past editing, deletion and the queue age',
+    limits.message_days_min * 86_400_000 >= limits.edit_age_ms_max + limits.queue_age_ms_max &&
+      limits.message_days_min * 86_400_000 > limits.delete_age_ms_max,
+  ],
+  [
+    'a batch of the retention job must end before its statement times out',
+    limits.retention_piece_ms * 3 < limits.postgres_statement_timeout_ms,
+  ],
+])('%s', (_, holds) => {
+  expect(holds).toBe(true);
+});
+
+test('every limit is defined by one subject, and the list of limits contains all of them', () => {
+  expect(defining.length).toBeGreaterThan(10);
+  expect(defining.flatMap(namesIn).sort()).toEqual(Object.keys(limits).sort());
+});
+
+test('every limit is a positive number, and is used by the program or by a relation to another limit', () => {
+  expect(Object.entries(limits).filter(([, value]) => !(Number.isFinite(value) && value > 0))).toEqual([]);
+  const text = [...sources.filter((file) => !defining.includes(file)), 'test/house/limits.test.ts']
+    .map(read)
+    .join('\n');
+  const used = new Set(text.match(/\b[a-z]\w*_\w+\b/g));
+  expect(Object.keys(limits).filter((name) => !used.has(name))).toEqual([]);
+});

@@ -1,0 +1,75 @@
+/** Tests how the parts of the long tier run within a time limit. */
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { beforeEach, expect, test } from 'vitest';
+
+const url = pathToFileURL(fileURLToPath(new URL('../../infra/build/parts.mjs', import.meta.url))).href;
+const { readMinutes, rotate, runParts } = await import(url);
+
+let now = 0;
+let lines: string[] = [];
+const ran: string[] = [];
+/** Makes a part that is allowed `minutes` and takes `takes` minutes of the test's clock. */
+const part = (name: string, minutes: number, takes = minutes, code = 0) => ({
+  ...{ name, minutes },
+  run: async () => {
+    ran.push(name);
+    now += takes * 60_000;
+    return code;
+  },
+});
+const run = (parts: object[], minutes: number): Promise<number> =>
+  runParts(
+    parts,
+    minutes,
+    (line: string) => lines.push(...line.split('\n').filter((each) => /^ {2}|passed,/.test(each))),
+    () => now,
+  );
+
+beforeEach(() => {
+  now = 1_000;
+  lines = [];
+  ran.length = 0;
+});
+
+test('a part of the long tier that may exceed the time limit is skipped and listed, and a shorter part still runs', async () => {
+  expect(await run([part('a', 4), part('b', 20), part('c', 4)], 10)).toBe(0);
+  expect(ran).toEqual(['a', 'c']);
+  expect(lines).toEqual([
+    '  passed  a: 4.0 min',
+    '  SKIPPED b: it may take 20 min, 6 are left',
+    '  passed  c: 4.0 min',
+    '2 passed, 0 failed, 1 skipped for lack of time',
+  ]);
+});
+
+test('a failed part does not end the run of the long tier, and the run returns its exit code', async () => {
+  expect(await run([part('a', 4, 4, 3), part('b', 4)], Number.POSITIVE_INFINITY)).toBe(3);
+  expect(lines).toEqual([
+    '  FAILED  a: 4.0 min',
+    '  passed  b: 4.0 min',
+    '1 passed, 1 failed, 0 skipped for lack of time',
+  ]);
+});
+
+test('a part of the long tier that took longer than expected is marked', async () => {
+  await run([part('a', 4, 5.5)], 60);
+  expect(lines[0]).toBe('  passed  a: 5.5 min, more than the expected 4');
+});
+
+test('the order of the long tier depends on the commit: each part comes first for some commit, and none is left out', () => {
+  const parts = ['a', 'b', 'c'];
+  expect(rotate(parts, '00000001ff')).toEqual(['b', 'c', 'a']);
+  const firsts = [0, 1, 2].map((n) => rotate(parts, n.toString(16).padStart(8, '0'))[0]);
+  expect(firsts).toEqual(parts);
+  expect(rotate([], 'abcdef01')).toEqual([]);
+});
+
+test('--minutes is separated from the paths, and refused unless it is a number above 0', () => {
+  expect(readMinutes(['test/faults', '--minutes', '60'])).toEqual({ minutes: 60, rest: ['test/faults'] });
+  expect(readMinutes(['test/faults'])).toEqual({
+    minutes: Number.POSITIVE_INFINITY,
+    rest: ['test/faults'],
+  });
+  for (const bad of ['0', '-1', 'x', undefined])
+    expect(() => readMinutes(['--minutes', bad])).toThrow('--minutes must be a number above 0');
+});

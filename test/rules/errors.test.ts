@@ -1,0 +1,10 @@
+/** Error answers are thrown in most refused calls, so they must be cheap to create. */
+import { expect, test } from 'vitest';
+import { ApiError } from '../../src/errors.js';
+
+test('an error answer has no stack trace, and later errors still have a stack trace', () => {
+  const limit = Error.stackTraceLimit;
+  expect(new ApiError('not_found').stack).not.toContain('\n');
+  expect(Error.stackTraceLimit).toBe(limit);
+  expect(new Error('unexpected').stack).toContain('errors.test.ts');
+});

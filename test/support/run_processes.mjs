@@ -1,0 +1,62 @@
+/**
+ * The processes of a test run: those that name its temporary folder in their command line, environment or working folder. Found on
+ * Linux only.
+ *
+ * Run as a program with the folder as argument, it waits until its stdin closes, which happens however the test runner ends. It then
+ * kills what is left and removes the folder.
+ */
+import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** Returns the text that `read` returns, or nothing for a process that has ended or belongs to another user. */
+function readable(read) {
+  try {
+    return read();
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Pids and command lines, without those in `except`.
+ * @param {string} folder
+ * @param {readonly number[]} except
+ * @returns {{ pid: number, command: string }[]}
+ */
+export function processesOf(folder, except) {
+  const pids = readable(() => readdirSync('/proc').map(Number).filter(Number.isSafeInteger));
+  return [...pids].flatMap((pid) => {
+    const command = readable(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'));
+    const facts = [
+      command,
+      readable(() => readFileSync(`/proc/${pid}/environ`, 'utf8')),
+      readable(() => readlinkSync(`/proc/${pid}/cwd`)),
+    ];
+    if (except.includes(pid) || !facts.some((text) => text.includes(folder))) return [];
+    return [{ pid, command: command.replaceAll('\0', ' ').trim() }];
+  });
+}
+
+/**
+ * Kills these processes and waits until they have ended, at most 10 s.
+ * @param {string} folder
+ * @param {readonly number[]} except
+ */
+export async function killProcessesOf(folder, except) {
+  for (let tries = 0; tries < 200; tries++) {
+    const found = processesOf(folder, except);
+    if (found.length === 0) return;
+    for (const { pid } of found) readable(() => process.kill(pid, 'SIGKILL'));
+    await sleep(50);
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const folder = process.argv[2] ?? '';
+  process.stdin.resume();
+  process.stdin.once('close', async () => {
+    await killProcessesOf(folder, [process.pid]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
