@@ -144,7 +144,7 @@ export class DeliveryWorker {
     }
   }
 
-  /** Checks a bot that a sweep found, unless no permit is free. A later sweep finds the bot again. */
+  /** Checks a bot that a sweep found. Skips the bot if no permit is free; a later sweep finds it again. */
   #checkHere(bot: number): void {
     if (this.#permits.full) return;
     const checked = this.#check(bot)

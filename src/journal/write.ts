@@ -71,8 +71,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * The SQL for tombstones without a day. Earlier releases, which did not partition messages by day, wrote these
- * tombstones to the journal. The statement looks for the row in every partition.
+ * Builds the statement for tombstones that name no day. Releases before the partitions by day wrote them to the journal.
+ * The statement looks for the row in every partition.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);

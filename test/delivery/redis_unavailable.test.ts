@@ -28,7 +28,7 @@ test('updates that a worker failed to park are not lost, even if the delivery ah
   const books = await keepBooks(({ text }) => (text === '0' && books.arrivals.length === 1 ? refused : 200));
   onTestFinished(() => books.close());
   const { bot, say } = await makeChats(world.front, 1);
-  // The worker parks the updates behind the first one, because they are more than half of the updates that it may hold.
+  // More updates wait behind the failed one than half of what the worker may hold, so the worker parks them.
   const said = limits.webhook_held_entries_max / 2 + 20;
   for (let n = 0; n < said; n++) await say(0, `${n}`);
   let steps = 0;

@@ -316,7 +316,7 @@ export class Accounts {
     try {
       const done = await rows.takeRemoval<Place>(this.#rawDb, only, (sql, user, place) => {
         taken = user;
-        // Starts a new step, because Postgres may have rolled the transaction back and may be running it again.
+        // Postgres may run this transaction again after a rollback, so each run starts a new step.
         step = new RemovalStep(this.#context, this.#parts, sql, user);
         return step.run(place);
       });

@@ -236,7 +236,7 @@ export class Forwarder {
     if (change.wake) this.#wake(id);
   }
 
-  /** Forwards a partition's whole outbox now. */
+  /** Forwards all updates in the outbox of a partition now. */
   forwardAll(partition: number): Promise<void> {
     return this.#outbox(partition).forward(0);
   }
