@@ -28,7 +28,7 @@ export const chatDescription = z
 const fileOf = ({ key, size, width, height }: StoredPicture) =>
   ({ type: 'photo', key, size, mime: 'image/webp', width, height }) as const;
 
-/** The sizes of a photo as a list of PhotoSize, the smallest first as in messages. */
+/** Returns the sizes of a photo as a list of PhotoSize, the smallest first as in messages. */
 export const viewSizes = (files: Files, sizes: readonly StoredPicture[]) =>
   sizes
     .map((size) => ({

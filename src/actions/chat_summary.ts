@@ -16,7 +16,7 @@ import { serviceNames } from '../wire/results.js';
 import { viewPicture } from './pictures.js';
 import { personViewer } from './reading.js';
 
-/** The start of a text, cut to `limits.preview_text_length_max` characters. */
+/** Returns the start of a text, cut to `limits.preview_text_length_max` characters. */
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
@@ -45,14 +45,15 @@ function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string
   };
 }
 
-/** The bot's avatar in a direct chat, or the photo of a group or channel. Empty when there is no picture. */
+/** Returns the bot's avatar in a direct chat, or the photo of a group or channel. Empty when there is no picture. */
 async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPicture[]> {
   if (!isDirect(chat)) return (await store.chats.details(chat)).photo;
   return (await store.bots.descriptions(chat.id)).pictures.avatar ?? [];
 }
 
 /**
- * Whether a person may post in a channel. False in other chats: every member may write there, and the field is omitted.
+ * Returns whether a person may post in a channel. False in other chats: every member may write there, and the field is
+ * omitted.
  */
 async function mayPost(store: Store, chat: ChatRef, type: string | undefined, user: User): Promise<boolean> {
   if (type !== 'channel') return false;

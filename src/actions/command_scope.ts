@@ -39,7 +39,7 @@ interface Scoped {
   readonly language_code?: string | undefined;
 }
 
-/** The storage key for commands of this scope and language. Errors: `chat_id_empty`, `parameter_required`. */
+/** Returns the storage key for commands of this scope and language. Errors: `chat_id_empty`, `parameter_required`. */
 export function commandsKey({ scope, language_code }: Scoped): string {
   if (scope?.type.startsWith('chat')) {
     if (scope.chat_id === undefined) fail('chat_id_empty');

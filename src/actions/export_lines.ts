@@ -41,7 +41,7 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** The lines of one message. Token placeholders in messages of the management bot are not filled in. */
+/** Yields the lines of one message. Token placeholders in messages of the management bot are not filled in. */
 function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };

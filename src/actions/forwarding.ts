@@ -83,7 +83,7 @@ export const readSources = (
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, from), way, ids);
 
-/** The profile for the stored origin, without fields that become outdated or depend on the viewer. */
+/** Returns the profile for the stored origin, without fields that become outdated or depend on the viewer. */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
 /**

@@ -31,15 +31,15 @@ export const chatPermissions = json(
   }),
 ).describe('Absent permissions are denied');
 
-/** The end of a ban or restriction. Null means that it never ends. */
+/** Returns the end of a ban or restriction. Null means that it never ends. */
 export function endOf(until: number | undefined): number | null {
   const seconds = (until ?? 0) - Math.floor(nowMs() / 1_000);
   return seconds < limits.restriction_s_min || seconds > limits.restriction_s_max ? null : (until as number);
 }
 
 /**
- * The profile of an account that was never in the chat. It can be any bot, or a person who shares another chat with the
- * caller.
+ * Returns the profile of an account that was never in the chat. It can be any bot, or a person who shares another chat
+ * with the caller.
  */
 export async function outsider(
   store: Store,

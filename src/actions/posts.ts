@@ -48,7 +48,7 @@ export function viewReactions({ reactions, own }: PostState, viewer: PostViewer)
   });
 }
 
-/** The result of the reactions endpoints (interface §2). Its fields are next to `ok`, not inside `result`. */
+/** Returns the result of the reactions endpoints (interface §2). Its fields are next to `ok`, not inside `result`. */
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 

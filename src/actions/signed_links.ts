@@ -10,7 +10,7 @@ type Fields = Readonly<Record<string, string>>;
 
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
 
-/** The signed text: one `name=value` per line, ordered by name. */
+/** Returns the signed text: one `name=value` per line, ordered by name. */
 const checkText = (fields: Fields): string =>
   Object.keys(fields)
     .sort()

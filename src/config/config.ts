@@ -287,10 +287,10 @@ export const rateSettings = [
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
-/** The path of the file with the key for the one-time link to the demo data in `demoFile`. */
+/** Returns the path of the file with the key for the one-time link to the demo data in `demoFile`. */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
-/** The given variables of the environment, unchanged. */
+/** Returns the given variables of the environment, unchanged. */
 export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
@@ -309,7 +309,8 @@ function givenIn(env: Record<string, string | undefined>): Record<string, string
 }
 
 /**
- * The environment with the values from all files. A child process that gets this environment need not read the files.
+ * Returns the environment with the values from all files. A child process that gets this environment need not read the
+ * files.
  */
 export function resolvedEnvironment(
   env: Record<string, string | undefined> = process.env,
@@ -339,8 +340,8 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
 
 /**
- * The configured Redis: a single server, a master found through Sentinels, or the seed servers of a cluster. Undefined
- * if none is set. Throws a ConfigError for settings that exclude each other.
+ * Returns the configured Redis: a single server, a master found through Sentinels, or the seed servers of a cluster.
+ * Undefined if none is set. Throws a ConfigError for settings that exclude each other.
  */
 export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config) {
   if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
@@ -358,7 +359,9 @@ export function redisOf(config: Config) {
   return given;
 }
 
-/** The settings of the identity provider. Undefined if none is set. Throws a ConfigError if they are incomplete. */
+/**
+ * Returns the settings of the identity provider. Undefined if none is set. Throws a ConfigError if they are incomplete.
+ */
 export function providerOf(config: Config) {
   const { JWT_JWKS_URL, JWT_JWKS_FILE } = config;
   if (JWT_JWKS_URL === undefined && JWT_JWKS_FILE === undefined) return undefined;
@@ -376,7 +379,7 @@ export function providerOf(config: Config) {
 
 export { rateText };
 
-/** The rate limits that are turned on, by setting. */
+/** Returns the rate limits that are turned on, by setting. */
 export function ratesOf(config: Config): Readonly<Record<string, string>> {
   const rates = rateSettings.map((name) => [name, config[name]] as const);
   return Object.fromEntries(
@@ -384,15 +387,15 @@ export function ratesOf(config: Config): Readonly<Record<string, string>> {
   );
 }
 
-/** The rate limits as one readable line of text. */
+/** Returns the rate limits as one readable line of text. */
 export const ratesText = (rates: Readonly<Record<string, string>>): string =>
   Object.entries(rates)
     .map(([name, rate]) => `${name}=${rate}`)
     .join(', ') || 'none: every RATE_PER_ setting is off';
 
 /**
- * The key and the contact for signing push notifications. Undefined if push notifications are turned off. Throws a
- * ConfigError if the contact is missing.
+ * Returns the key and the contact for signing push notifications. Undefined if push notifications are turned off.
+ * Throws a ConfigError if the contact is missing.
  */
 export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
   if (VAPID_PRIVATE_KEY === undefined) return undefined;
@@ -416,7 +419,7 @@ export function requireSettings<K extends keyof Config>(config: Config, names: r
 }
 
 /**
- * The S3 storage for files. Undefined if files are stored in a folder. Throws a ConfigError if its settings are
+ * Returns the S3 storage for files. Undefined if files are stored in a folder. Throws a ConfigError if its settings are
  * incomplete.
  */
 export function s3Of(config: Config) {

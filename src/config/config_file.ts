@@ -24,7 +24,7 @@ export const secretSettings = [
 /** The environment variables of Petrel that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
-/** The edit distance: the number of letters to add, remove or replace to turn one text into the other. */
+/** Returns the edit distance: the number of letters to add, remove or replace to turn one text into the other. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {
@@ -39,8 +39,8 @@ function distance(from: string, to: string): number {
 }
 
 /**
- * The setting that a misspelt name probably means. Recognises the prefix `PETREL_`, different case, and one or two
- * wrong letters. Undefined for a correct name, and if no setting is similar.
+ * Returns the setting that a misspelt name probably means. Recognises the prefix `PETREL_`, different case, and one or
+ * two wrong letters. Undefined for a correct name, and if no setting is similar.
  */
 export function likelySetting(name: string, names: readonly string[]): string | undefined {
   const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];
@@ -85,9 +85,9 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
 }
 
 /**
- * The environment plus the settings from `PETREL_CONFIG` and from the `…_FILE` variables. A variable in the environment
- * overrides a line of the settings file. Errors: ConfigFileError for an unreadable file, an unknown setting, or a
- * secret that is given twice.
+ * Returns the environment plus the settings from `PETREL_CONFIG` and from the `…_FILE` variables. A variable in the
+ * environment overrides a line of the settings file. Errors: ConfigFileError for an unreadable file, an unknown
+ * setting, or a secret that is given twice.
  */
 export function withFiles(env: Variables, names: readonly string[]): Variables {
   const known = new Set([...names, ...secretSettings.map((name) => `${name}_FILE`)]);

@@ -24,7 +24,7 @@ export interface DrainContext {
    * rejects when the update should be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
-  /** Whether a drain may keep its lease for a while after the last update. */
+  /** Returns whether a drain may keep its lease for a while after the last update. */
   mayStay(): boolean;
   /** The word that replaces `Service` in header names such as `X-Service-Signature`. */
   readonly service: string;

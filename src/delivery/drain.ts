@@ -252,7 +252,10 @@ export class Drain {
     return true;
   }
 
-  /** Whether the bot is blocked, according to the cache of this process. True if this process must first ask Redis. */
+  /**
+   * Returns whether the bot is blocked, according to the cache of this process. True if this process must first ask
+   * Redis.
+   */
   #isBlocked(): boolean {
     const found = this.#context.store.auth.botById(this.#bot);
     if (!(found instanceof Promise)) return isBlocked(found);
@@ -396,14 +399,14 @@ export class Drain {
     return Math.min(soonest, this.#busyAt + limits.webhook_stay_ms - now);
   }
 
-  /** Whether the next retry is so close that releasing the lease would only delay the retry. */
+  /** Returns whether the next retry is so close that releasing the lease would only delay the retry. */
   #lingering(now: number): boolean {
     return this.#retryAt - now <= limits.webhook_linger_ms && this.#retryAt > now;
   }
 
   /**
-   * Whether to keep the lease after the last update. If the next update comes soon, a subscription is cheaper than a
-   * wake-up.
+   * Returns whether to keep the lease after the last update. If the next update comes soon, a subscription is cheaper
+   * than a wake-up.
    */
   #staying(now: number): boolean {
     return (
@@ -414,7 +417,7 @@ export class Drain {
     );
   }
 
-  /** Whether most buffered updates wait for an update of their own chat that is in flight. */
+  /** Returns whether most buffered updates wait for an update of their own chat that is in flight. */
   #crowded(): boolean {
     return !this.#buffer.ready && this.#buffer.count > limits.webhook_held_entries_max / 2;
   }

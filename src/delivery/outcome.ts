@@ -27,7 +27,7 @@ export interface Failed {
 
 export type Outcome = Answered | Failed;
 
-/** Whether the update counts as delivered: the receiver answered with a 2xx status (behaviour §10). */
+/** Returns whether the update counts as delivered: the receiver answered with a 2xx status (behaviour §10). */
 export const isDelivered = (outcome: Outcome): outcome is Answered =>
   outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 

@@ -133,12 +133,12 @@ export class Recorder {
     await this.#write(true).catch(this.#options.onError);
   }
 
-  /** The number of attempts in the buffer. */
+  /** Returns the number of attempts in the buffer. */
   waiting(): number {
     return this.#waiting;
   }
 
-  /** The number of attempts that Postgres refused. */
+  /** Returns the number of attempts that Postgres refused. */
   refused(): number {
     return this.#refused;
   }
@@ -190,8 +190,8 @@ export class Recorder {
   }
 
   /**
-   * Whether the write of a bot's attempts can wait. The first success after a pause is written soon. The successes of a
-   * busy bot wait, because newer successes will replace most of them.
+   * Returns whether the write of a bot's attempts can wait. The first success after a pause is written soon. The
+   * successes of a busy bot wait, because newer successes will replace most of them.
    */
   #mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
     const { few, full } = this.#due.get(bot) ?? at_once;

@@ -64,7 +64,7 @@ export class Report {
     return parking !== undefined;
   }
 
-  /** Whether the report contains results for this chat that Redis does not have yet. */
+  /** Returns whether the report contains results for this chat that Redis does not have yet. */
   has(chat: string): boolean {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }

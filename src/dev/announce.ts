@@ -22,7 +22,7 @@ export interface DevInfo extends Demo {
   readonly pids: Pids;
 }
 
-/** The text of the banner. Tokens are shown only here and in `dev.json`. */
+/** Returns the text of the banner. Tokens are shown only here and in `dev.json`. */
 export function banner(info: DevInfo, home: string, rates: Readonly<Record<string, string>> = {}): string {
   const { base_url, bot } = info;
   const [alice, bob] = info.users;

@@ -3,7 +3,7 @@ import { apt, ensureProgram, findProgram, type Manager } from './system_packages
 
 const names = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
-/** The path of Chromium or Chrome, or undefined if neither is installed. */
+/** Returns the path of Chromium or Chrome, or undefined if neither is installed. */
 export function findChromium(): string | undefined {
   return names.map(findProgram).find((found) => found !== undefined);
 }
@@ -17,7 +17,8 @@ const managers: readonly Manager[] = [
 ];
 
 /**
- * The path of Chromium. Installs Chromium if it is missing. If that fails, throws a Refusal with the commands to run.
+ * Returns the path of Chromium. Installs Chromium if it is missing. If that fails, throws a Refusal with the commands
+ * to run.
  */
 export function ensureChromium(log: (line: string) => void): Promise<string> {
   const byHand = 'install Chromium or Chrome yourself, in a folder of the PATH';

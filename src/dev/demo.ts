@@ -94,8 +94,8 @@ function unexpected(what: string, { status, description }: Answer): Refusal {
 const isTaken = ({ status, description }: Answer) => status === 400 && /taken/.test(description);
 
 /**
- * The username to try: the name itself first, then `name2`, `name3` and so on. Another installation may have taken the
- * name in a shared database.
+ * Returns the username to try: the name itself first, then `name2`, `name3` and so on. Another installation may have
+ * taken the name in a shared database.
  */
 function candidate(name: string, attempt: number): string {
   return attempt === 1 ? name : `${name}${attempt}`;
@@ -177,8 +177,8 @@ async function makeBot(options: DemoOptions, owner: DemoUser): Promise<DemoBot> 
 }
 
 /**
- * The demo users and their bot with working tokens. Creates what is missing. Repeated calls change nothing. Throws a
- * Refusal that quotes the answer of the failed call.
+ * Returns the demo users and their bot with working tokens. Creates what is missing. Repeated calls change nothing.
+ * Throws a Refusal that quotes the answer of the failed call.
  */
 export async function ensureDemo(options: DemoOptions): Promise<Demo> {
   const database = createHash('sha256').update(options.database).digest('hex').slice(0, 16);

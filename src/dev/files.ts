@@ -17,7 +17,7 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
   }
 }
 
-/** The text of a file, or undefined if the file does not exist. */
+/** Returns the text of a file, or undefined if the file does not exist. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -27,7 +27,7 @@ export function readIfThere(path: string): string | undefined {
   }
 }
 
-/** The parsed JSON of a file, or undefined if the file does not exist or is not JSON. */
+/** Returns the parsed JSON of a file, or undefined if the file does not exist or is not JSON. */
 export function readJsonIfThere(path: string): unknown {
   const text = readIfThere(path);
   if (text === undefined) return undefined;
@@ -61,14 +61,14 @@ export function withLog<T>(path: string, use: (fd: number, start: number) => T):
   }
 }
 
-/** The last lines written to the log after a position, for an error message. '' if there are none. */
+/** Returns the last lines written to the log after a position, for an error message. '' if there are none. */
 export function logSince(path: string, from: number, lines = 3): string {
   const bytes = Buffer.from(readIfThere(path) ?? '');
   const text = bytes.subarray(from <= bytes.length ? from : 0).toString('utf8');
   return text.trim().split('\n').slice(-lines).join('\n');
 }
 
-/** The size of a file in bytes; 0 if the file does not exist. */
+/** Returns the size of a file in bytes; 0 if the file does not exist. */
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

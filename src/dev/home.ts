@@ -128,7 +128,7 @@ function makePushKey(): string {
   return Buffer.from(made.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url');
 }
 
-/** The secrets of this installation. They are created once and kept in `secrets.json` (mode 0600). */
+/** Returns the secrets of this installation. They are created once and kept in `secrets.json` (mode 0600). */
 export function keptSecrets(home: string): Secrets {
   const path = join(home, 'secrets.json');
   const kept = readJsonIfThere(path) as Partial<Secrets> | undefined;
@@ -150,8 +150,8 @@ export function keptSecrets(home: string): Secrets {
 }
 
 /**
- * The settings of the installation that runs in a folder. The given settings override them. Null if no installation
- * runs.
+ * Returns the settings of the installation that runs in a folder. The given settings override them. Null if no
+ * installation runs.
  */
 export function devEnvironment(
   home: string,

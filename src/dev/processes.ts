@@ -21,8 +21,8 @@ export interface LocalServer {
 }
 
 /**
- * The command line of a process, or undefined if the process does not run. A zombie has no command line and counts as
- * ended.
+ * Returns the command line of a process, or undefined if the process does not run. A zombie has no command line and
+ * counts as ended.
  */
 export function commandOf(pid: number): string | undefined {
   if (!Number.isSafeInteger(pid) || pid <= 0) return undefined;
@@ -38,7 +38,8 @@ export function commandOf(pid: number): string | undefined {
 }
 
 /**
- * The start time of a process, which distinguishes processes that reuse a pid. Undefined if the process does not run.
+ * Returns the start time of a process, which distinguishes processes that reuse a pid. Undefined if the process does
+ * not run.
  */
 export function startOf(pid: number): string | undefined {
   if (commandOf(pid) === undefined) return undefined;
@@ -85,7 +86,7 @@ export async function freePort(): Promise<number> {
   return tryPort(0);
 }
 
-/** The reason why a child ended, as text. Also covers a child that could not be started. */
+/** Returns the reason why a child ended, as text. Also covers a child that could not be started. */
 export function exitOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));

@@ -5,12 +5,12 @@ import { apt, ensureProgram, findProgram, type Manager } from './system_packages
 
 const major_version_min = 7;
 
-/** The path of `redis-server` or `valkey-server`, or undefined if there is none. */
+/** Returns the path of `redis-server` or `valkey-server`, or undefined if there is none. */
 export function findRedis(): string | undefined {
   return findProgram('redis-server') ?? findProgram('valkey-server');
 }
 
-/** The version that the server prints, for example '7.0.15'. */
+/** Returns the version that the server prints, for example '7.0.15'. */
 export function redisVersion(executable: string): string {
   const output = spawnSync(executable, ['--version'], { encoding: 'utf8' }).stdout ?? '';
   return /v=(\d+\.\d+\.\d+)/.exec(output)?.[1] ?? '0';
@@ -33,7 +33,7 @@ const byHand =
   'install Redis 7 or newer (redis-server) or Valkey yourself, or set REDIS_URL to a running one';
 
 /**
- * The path of a Redis server that is new enough. Installs the server if it is missing. Logs its actions. If the
+ * Returns the path of a Redis server that is new enough. Installs the server if it is missing. Logs its actions. If the
  * installation fails, throws a Refusal with the commands to run.
  */
 export async function ensureRedis(log: (line: string) => void): Promise<string> {

@@ -33,7 +33,8 @@ export function noteLeft(dir: string): void {
 }
 
 /**
- * Whether the files are unchanged since the record. Removes the record, so call this only once, before Redis starts.
+ * Returns whether the files are unchanged since the record. Removes the record, so call this only once, before Redis
+ * starts.
  */
 export function isAsLeft(dir: string): boolean {
   const noted = readIfThere(noteOf(dir));

@@ -19,7 +19,10 @@ export interface RoleOptions {
 }
 
 const start_ms_max = 60_000;
-/** The maximum time that a role may take to shut down. A role that still responds ends by itself within this time. */
+/**
+ * Returns the maximum time that a role may take to shut down. A role that still responds ends by itself within this
+ * time.
+ */
 function stopMsMax(env: RoleOptions['env']): number {
   const drain = settings.DRAIN_MS.safeParse(env.DRAIN_MS);
   return (drain.success ? drain.data : 0) + limits.roles_stop_ms_max + limits.backends_close_ms_max;

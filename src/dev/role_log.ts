@@ -16,8 +16,8 @@ interface Seen {
 }
 
 /**
- * The text that the terminal shows for a line. Shows JSON from level warning up, and plain text that is not part of a
- * stack. Undefined for other lines.
+ * Returns the text that the terminal shows for a line. Shows JSON from level warning up, and plain text that is not
+ * part of a stack. Undefined for other lines.
  */
 export function summarise(line: string): Seen | undefined {
   if (!line.startsWith('{')) {

@@ -25,7 +25,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** The path of the program with this name, or undefined if there is none. */
+/** Returns the path of the program with this name, or undefined if there is none. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), ...usualFolders];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
@@ -82,7 +82,7 @@ function run(argv: readonly string[], log: (line: string) => void): Promise<numb
   });
 }
 
-/** The steps for `apt-get`, which also update the package lists. */
+/** Returns the steps for `apt-get`, which also update the package lists. */
 export const apt = (name: string): Manager => ({
   command: 'apt-get',
   steps: [
@@ -92,8 +92,8 @@ export const apt = (name: string): Manager => ({
 });
 
 /**
- * The path of a program. Installs the program if it is missing. Logs its actions. If the installation fails, throws a
- * Refusal with the commands to run.
+ * Returns the path of a program. Installs the program if it is missing. Logs its actions. If the installation fails,
+ * throws a Refusal with the commands to run.
  */
 export async function ensureProgram(wanted: Wanted, log: (line: string) => void): Promise<string> {
   const { name, managers, byHand, find } = wanted;

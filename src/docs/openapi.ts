@@ -49,7 +49,7 @@ function errorExample(kind: ErrorName): Json {
   };
 }
 
-/** The error answers by status, with their exact texts. */
+/** Returns the error answers by status, with their exact texts. */
 function refusals(kinds: readonly ErrorName[]): Json {
   const byStatus = new Map<number, ErrorName[]>();
   for (const kind of new Set(kinds)) {
@@ -86,7 +86,9 @@ interface Parameters {
   readonly required: readonly string[];
 }
 
-/** The parameters of a call. A parameter without its own description gets the common description for its name. */
+/**
+ * Returns the parameters of a call. A parameter without its own description gets the common description for its name.
+ */
 function parametersOf(schema: z.ZodType | null, components: Components): Parameters {
   const whole = schema === null ? {} : documentSchema(schema, 'input', components);
   const properties = (whole.properties ?? {}) as Parts;
@@ -99,7 +101,7 @@ function parametersOf(schema: z.ZodType | null, components: Components): Paramet
 
 const isNested = (schema: Json) => schema.type === 'object' || schema.type === 'array';
 
-/** A parameter in the query or the path, where nested values are JSON text. */
+/** Returns a parameter in the query or the path, where nested values are JSON text. */
 function parameter(place: 'query' | 'path', name: string, { properties, required }: Parameters): Json {
   const { description, ...schema } = properties[name] as Json;
   return {
@@ -209,7 +211,7 @@ const securityOf = {
   partner: { partnerKey: [], partnerSignature: [] },
 };
 
-/** The id of an endpoint in the document, made of its verb and path. */
+/** Returns the id of an endpoint in the document, made of its verb and path. */
 const operationIdOf = ({ verb, path }: Endpoint): string =>
   `app${title(verb.toLowerCase())}${path.replace(/^\/api/, '').replace(/[/_{}]+(\w?)/g, (_, c: string) => c.toUpperCase())}`;
 
@@ -341,7 +343,7 @@ const fixedComponents: Json = {
   },
 };
 
-/** The entries of the search index: each method by its name, each endpoint by verb and path. */
+/** Returns the entries of the search index: each method by its name, each endpoint by verb and path. */
 export function operationsOf({ methods, endpoints }: Operations): Json[] {
   // Builds anchors in the same way as the renderer of the pages.
   const slug = (text: string) => text.toLowerCase().replaceAll(' ', '-').replaceAll('/', '');
@@ -374,17 +376,20 @@ export interface HeadOptions {
 
 const withoutSlash = (url: string) => url.replace(/\/+$/, '');
 
-/** The base URL of code samples. */
+/** Returns the base URL of code samples. */
 export const sampleBase = (baseUrl?: string): string => withoutSlash(baseUrl ?? 'http://localhost:8081');
 
-/** The fields `openapi`, `info` and `servers` of the document. */
+/** Returns the fields `openapi`, `info` and `servers` of the document. */
 export const documentHead = ({ version, baseUrl, rates }: HeadOptions): Json => ({
   openapi: '3.1.0',
   info: { title: 'Petrel', version, description: introduction, ...(rates && { 'x-rates': rates }) },
   servers: [{ url: baseUrl === undefined ? '/' : withoutSlash(baseUrl) }],
 });
 
-/** The other fields of the document. `base` is the base URL of code samples. Throws when two schemas have the same name. */
+/**
+ * Returns the other fields of the document. `base` is the base URL of code samples. Throws when two schemas have the
+ * same name.
+ */
 export function documentBody({ methods, endpoints }: Operations, base: string): Json {
   const components: Components = { Error: errorSchema };
   const paths: Record<string, Json> = {};

@@ -55,7 +55,7 @@ export const webhooks: Json = {
   },
 };
 
-/** The groups of operations in the order of the menu. */
+/** Returns the groups of operations in the order of the menu. */
 export const tags = (groups: readonly string[]): Json[] => [
   { name: 'Bot methods', description: 'Calls of bots: `/bot<token>/<method>`.' },
   { name: webhookTag, description: 'Calls of the service to the webhook of a bot.' },

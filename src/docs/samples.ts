@@ -39,7 +39,10 @@ type Properties = Readonly<Record<string, Json>>;
 /** The samples of types without details. */
 const byType: Readonly<Record<string, unknown>> = { array: [], boolean: true, object: {} };
 
-/** A value that fits the schema. Looks up references in `components`. A deeply nested reference becomes an empty object. */
+/**
+ * Returns a value that fits the schema. Looks up references in `components`. A deeply nested reference becomes an empty
+ * object.
+ */
 export function sampleOf(schema: Json, components: Properties, name = '', depth = 0): unknown {
   if (depth > 5) return {};
   const {
@@ -158,7 +161,7 @@ function inPython(call: SampleCall, base: string): string {
   ].join('\n');
 }
 
-/** The value of `x-codeSamples` of an operation. */
+/** Returns the value of `x-codeSamples` of an operation. */
 export const codeSamples = (call: SampleCall, base: string): Json[] => [
   { lang: 'Shell', label: 'curl', source: curl(call, base) },
   { lang: 'JavaScript', label: 'JavaScript', source: javascript(call, base) },

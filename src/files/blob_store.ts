@@ -12,9 +12,9 @@ export interface ListedFile {
 export interface BlobStore {
   /** Stores all bytes durably, or throws. Each key is written only once. */
   put(key: string, bytes: Buffer): Promise<void>;
-  /** The bytes from `start` to `end`, both inclusive and within the file; null when the file does not exist. */
+  /** Returns the bytes from `start` to `end`, both inclusive and within the file; null when the file does not exist. */
   open(key: string, start: number, end: number): Promise<Readable | null>;
-  /** The size in bytes; null when the file does not exist. */
+  /** Returns the size in bytes; null when the file does not exist. */
   size(key: string): Promise<number | null>;
   /** Removes a file. A missing file is not an error. */
   remove(key: string): Promise<void>;
@@ -30,10 +30,13 @@ export const key_bytes = 16;
 /** Makes a key of 128 random bits. Nobody can guess it, and no name from a client becomes part of a path. */
 export const newKey = (): string => randomBytes(key_bytes).toString('hex');
 
-/** Whether a name has the form of `newKey`. */
+/** Returns whether a name has the form of `newKey`. */
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
-/** The path `ab/cd/abcd…` of a key. With four million files, each folder holds about 60. Throws for an invalid key. */
+/**
+ * Returns the path `ab/cd/abcd…` of a key. With four million files, each folder holds about 60. Throws for an invalid
+ * key.
+ */
 export function pathOfKey(key: string): string {
   if (!isKey(key)) throw new Error('not a key of a stored file');
   return `${key.slice(0, 2)}/${key.slice(2, 4)}/${key}`;

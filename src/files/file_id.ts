@@ -108,7 +108,7 @@ export function createFileIds(pepper: string) {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));
   const [sealKey, nonceKey] = [secret.subarray(0, 32), secret.subarray(32)];
   return {
-    /** The `file_id` of a file: URL-safe, mostly under 200 characters. Equal descriptions have equal ids. */
+    /** Returns the `file_id` of a file: URL-safe, mostly under 200 characters. Equal descriptions have equal ids. */
     idOf(file: MediaFile): string {
       const plain = toFields(file);
       const nonce = createHmac('sha256', nonceKey).update(plain).digest().subarray(0, nonce_bytes);

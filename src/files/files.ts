@@ -217,5 +217,5 @@ export function createFiles({
   };
 }
 
-/** Whether the error refuses the call. In that case no message refers to the files that the call uploaded. */
+/** Returns whether the error refuses the call. In that case no message refers to the files that the call uploaded. */
 export const wasRefused = (error: unknown): boolean => error instanceof ApiError && error.code < 500;

@@ -55,7 +55,7 @@ async function namesFrom(folder: string, length: number, after: string): Promise
   return hex.filter((name) => name >= after.slice(0, length)).sort();
 }
 
-/** The keys of a folder `ab/cd` after `after`, with the times they were written. */
+/** Returns the keys of a folder `ab/cd` after `after`, with the times they were written. */
 async function filesIn(root: string, at: string, after: string): Promise<ListedFile[]> {
   const names = (await ifThere(readdir(join(root, at)))) ?? [];
   const found: ListedFile[] = [];

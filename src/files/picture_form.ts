@@ -29,9 +29,9 @@ function checkWebp(bytes: Buffer): void {
 }
 
 /**
- * The format of a picture by its content. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for a PNG,
- * `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes. Data after a JPEG is allowed, because
- * cameras append previews and clips, and only the pixels are kept.
+ * Returns the format of a picture by its content. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for
+ * a PNG, `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes. Data after a JPEG is allowed,
+ * because cameras append previews and clips, and only the pixels are kept.
  */
 export function pictureForm(bytes: Buffer): PictureForm {
   if (bytes.length === 0) fail('file_empty');

@@ -37,7 +37,7 @@ async function loadLibrary(): Promise<Library> {
   return sharp;
 }
 
-/** A square mask that is opaque inside its circle, with a soft edge of one pixel. */
+/** Returns a square mask that is opaque inside its circle, with a soft edge of one pixel. */
 function circleOf(side: number): Buffer {
   const pixels = Buffer.alloc(side * side * 4);
   const radius = side / 2;
@@ -62,7 +62,7 @@ const open = (sharp: Library, bytes: Buffer) =>
     seconds: limits.picture_make_ms_max / 1_000,
   });
 
-/** The size of a picture after rotation, read from its head only. */
+/** Returns the size of a picture after rotation, read from its head only. */
 async function sizeOf(sharp: Library, bytes: Buffer) {
   const form = pictureForm(bytes);
   const head = await sharp(bytes, { limitInputPixels: false }).metadata();

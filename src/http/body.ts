@@ -5,7 +5,7 @@ import { httpLimits as limits } from './limits.js';
 
 const noBody = Buffer.alloc(0);
 
-/** The default budget: a quarter of the memory available to this process, within the bounds of `limits`. */
+/** Returns the default budget: a quarter of the memory available to this process, within the bounds of `limits`. */
 export function bodyRoomBytes(): number {
   const allowed = process.constrainedMemory?.() ?? 0;
   const machine = totalmem();

@@ -31,7 +31,7 @@ export interface EngineResponse {
   /** Stops reading the body from the socket until `resume`. A chunk that was already read still arrives. */
   pause(): void;
   resume(): void;
-  /** The address of the peer in 4 or 16 bytes. */
+  /** Returns the address of the peer in 4 or 16 bytes. */
   getRemoteAddress(): ArrayBuffer;
   getRemoteAddressAsText(): ArrayBuffer;
   cork(write: () => void): EngineResponse;
@@ -40,12 +40,12 @@ export interface EngineResponse {
 
 /** One request head of the engine. It is readable only until the route handler returns. */
 export interface EngineRequest {
-  /** The HTTP verb in lower case. */
+  /** Returns the HTTP verb in lower case. */
   getMethod(): string;
   getUrl(): string;
   /** A request without a query returns '' or undefined, depending on the engine version. */
   getQuery(): string | undefined;
-  /** The value of a header; '' when absent. */
+  /** Returns the value of a header; '' when absent. */
   getHeader(lowerCaseName: string): string;
   forEach(visit: (lowerCaseName: string, value: string) => void): void;
 }

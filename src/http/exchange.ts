@@ -235,8 +235,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Whether the body's memory can be reused after the call. The handlers of uploads and pictures may still refer to the
-   * body, so this is false for them. It is true for large parameters.
+   * Returns whether the body's memory can be reused after the call. The handlers of uploads and pictures may still
+   * refer to the body, so this is false for them. It is true for large parameters.
    */
   private isCopied(bytes: number): boolean {
     const { body_bytes_max: usual, large_body_bytes_min: large } = callLimits;

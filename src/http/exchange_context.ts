@@ -51,7 +51,7 @@ export interface ExchangeContext {
   idle: () => void;
 }
 
-/** The limit in bytes for the body of this request. */
+/** Returns the limit in bytes for the body of this request. */
 export function bytesMaxOf(
   {
     method,

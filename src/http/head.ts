@@ -86,8 +86,9 @@ export function readHead(request: EngineRequest, into: Head): void {
 }
 
 /**
- * Whether a head must be refused, because a proxy may read its length or host differently than the engine (RFC 9112
- * §3.2, §6.3). A missing `Host` is refused even in HTTP/1.0, because the engines do not report the protocol version.
+ * Returns whether a head must be refused, because a proxy may read its length or host differently than the engine (RFC
+ * 9112 §3.2, §6.3). A missing `Host` is refused even in HTTP/1.0, because the engines do not report the protocol
+ * version.
  */
 export function isAmbiguous(head: Head): boolean {
   if (head.hosts !== 1 || head.host === '') return true;
@@ -105,12 +106,12 @@ export interface SignedBodies {
   readonly bytesMax: number;
 }
 
-/** Whether the client asks to close the connection after this reply. */
+/** Returns whether the client asks to close the connection after this reply. */
 export function asksToClose(connection: string): boolean {
   return connection !== '' && /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
 }
 
-/** Whether the body may hold files and be as large as an upload. */
+/** Returns whether the body may hold files and be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
 }

@@ -5,7 +5,9 @@ import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();
 
-/** The status line of a code, for example `404 Not Found`. A code without a standard text gives only the code. */
+/**
+ * Returns the status line of a code, for example `404 Not Found`. A code without a standard text gives only the code.
+ */
 export function statusLine(status: number): string {
   let line = statusLines.get(status);
   if (line === undefined) {
@@ -15,7 +17,9 @@ export function statusLine(status: number): string {
   return line;
 }
 
-/** The address as text: `127.0.0.1`, or an IPv6 address in full. An IPv4-mapped IPv6 address is shown as IPv4. */
+/**
+ * Returns the address as text: `127.0.0.1`, or an IPv6 address in full. An IPv4-mapped IPv6 address is shown as IPv4.
+ */
 export function peerAddress(response: EngineResponse): string {
   const bytes = new Uint8Array(response.getRemoteAddress());
   if (bytes.length === 4) return bytes.join('.');

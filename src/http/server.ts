@@ -42,7 +42,7 @@ export interface ListenOptions {
 
 export interface HttpServer {
   readonly port: number;
-  /** The number of requests and event streams that are not yet answered completely. */
+  /** Returns the number of requests and event streams that are not yet answered completely. */
   openRequests(): number;
   /**
    * Makes each later reply end its connection, so that a load balancer keeps no connection to this server. The server

@@ -114,7 +114,7 @@ export function byTable(changes: readonly Change[]): Array<readonly [JournalTabl
   return runs;
 }
 
-/** Whether two keys are equal in every column except the last. */
+/** Returns whether two keys are equal in every column except the last. */
 function sameSequence(a: readonly number[], b: readonly number[]): boolean {
   for (let i = 0; i < a.length - 1; i++) if (a[i] !== b[i]) return false;
   return true;

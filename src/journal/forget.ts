@@ -22,7 +22,7 @@ interface Round {
 /** The number of keys that one SCAN examines. */
 export const scanKeys = 1_000;
 
-/** The key prefix of an entity, for example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
+/** Returns the key prefix of an entity, for example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
 export const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 
 /** The batches of found keys, by partition. */

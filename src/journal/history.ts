@@ -97,7 +97,7 @@ const raisePartitions = statement(
    returning partition, incarnation`,
 );
 
-/** The number of transactions that this server lacks although they were committed according to Redis. */
+/** Returns the number of transactions that this server lacks although they were committed according to Redis. */
 function lostOf(known: Known, state: ServerState): number {
   let lost = 0;
   for (const [shard, mark] of known.marks) lost += Math.max(0, mark - (state.marks.get(shard) ?? 0));
@@ -108,8 +108,8 @@ const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
 /**
- * Whether another server has replaced this one, for instance by a promotion. The other server lacks every change that
- * this server still accepts.
+ * Returns whether another server has replaced this one, for instance by a promotion. The other server lacks every
+ * change that this server still accepts.
  */
 function isReplaced({ gone, server }: Known, { server: running, history }: ServerState): boolean {
   if (gone.has(running) || gone.has(history)) return true;
@@ -170,7 +170,7 @@ export class History implements Guard, ControlMarks {
     );
   }
 
-  /** The number of partitions that were still to be rewritten to Postgres at the last check. */
+  /** Returns the number of partitions that were still to be rewritten to Postgres at the last check. */
   rewriting(): number {
     return this.#rewriting;
   }

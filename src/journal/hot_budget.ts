@@ -13,9 +13,9 @@ interface Level {
 }
 
 /**
- * A leaky bucket that holds `bytesMax` and empties within `hotMs`. The admitted messages that are still in Redis
- * therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no bound. A flusher that takes over a partition
- * starts with an empty bucket.
+ * Creates a leaky bucket that holds `bytesMax` and empties within `hotMs`. The admitted messages that are still in
+ * Redis therefore take at most twice `bytesMax`. If `bytesMax` is 0, there is no bound. A flusher that takes over a
+ * partition starts with an empty bucket.
  */
 export function createHotBudget(
   bytesMax: number,

@@ -70,7 +70,7 @@ function holdersOf(others: readonly OtherNode[], generation: number, adoption: A
   return (adoption === 'rebuild' ? holding.filter(({ away }) => !away) : holding).length;
 }
 
-/** Whether the last node that opened partition 0 used this Postgres. */
+/** Returns whether the last node that opened partition 0 used this Postgres. */
 const openedHere = ({ run, seal }: RedisIdentity, opened: OpenedAs | null): boolean =>
   opened !== null &&
   run !== null &&
@@ -147,8 +147,8 @@ const refusedRest_ms = 500;
 const failedRest_ms = 100;
 
 /**
- * Whether the partition has left this server or is about to leave it. The new server is checked when a connection to it
- * opens.
+ * Returns whether the partition has left this server or is about to leave it. The new server is checked when a
+ * connection to it opens.
  */
 async function isElsewhere(error: Error): Promise<boolean> {
   if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;
@@ -298,8 +298,8 @@ export class Identity {
   }
 
   /**
-   * Whether a Redis server has a partition of this installation. The masters of another cluster have partitions of
-   * another installation.
+   * Returns whether a Redis server has a partition of this installation. The masters of another cluster have partitions
+   * of another installation.
    */
   async #isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
     const of = await client.hget(this.#options.keys.meta(partition), 'of');

@@ -24,7 +24,7 @@ function weight(flusher: string, partition: number): number {
   return createHash('sha1').update(`${partition} ${flusher}`).digest().readUInt32BE();
 }
 
-/** Whether rendezvous hashing assigns the partition to `id` among the `live` flushers. */
+/** Returns whether rendezvous hashing assigns the partition to `id` among the `live` flushers. */
 export function isShareOf(id: string, live: readonly string[], partition: number): boolean {
   const own = weight(id, partition);
   return live.every((other) => {

@@ -28,7 +28,7 @@ const claimPurge = statement(
 const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
 const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
-/** The SQL condition that a row of a part table belongs to a row of the table of the wholes. */
+/** Returns the SQL condition that a row of a part table belongs to a row of the table of the wholes. */
 const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
@@ -192,7 +192,7 @@ export interface Holds {
   readonly sharded: boolean;
 }
 
-/** The purges that are due in a database, each with its age or limit. */
+/** Returns the purges that are due in a database, each with its age or limit. */
 function dueIn(
   { control, sharded }: Holds,
   bounded: boolean,

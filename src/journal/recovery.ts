@@ -132,7 +132,10 @@ interface Raised {
   post: number;
 }
 
-/** Whether Postgres has a later version than Redis ever assigned. Redis has then lost changes that had been flushed. */
+/**
+ * Returns whether Postgres has a later version than Redis ever assigned. Redis has then lost changes that had been
+ * flushed.
+ */
 const lacksChanges = ({ seen, highest }: Closed) => (seen?.flushed_version ?? 0) > highest;
 
 const self = (partition: number) => partition;

@@ -49,7 +49,7 @@ const nothing = Buffer.alloc(0);
 const messages = journalTables.find(({ kind }) => kind === 'msg') as (typeof journalTables)[number];
 const posts = journalTables.find(({ kind }) => kind === 'post') as (typeof journalTables)[number];
 
-/** The name of an entity in the journal, for example `msg:12.5:7` for the key `{tag}:msg:12.5:7`. */
+/** Returns the name of an entity in the journal, for example `msg:12.5:7` for the key `{tag}:msg:12.5:7`. */
 const entityOf = (key: string): string => key.slice(key.indexOf('}') + 2);
 const numberIn = (fields: Fields, name: string): number => Number(String(fields[name] ?? '0'));
 

@@ -23,7 +23,7 @@ function versionOf(id: Buffer): number {
   return version;
 }
 
-/** Whether a field name consists of this letter only. */
+/** Returns whether a field name consists of this letter only. */
 const isNamed = (field: Buffer | undefined, letter: number): boolean =>
   field !== undefined && field.length === 1 && field[0] === letter;
 const [letterK, letterI, letterS] = [...Buffer.from('kis')] as [number, number, number];
@@ -82,7 +82,7 @@ export interface ReadResult {
  */
 const first_round_entries = 128;
 
-/** The number of bytes that an entry occupies in memory until it is settled. */
+/** Returns the number of bytes that an entry occupies in memory until it is settled. */
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**

@@ -128,7 +128,7 @@ const colon = 58;
 const dot = 46;
 const minus = 45;
 
-/** The index of the first character from `start` on that is no digit. */
+/** Returns the index of the first character from `start` on that is no digit. */
 function endOfDigits(text: string, start: number): number {
   let at = start;
   while (text.charCodeAt(at) >= zero && text.charCodeAt(at) <= nine) at++;

@@ -7,7 +7,7 @@
  */
 import { journalLimits as limits } from './limits.js';
 
-/** The milliseconds before the next try after `failed` earlier failures: exponential with jitter. */
+/** Returns the milliseconds before the next try after `failed` earlier failures: exponential with jitter. */
 export function retryMs(failed: number): number {
   const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
   return Math.min(max, min * 2 ** Math.min(failed, 10)) * (0.5 + Math.random() / 2);

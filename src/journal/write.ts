@@ -37,7 +37,7 @@ export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-/** The SQL that inserts newer versions. A day is sent as the number of days since 1970. */
+/** Returns the SQL that inserts newer versions. A day is sent as the number of days since 1970. */
 function upsert({ table, columns, dated }: JournalTable): Statement {
   const all = [...columns, ...(dated ? ['day'] : [])];
   const keys = all.join(', ');

@@ -17,7 +17,7 @@ export interface ScanOptions {
 
 const chunkBytes = 256 * 1024;
 
-/** Whether the folder is a git repository, with a work tree or bare. */
+/** Returns whether the folder is a git repository, with a work tree or bare. */
 const isRepository = (path: string) =>
   existsSync(join(path, '.git')) || ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
 

@@ -39,7 +39,7 @@ async function reached(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** The text of an answer. Throws WrongAnswer if the status is not 200 or the content type is not JSON. */
+/** Returns the text of an answer. Throws WrongAnswer if the status is not 200 or the content type is not JSON. */
 export async function textOf(url: string, { verb, token, body }: CallOptions = {}): Promise<string> {
   const response = await reached(url, {
     method: verb ?? (body === undefined ? 'GET' : 'POST'),

@@ -2,7 +2,7 @@
 
 export const safe = (text: string): string => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/** The colour of a series by its index. The style sheet of the page defines the colours. */
+/** Returns the colour of a series by its index. The style sheet of the page defines the colours. */
 const colour = (i: number) => `var(--s${(i % 6) + 1})`;
 
 const n1 = (value: number) => Number(value.toFixed(1));

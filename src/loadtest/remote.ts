@@ -93,7 +93,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** The rate limits of the installation, read from its API document. A load that exceeds them gets 429. */
+/** Returns the rate limits of the installation, read from its API document. A load that exceeds them gets 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {

@@ -44,8 +44,8 @@ const text = 'The parcel 4711 has left the depot and will be with you between tw
 const batch = 100;
 
 /**
- * Whether a token belongs to a bot. A person's token has another letter after the colon. Tokens of identity providers
- * contain no colon.
+ * Returns whether a token belongs to a bot. A person's token has another letter after the colon. Tokens of identity
+ * providers contain no colon.
  */
 export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);
 
@@ -115,7 +115,7 @@ async function editMessageText(
   };
 }
 
-/** The scenarios of a person who writes to their own bot. */
+/** Returns the scenarios of a person who writes to their own bot. */
 function personal(url: string, token: string, bot: number): RemoteScenario[] {
   const path = `/api/chats/${bot}/messages`;
   const body = JSON.stringify({ text });

@@ -160,7 +160,7 @@ export type Finding = z.infer<typeof finding>;
 export type SoakSample = z.infer<typeof soak>;
 export type GoalResult = Results['goals'][number];
 
-/** The JSON Schema of the result file. */
+/** Returns the JSON Schema of the result file. */
 export const jsonSchema = (): object => z.toJSONSchema(resultsSchema);
 
 /** Parses the result file of an earlier run. If the file is invalid, throws an error with the first problems. */

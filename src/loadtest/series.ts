@@ -55,7 +55,7 @@ function piecesOf(text: string, salt: string): Pieces {
     .filter((part) => part !== '');
 }
 
-/** Whether all requests are the same. */
+/** Returns whether all requests are the same. */
 export const isFixed = ({
   calls,
   rows,
@@ -64,7 +64,7 @@ export const isFixed = ({
   readonly rows: Series['rows'];
 }): boolean => calls.length === 1 && rows.length === 1;
 
-/** The calls of a series as templates for one load. */
+/** Returns the calls of a series as templates for one load. */
 export function templatesOf({ calls }: Series, salt: string): Template[] {
   const of = (text: string | undefined) => (text === undefined ? undefined : piecesOf(text, salt));
   return calls.map(({ verb, path, token, body }) => ({
@@ -84,7 +84,7 @@ export function fillIn(pieces: Pieces, row: readonly string[], pass: number): st
   return text;
 }
 
-/** The first call of a series. */
+/** Returns the first call of a series. */
 export function firstCall(series: Series, salt: string): Call {
   const [{ verb, path, token, body }] = templatesOf(series, salt) as [Template];
   const of = (pieces: Pieces) => fillIn(pieces, series.rows[0] ?? [], 0);

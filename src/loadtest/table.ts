@@ -114,7 +114,7 @@ function soak({ soak: samples }: Results): string[] {
   return [table([head, ...rows], 1)];
 }
 
-/** The findings that have no goal. Findings with a goal are in the table of goals. */
+/** Returns the findings that have no goal. Findings with a goal are in the table of goals. */
 function counted({ findings }: Results): string[] {
   const free = findings.filter(({ met }) => met === null);
   if (free.length === 0) return [];
@@ -149,8 +149,8 @@ export function conditionsOf({ petrel, commit, machine, settings, seconds }: Res
 }
 
 /**
- * The report of a run. It has a row per side, then latencies, scaling and findings, and finally each goal with its
- * result.
+ * Returns the report of a run. It has a row per side, then latencies, scaling and findings, and finally each goal with
+ * its result.
  */
 export function report(results: Results): string {
   const rows = results.scenarios.flatMap(({ name, sides }) => sides.map((side) => row(name, side)));

@@ -34,10 +34,10 @@ export function readCommand(text: string, username: string): string | null {
 
 const described = (name: CommandName) => `command_${name}` as const satisfies TextKey;
 
-/** The menu of commands in the form of `setMyCommands`. */
+/** Returns the menu of commands in the form of `setMyCommands`. */
 export const menuOf = (t: ManageTexts) =>
   commandNames.map((command) => ({ command, description: t[described(command)] }));
 
-/** The menu of commands as lines of a message. */
+/** Returns the menu of commands as lines of a message. */
 export const commandLines = (t: ManageTexts): string =>
   commandNames.map((command) => `/${command} – ${t[described(command)]}`).join('\n');

@@ -33,7 +33,7 @@ const noticesEveryMs = 1_000;
 /** The longest pause while there are no notices. */
 const noticesEveryMsMax = 4_000;
 
-/** Whether the person cannot get the message, because they blocked the bot or no longer exist. */
+/** Returns whether the person cannot get the message, because they blocked the bot or no longer exist. */
 const cannotBeSent = (error: unknown): boolean =>
   error instanceof ApiError && ['bot_blocked', 'cant_initiate', 'chat_not_found'].includes(error.kind);
 

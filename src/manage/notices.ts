@@ -4,7 +4,7 @@ import { button, rowsOf } from './buttons.js';
 import { type ManageTexts, textsFor } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
-/** A time in UTC, because the person's time zone is unknown. */
+/** Returns a time in UTC, because the person's time zone is unknown. */
 const timeText = (seconds: number) =>
   `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
@@ -17,7 +17,7 @@ function saidOf(t: ManageTexts, notice: Notice): Said {
   return { key: `notice_${notice.kind}`, values: { ...values, where, from, to, since } };
 }
 
-/** The message of a notice in the person's language. */
+/** Returns the message of a notice in the person's language. */
 export function noticeMessage(notice: Notice, language: string | null): NoticeMessage {
   const t = textsFor(language);
   const content = contentOf(t, saidOf(t, notice));

@@ -15,7 +15,7 @@ const perRow = 2;
 /** The number of usernames to show. More would not fit into a message. */
 const writersListed = 50;
 
-/** The Unix time in seconds at which a confirmation of an important change expires. */
+/** Returns the Unix time in seconds at which a confirmation of an important change expires. */
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
 
 export const textPages = {
@@ -50,7 +50,10 @@ export async function listScreen(turn: Turn, page: PageKey, number: number): Pro
   return { key: 'list', keyboard: rowsOf(...inRows(chosen), turns) };
 }
 
-/** The reply to a command: the page of the person's only bot, or the list of bots. `/mybots` always shows the list. */
+/**
+ * Returns the reply to a command: the page of the person's only bot, or the list of bots. `/mybots` always shows the
+ * list.
+ */
 export async function listOrPage(turn: Turn, page: PageKey): Promise<Reply> {
   const [only, another] = await turn.store.bots.listOf(turn.user.id, 0, 2);
   if (page === 'm' || only === undefined || another !== undefined)
@@ -61,7 +64,7 @@ export async function listOrPage(turn: Turn, page: PageKey): Promise<Reply> {
 const back = (t: ManageTexts, page: PageKey, bot: number) =>
   button(t.button_back, { ask: 'page', page, bot });
 
-/** A page about one bot. */
+/** Returns a page about one bot. */
 const about = (key: TextKey, bot: Bot, ...rows: readonly InlineButton[][]): Screen => ({
   key,
   values: valuesOf(bot),
@@ -87,7 +90,7 @@ async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, b
   );
 }
 
-/** The bot's texts of one kind by language. */
+/** Returns the bot's texts of one kind by language. */
 export async function textsOf(store: Turn['store'], bot: Bot, what: TextKind): Promise<Texts> {
   if (what === 'name') return bot.names;
   const { description, shortDescription } = await store.bots.descriptions(bot.id);

@@ -7,7 +7,7 @@ import type { ManageTexts } from './texts.js';
 import { languageNames } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/** The name of a language; '' is the default. */
+/** Returns the name of a language; '' is the default. */
 export const languageIn = (t: ManageTexts, language: string): string =>
   languages.find((known) => known === language) ? languageNames[language as 'en'] : t.default_language;
 

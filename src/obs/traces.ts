@@ -60,8 +60,8 @@ const sendMs = 1_000;
 const sendMsMax = 5_000;
 
 /**
- * The name of a change. It contains the chat as the store names it, the message id, and the edit time in seconds (0 if
- * never edited).
+ * Returns the name of a change. It contains the chat as the store names it, the message id, and the edit time in
+ * seconds (0 if never edited).
  */
 export const changeName = (chat: string, message: number, editedS: number): string =>
   `${chat}|${message}|${editedS}`;
@@ -89,7 +89,7 @@ const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   status: failed ? { code: 2 } : {},
 });
 
-/** The span of a request, and the spans of the scripts that it ran. */
+/** Returns the span of a request, and the spans of the scripts that it ran. */
 function spansOfRequest(under: Under, call: string, status: number, traceId: string, root: string): Span[] {
   return [
     {
@@ -117,7 +117,7 @@ function spansOfRequest(under: Under, call: string, status: number, traceId: str
   ];
 }
 
-/** The span of a delivery attempt. The first attempt also reports the span of the event. */
+/** Returns the span of a delivery attempt. The first attempt also reports the span of the event. */
 function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string): Span[] {
   const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
   const endMs = nowMs();

@@ -86,7 +86,7 @@ const shardOf = ({ shards }: Backends, id: number): Shard => {
   return shard;
 };
 
-/** The connection string with which a target reaches a source. */
+/** Returns the connection string with which a target reaches a source. */
 const conninfoOf = ({ config }: Backends, source: Shard, from?: string): string =>
   copy.conninfoOf(from ?? (source.id === 0 ? (config.DATABASE_URL as string) : source.url));
 

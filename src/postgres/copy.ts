@@ -60,7 +60,7 @@ export async function openSnapshot(url: string) {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
   return {
-    /** The tables. Each table comes after the tables that it references. */
+    /** Returns the tables. Each table comes after the tables that it references. */
     async tables(): Promise<TableShape[]> {
       const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);
@@ -101,7 +101,7 @@ export async function openSnapshot(url: string) {
   };
 }
 
-/** Whether a database has no tables at all. */
+/** Returns whether a database has no tables at all. */
 export async function isEmpty(url: string): Promise<boolean> {
   const client = await connect(url);
   try {

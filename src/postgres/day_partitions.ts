@@ -64,7 +64,7 @@ const dayOf = (text: string) =>
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
 
-/** The days of the partition with this name, or undefined for the default partition. */
+/** Returns the days of the partition with this name, or undefined for the default partition. */
 function spanOf(name: string): Span | undefined {
   const [, until] = /_until_(\d{8})$/.exec(name) ?? [];
   if (until !== undefined) return { name, from: Number.NEGATIVE_INFINITY, to: dayOf(until) };
@@ -160,8 +160,8 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 }
 
 /**
- * Whether rows of this table are being moved to this database. The posts and pins that belong to these rows are erased
- * only after the move, so their partition must stay until then.
+ * Returns whether rows of this table are being moved to this database. The posts and pins that belong to these rows are
+ * erased only after the move, so their partition must stay until then.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(
@@ -189,11 +189,11 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
     ),
   )) === true;
 
-/** Whether all rows of a partition have passed their maximum age. */
+/** Returns whether all rows of a partition have passed their maximum age. */
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
 /**
- * The number of consecutive days after today that have their own partition. Less than `days_ahead` if creating
+ * Returns the number of consecutive days after today that have their own partition. Less than `days_ahead` if creating
  * partitions has failed.
  */
 export async function daysAhead(

@@ -51,7 +51,7 @@ function readMigrations(folder: string): Migration[] {
   return migrations;
 }
 
-/** The schema version that this program needs, which is the number of its last migration. */
+/** Returns the schema version that this program needs, which is the number of its last migration. */
 export function schemaVersion(folder = shippedFolder): number {
   return readMigrations(folder).length;
 }
@@ -217,12 +217,12 @@ async function databaseState(url: string): Promise<DatabaseState> {
   }
 }
 
-/** The schema version of a database; 0 before the first migration. Throws when the database is unreachable. */
+/** Returns the schema version of a database; 0 before the first migration. Throws when the database is unreachable. */
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
 /**
- * The reason why a program of this schema cannot use the database, or null when it can. Throws when the database is
- * unreachable.
+ * Returns the reason why a program of this schema cannot use the database, or null when it can. Throws when the
+ * database is unreachable.
  */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
   const { server, pooled, applied, serves } = await databaseState(url);

@@ -74,10 +74,10 @@ export interface Pool extends Queryable {
   ): Promise<R[]>;
   /** Makes the guard check all open connections again, because a pooler may have connected them to another server. */
   recheck(): Promise<void>;
-  /** The number of retried transactions since the start. */
+  /** Returns the number of retried transactions since the start. */
   retries(): number;
   /**
-   * The number of connections in use, the number of idle connections, and the number of calls that wait for a
+   * Returns the number of connections in use, the number of idle connections, and the number of calls that wait for a
    * connection.
    */
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
@@ -138,12 +138,14 @@ const awayCodes = new Set([
 const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
-/** Whether an error means that all connections of the pool are in use. It gives no information about the server. */
+/**
+ * Returns whether an error means that all connections of the pool are in use. It gives no information about the server.
+ */
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
 /**
- * Whether an error means that the database is lost, unreachable or unable to serve. Otherwise the statement itself is
- * wrong.
+ * Returns whether an error means that the database is lost, unreachable or unable to serve. Otherwise the statement
+ * itself is wrong.
  */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof ApiError) return error.kind === 'unavailable';
@@ -153,17 +155,22 @@ export function isUnavailable(error: unknown): boolean {
   return awayCodes.has((error as NodeJS.ErrnoException).code ?? '') || awayMessages.test(error.message);
 }
 
-/** Whether the answer came from another Postgres server than the one that the guard admitted (`raise_control_mark`). */
+/**
+ * Returns whether the answer came from another Postgres server than the one that the guard admitted
+ * (`raise_control_mark`).
+ */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
-/** Whether the values of a statement caused an error: they are out of range, malformed, or violate a constraint. */
+/**
+ * Returns whether the values of a statement caused an error: they are out of range, malformed, or violate a constraint.
+ */
 export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
 
 const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sqlState(error) ?? '');
 
-/** Whether a connection must not be used again after this error. */
+/** Returns whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
 /** The timeouts of a session. They are set as startup parameters, or in each transaction behind a pooler. */
@@ -175,8 +182,8 @@ const timeouts = {
 };
 
 /**
- * The first statements of each transaction through a pooler. They set timeouts and check that the server is still the
- * same.
+ * Returns the first statements of each transaction through a pooler. They set timeouts and check that the server is
+ * still the same.
  */
 function beginPooled(server: string): string {
   const bounds = Object.entries(timeouts).map(([name, ms]) => `set local ${name} = ${ms}`);

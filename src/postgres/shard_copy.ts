@@ -17,8 +17,8 @@ import { fragment, plainSql, type Sql } from './sql.js';
 const copied = Object.entries(shardedTables).filter(([table]) => table !== 'partitions');
 
 /**
- * The SQL that computes the partition of an id, with the same result as `layPartitions`. It uses only numbers below
- * 2^63 and functions that a row filter may call.
+ * Returns the SQL that computes the partition of an id, with the same result as `layPartitions`. It uses only numbers
+ * below 2^63 and functions that a row filter may call.
  */
 export function partitionSql(id: string, count: number): string {
   const folded = `((abs(${id}) & 4294967295) # (abs(${id}) >> 32))`;
@@ -60,7 +60,7 @@ const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
   insert into installation (name, value) values (${name}, ${value})
   on conflict (name) do update set value = excluded.value`;
 
-/** The error for a process when another process has taken over its move. */
+/** Returns the error for a process when another process has taken over its move. */
 export const takenOver = () => new Error('another process has taken over this move');
 
 /**
@@ -203,8 +203,8 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
 const historyOf = async ({ pool }: Shard) => (await loadServerState(pool)).history;
 
 /**
- * Whether a started copy can continue. It cannot continue if another server has replaced the target, because that
- * server may lack rows that the slot does not send again.
+ * Returns whether a started copy can continue. It cannot continue if another server has replaced the target, because
+ * that server may lack rows that the slot does not send again.
  */
 export async function isCopying(source: Shard, target: Shard, { name }: Share): Promise<boolean> {
   const status = await source.db.firstValue<string>`
@@ -248,7 +248,7 @@ export async function lagOf(source: Shard, { name }: Share, position: string): P
   return bytes;
 }
 
-/** Whether a statement failed because a lock was not available in time. */
+/** Returns whether a statement failed because a lock was not available in time. */
 const isLocked = (error: unknown) =>
   ((error as Error).cause as { code?: string } | undefined)?.code === '55P03';
 const lockTriesMax = 30;
@@ -356,7 +356,7 @@ export async function skipIdentities(source: Queryable, target: Queryable): Prom
 /** The number of table pages that one statement reads: 8 MiB. */
 const pagesAtOnce = 1_024;
 
-/** The tables that store the rows of a table: the table itself, or its partitions. */
+/** Returns the tables that store the rows of a table: the table itself, or its partitions. */
 const leavesOf = (table: string) =>
   fragment(`(select oid as relid from pg_class where oid = to_regclass(${table}) and relkind = 'r'
     union all
@@ -498,7 +498,7 @@ export async function bringPartitions(source: Shard, target: Shard, share: Share
   });
 }
 
-/** Whether a database that was restored to an earlier state is still being rewritten from Redis. */
+/** Returns whether a database that was restored to an earlier state is still being rewritten from Redis. */
 export const isRewriting = (shard: Shard, partitions: readonly number[]) => shard.db.some`
   select from partitions where partition = any(${partitions}::int[]) and rewrite_after is not null limit 1`;
 

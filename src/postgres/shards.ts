@@ -55,13 +55,13 @@ export interface Shards {
   at(...partitions: readonly number[]): Database;
   /** Returns the partitions of a shard, according to the last read of the map. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
-  /** Whether writes to a partition are paused now. */
+  /** Returns whether writes to a partition are paused now. */
   isPaused(partition: number): boolean;
-  /** The epoch of the map that this process follows; 0 if partitions were never divided. */
+  /** Returns the epoch of the map that this process follows; 0 if partitions were never divided. */
   epoch(): number;
 }
 
-/** The shards of an installation with a single database. */
+/** Returns the shards of an installation with a single database. */
 export function oneShard(
   pool: Pool,
   db: ShardDatabase,

@@ -23,7 +23,7 @@ class Fragment {
 
 export const fragment = (text: string) => new Fragment(text);
 
-/** The SQL that converts a time to Unix seconds. */
+/** Returns the SQL that converts a time to Unix seconds. */
 export const seconds = (column: string) => fragment(`floor(extract(epoch from ${column}))::bigint`);
 
 /** A statement written as a template literal. Values in the template become parameters. Fragments become SQL text. */
@@ -90,7 +90,7 @@ export interface ShardDatabase extends Database {
   whileCurrent(partitions: readonly number[]): Database;
 }
 
-/** Whether a statement violated a unique constraint. */
+/** Returns whether a statement violated a unique constraint. */
 export function isDuplicate(error: unknown): boolean {
   return (error as { code?: string } | null)?.code === '23505';
 }
@@ -122,7 +122,7 @@ export const checked = (query: string, check: string): string =>
 
 const prepared = new Map<string, Statement>();
 
-/** A statement that each connection prepares once, under a name derived from its text. */
+/** Returns a statement that each connection prepares once, under a name derived from its text. */
 export function prepare(text: string): Statement {
   let known = prepared.get(text);
   if (!known) {

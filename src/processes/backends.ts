@@ -90,13 +90,13 @@ const meaning = {
   background: 'background work is late: nothing is lost, this or another process retries it within seconds',
 };
 
-/** Whether a call may be repeated, because Redis or Postgres was unavailable, slow or full. */
+/** Returns whether a call may be repeated, because Redis or Postgres was unavailable, slow or full. */
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
 /**
- * Whether an error is final. Wrong settings and versions are final. An unavailable server is not, because it may
- * return.
+ * Returns whether an error is final. Wrong settings and versions are final. An unavailable server is not, because it
+ * may return.
  */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||

@@ -115,7 +115,7 @@ function createPulse() {
   };
 }
 
-/** The durations of all scripts, counted by bucket. */
+/** Returns the durations of all scripts, counted by bucket. */
 function scriptTimes({ runner }: Backends): number[] {
   const sum = new Array<number>(durationBounds.length + 1).fill(0);
   for (const { counts } of runner.times.byName.values())

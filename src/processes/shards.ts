@@ -29,12 +29,12 @@ export interface ShardUrl {
   readonly url: string;
 }
 
-/** The URLs of the databases. The control database comes first. */
+/** Returns the URLs of the databases. The control database comes first. */
 export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
 
-/** The standbys of the databases. Throws a StartError if a standby belongs to an unconfigured database. */
+/** Returns the standbys of the databases. Throws a StartError if a standby belongs to an unconfigured database. */
 export function standbysOf(
   config: Pick<Config, 'DATABASE_SHARDS' | 'DATABASE_REPLICA_URLS'>,
 ): Config['DATABASE_REPLICA_URLS'] {
@@ -46,7 +46,7 @@ export function standbysOf(
   );
 }
 
-/** The setting that names a database. */
+/** Returns the setting that names a database. */
 export const shardName = (id: number): string => (id === 0 ? 'DATABASE_URL' : `DATABASE_SHARDS ${id}`);
 
 /**

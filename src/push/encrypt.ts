@@ -23,7 +23,7 @@ export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   });
 }
 
-/** Whether a browser's keys can be used for encryption. */
+/** Returns whether a browser's keys can be used for encryption. */
 export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
   if (auth.length !== 16 || p256dh.length !== 65 || p256dh[0] !== 4) return false;
   try {

@@ -60,13 +60,13 @@ function jobsOf(rows: readonly Addressee[]): Job[] {
   return [...jobs.values()];
 }
 
-/** Whether the push service reports that the subscription has ended (RFC 8030 §7.3). */
+/** Returns whether the push service reports that the subscription has ended (RFC 8030 §7.3). */
 const isGone = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' && (outcome.status === 404 || outcome.status === 410);
 
 /**
- * Whether a failure is temporary and not caused by the subscription. The next message is then sent to the same browser
- * again.
+ * Returns whether a failure is temporary and not caused by the subscription. The next message is then sent to the same
+ * browser again.
  */
 const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
@@ -118,7 +118,7 @@ export class Pusher {
     await Promise.all(this.#inFlight);
   }
 
-  /** Whether a notification is due. If none is due, sets the earliest time when one can be due. */
+  /** Returns whether a notification is due. If none is due, sets the earliest time when one can be due. */
   async #isDue(): Promise<boolean> {
     const ms = (await this.#options.store.push.untilDue()) ?? this.#idleMs;
     if (ms > 0) this.#lookAt = performance.now() + Math.min(ms, this.#idleMs);

@@ -12,7 +12,7 @@ export interface VapidSettings {
   readonly subject: string;
 }
 
-/** The public key with which browsers subscribe: an uncompressed P-256 point as base64url. */
+/** Returns the public key with which browsers subscribe: an uncompressed P-256 point as base64url. */
 export function publicKeyOf(privateKey: string): string {
   const ecdh = createECDH('prime256v1');
   ecdh.setPrivateKey(Buffer.from(privateKey, 'base64url'));

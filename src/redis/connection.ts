@@ -23,7 +23,7 @@ export interface RedisServers {
    * with `unavailable` after `msMax`.
    */
   ready(msMax: number, partition?: number): Promise<void>;
-  /** Whether any server is usable. */
+  /** Returns whether any server is usable. */
   reachable(): boolean;
   close(): Promise<void>;
 }

@@ -38,7 +38,7 @@ interface Subscriber {
   readonly channels: Set<Channel>;
 }
 
-/** The map from channels to servers, for a single server. */
+/** Returns the map from channels to servers, for a single server. */
 const oneServer = (url: string): SlotMap => ({
   urlAt: () => url,
   learn: () => undefined,

@@ -29,7 +29,7 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
   let asked = true;
   let started = false;
 
-  /** Whether a server is full. An unreachable server keeps its last known state. */
+  /** Returns whether a server is full. An unreachable server keeps its last known state. */
   async function isFullNow(server: RedisConnection): Promise<boolean> {
     const was = full.has(server);
     if (!server.reachable()) return was;
@@ -77,7 +77,7 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
       noteRead();
       return full.size > 0 && full.has(server);
     },
-    /** Whether any server is full. */
+    /** Returns whether any server is full. */
     anyFull(): boolean {
       noteRead();
       return full.size > 0;

@@ -13,11 +13,11 @@ type DecoderOptions = ConstructorParameters<typeof OwnDecoder>[0];
 const { ARRAY, BLOB_STRING, NUMBER, SIMPLE_ERROR, SIMPLE_STRING } = decoders.RESP_TYPES;
 const carriageReturn = 13;
 
-/** Whether a connection's first reply is RESP2. RESP3 connections start with a map. */
+/** Returns whether a connection's first reply is RESP2. RESP3 connections start with a map. */
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
-/** Whether the bytes are exactly one error reply. An error has the same form in RESP2 and RESP3. */
+/** Returns whether the bytes are exactly one error reply. An error has the same form in RESP2 and RESP3. */
 const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
@@ -74,7 +74,7 @@ interface Answered {
   shiftCommand(reply: unknown): unknown;
 }
 
-/** Whether a reply reports that a subscription ended or that its slot moved. */
+/** Returns whether a reply reports that a subscription ended or that its slot moved. */
 const endsSubscription = (reply: unknown): boolean =>
   reply instanceof Error
     ? reply.message.startsWith('MOVED ')

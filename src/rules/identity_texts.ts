@@ -8,7 +8,7 @@ export type Language = (typeof languages)[number];
 /** The texts by language. The key `''` is the default. Languages without a text have no key. */
 export type Texts = Readonly<Record<string, string>>;
 
-/** Whether a text may be stored under this key: one of the seven language codes, or `''`. */
+/** Returns whether a text may be stored under this key: one of the seven language codes, or `''`. */
 export function isTextKey(key: string): boolean {
   return key === '' || (languages as readonly string[]).includes(key);
 }

@@ -24,8 +24,8 @@ function checkValue(value: unknown, depth: number): void {
 }
 
 /**
- * Whether the text contains more than `max` opening brackets. This check is fast, because most texts contain few
- * brackets.
+ * Returns whether the text contains more than `max` opening brackets. This check is fast, because most texts contain
+ * few brackets.
  */
 function opensMoreThan(text: string, max: number): boolean {
   let opened = 0;
@@ -51,9 +51,9 @@ function stringEnd(text: string, begin: number): number {
 }
 
 /**
- * Whether JSON text contains more values than `max`. Each value follows a comma, except the first value of an array or
- * object, which follows a bracket. A text therefore has no more values than commas and brackets outside of strings. A
- * value takes at least two characters, so most texts are too short to need a scan.
+ * Returns whether JSON text contains more values than `max`. Each value follows a comma, except the first value of an
+ * array or object, which follows a bracket. A text therefore has no more values than commas and brackets outside of
+ * strings. A value takes at least two characters, so most texts are too short to need a scan.
  */
 function holdsMoreValuesThan(text: string, max: number): boolean {
   if (text.length <= 2 * max) return false;

@@ -63,8 +63,8 @@ export function unpackPermissions(differing: string): Record<PermissionName, boo
 }
 
 /**
- * Whether a member has a permission. Administrators need no permissions, but they need the right of the same name if
- * there is one. `differing` contains the permissions of the chat.
+ * Returns whether a member has a permission. Administrators need no permissions, but they need the right of the same
+ * name if there is one. `differing` contains the permissions of the chat.
  */
 export function isPermitted(
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },

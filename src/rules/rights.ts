@@ -37,12 +37,12 @@ export function rightsOf(
   return status === 'administrator' ? rights : {};
 }
 
-/** Whether a member has an administrator right. */
+/** Returns whether a member has an administrator right. */
 export const hasRight = (
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },
   right: RightName,
 ): boolean => rightsOf(status, rights)[right] === true;
 
-/** Whether a person with this status is a member of the chat. */
+/** Returns whether a person with this status is a member of the chat. */
 export const isInChat = (status: string): boolean =>
   status === 'creator' || status === 'administrator' || status === 'member' || status === 'restricted';

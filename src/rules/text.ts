@@ -18,15 +18,15 @@ export function codePointLength(text: string): number {
 }
 
 /**
- * Whether the text is longer than `max` code points. Counts code points only if the number of code units does not
- * decide the question.
+ * Returns whether the text is longer than `max` code points. Counts code points only if the number of code units does
+ * not decide the question.
  */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;
   return text.length > 2 * max || codePointLength(text) > max;
 }
 
-/** Whether Postgres can store the text: no lone surrogate and no U+0000. */
+/** Returns whether Postgres can store the text: no lone surrogate and no U+0000. */
 export function isWellFormed(text: string): boolean {
   // Casts the type, because every supported Node has this method but the ES2023 library types do not.
   return (text as string & { isWellFormed(): boolean }).isWellFormed() && !text.includes('\0');
@@ -38,7 +38,10 @@ export function checkText(text: string): string {
   return text;
 }
 
-/** Whether a text shows nothing, because it is empty or contains only spaces, line breaks and invisible characters. */
+/**
+ * Returns whether a text shows nothing, because it is empty or contains only spaces, line breaks and invisible
+ * characters.
+ */
 export function isBlank(text: string): boolean {
   return invisible.test(text);
 }

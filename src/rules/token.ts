@@ -73,7 +73,7 @@ export function parseToken(text: string): TokenOwner | null {
   return id === null ? null : { kind: kind === 'A' ? 'bot' : 'user', id };
 }
 
-/** Whether the text has the format and a valid checksum of an administrator's token. */
+/** Returns whether the text has the format and a valid checksum of an administrator's token. */
 export const isAdminToken = (text: string): boolean =>
   text[text.length - secretLength] === 'O' && idOf(text) !== null;
 

@@ -3,7 +3,7 @@ import { ruleLimits as limits } from './limits.js';
 
 const shape = /^[A-Za-z][A-Za-z0-9_]*$/;
 
-/** Whether the text (without `@`) is a valid username: letters, digits and single underscores between them. */
+/** Returns whether the text (without `@`) is a valid username: letters, digits and single underscores between them. */
 export function validUsername(text: string): boolean {
   return (
     text.length >= limits.username_length_min &&
@@ -14,7 +14,7 @@ export function validUsername(text: string): boolean {
   );
 }
 
-/** Whether the text is a valid bot username: it must end in `bot`, in any case. */
+/** Returns whether the text is a valid bot username: it must end in `bot`, in any case. */
 export function validBotUsername(text: string): boolean {
   return validUsername(text) && usernameKey(text).endsWith('bot');
 }

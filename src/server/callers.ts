@@ -9,14 +9,14 @@ import type { ApiRequest } from './request.js';
 
 /** Tokens issued by an external identity provider. `identity/` implements it. */
 export interface TokenProvider {
-  /** Whether the text has the form of a provider token. */
+  /** Returns whether the text has the form of a provider token. */
   takes(token: string): boolean;
   /**
    * Resolves a token to a person. Null when the token is not valid now or names nobody here. With `known`, no account
    * is created. Error: `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
-  /** The Unix time in ms at which a valid token expires. */
+  /** Returns the Unix time in ms at which a valid token expires. */
   endOf(token: string): number;
 }
 
@@ -78,7 +78,10 @@ export class Callers {
     return provider?.takes(token) ? provider.person(token, known) : store.auth.user(token);
   }
 
-  /** The bot of a token. Creates no promise when the bot is in memory. Errors: `unauthorized`, `too_many_requests`. */
+  /**
+   * Returns the bot of a token. Creates no promise when the bot is in memory. Errors: `unauthorized`,
+   * `too_many_requests`.
+   */
   bot(request: ApiRequest, token: string): Bot | Promise<Bot> {
     this.#checkGuesser(request, token);
     const bot = this.#options.store.auth.bot(token);

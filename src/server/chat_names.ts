@@ -5,7 +5,7 @@ import type { Method } from './method.js';
 
 type Given = Readonly<Record<string, unknown>>;
 
-/** Whether a call names a chat by `@username`. Calls with ids skip the lookup. */
+/** Returns whether a call names a chat by `@username`. Calls with ids skip the lookup. */
 export function namesChat({ chatParams }: Method, params: unknown): boolean {
   for (const name of chatParams) if (typeof (params as Given)[name] === 'string') return true;
   return false;

@@ -31,7 +31,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Whether the peer is a trusted proxy. Only its forwarding headers are used. */
+/** Returns whether the peer is a trusted proxy. Only its forwarding headers are used. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -64,7 +64,7 @@ function createClient(trusted: readonly string[]): (request: Peer) => Address | 
   };
 }
 
-/** The address for which limits are counted, with IPv6 as /64. '' when unknown. */
+/** Creates the address for which limits are counted, with IPv6 as /64. '' when unknown. */
 export function createClientAddress(trusted: readonly string[]): (request: Peer) => string {
   const clientOf = createClient(trusted);
   return (request) => {
@@ -82,7 +82,7 @@ export function createAdminClients(trusted: readonly string[], allowed: readonly
   return {
     /** The full address of a client; '' when unknown. */
     address: (request: Peer) => clientOf(request)?.toString() ?? '',
-    /** Whether administrators may call from the client's address. */
+    /** Returns whether administrators may call from the client's address. */
     allows(request: Peer): boolean {
       if (allowed.length === 0) return true;
       const client = clientOf(request);

@@ -16,7 +16,7 @@ export const leakReportPath = '/api/leaks/report';
 
 /** Verifies reports of leaked tokens. `leaks/` implements this interface. */
 export interface LeakKeys {
-  /** Whether the key of this id signed these bytes. Error: `unavailable` when the keys cannot be loaded. */
+  /** Returns whether the key of this id signed these bytes. Error: `unavailable` when the keys cannot be loaded. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
 }
 

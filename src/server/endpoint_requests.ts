@@ -68,7 +68,7 @@ function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   }
 }
 
-/** The target of a call as the administrators' log shows it, with tokens masked. */
+/** Returns the target of a call as the administrators' log shows it, with tokens masked. */
 function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
   const named = Object.values(segments);
   if (endpoint.target !== undefined) {

@@ -72,7 +72,7 @@ export interface Method extends Traits {
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
-/** Whether a call may change state. */
+/** Returns whether a call may change state. */
 export const changesState = ({ effect }: Method): boolean => effect !== 'read';
 
 /** A result with its own `description` in the envelope, as webhook methods return. */
@@ -95,7 +95,7 @@ export class Prepared {
   }
 }
 
-/** The names of the parameters whose schema is `chatId`. */
+/** Returns the names of the parameters whose schema is `chatId`. */
 const chatParamsOf = (params: z.ZodType | null): string[] =>
   params instanceof z.ZodObject
     ? Object.entries(params.shape).flatMap(([name, schema]) => (schema === chatId ? [name] : []))

@@ -35,7 +35,7 @@ function knownOf(endpoint: Endpoint): Known {
   return { endpoint, pattern, parameters };
 }
 
-/** Whether all fixed segments match. Path parameters are '' in the pattern. */
+/** Returns whether all fixed segments match. Path parameters are '' in the pattern. */
 function agrees(pattern: readonly string[], path: readonly string[]): boolean {
   for (let i = 0; i < pattern.length; i++) {
     if (pattern[i] !== '' && pattern[i] !== path[i]) return false;
@@ -54,8 +54,8 @@ function segmentsOf({ parameters }: Known, path: readonly string[]): Record<stri
 }
 
 /**
- * The lookup key of a path: its number of segments and its second segment, such as `posts` in `/api/posts/{post}`. Paths
- * with the same key are tried in order.
+ * Returns the lookup key of a path: its number of segments and its second segment, such as `posts` in
+ * `/api/posts/{post}`. Paths with the same key are tried in order.
  */
 const group = (parts: readonly string[]) => `${parts.length} ${parts[2]}`;
 

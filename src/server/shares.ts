@@ -127,7 +127,7 @@ export class Shares {
     }
   }
 
-  /** Whether the account is over its share while others call. */
+  /** Returns whether the account is over its share while others call. */
   #mustWait(account: Account): boolean {
     const spender = this.#spenders.get(account);
     if (spender === undefined || spender.paidAt === 0) return false;

@@ -7,7 +7,7 @@ import type { OfferRow } from '../store/bots/transfers.js';
 import type { Profile } from '../store/core/codec.js';
 import type { Bot, Commands, DefaultRights, Descriptions } from '../store/core/control.js';
 
-/** A bot in the list of its owner, with its name in the owner's language. */
+/** Returns a bot in the list of its owner, with its name in the owner's language. */
 export const viewBot = (profile: Profile) => ({
   id: profile.id,
   is_bot: true,
@@ -16,7 +16,8 @@ export const viewBot = (profile: Profile) => ({
 });
 
 /**
- * A bot with its settings, for its owner. Contains the pictures, and the texts by language with `""` for the default.
+ * Returns a bot with its settings, for its owner. Contains the pictures, and the texts by language with `""` for the
+ * default.
  */
 export const viewOwnBot = (
   profile: Profile,
@@ -38,7 +39,7 @@ export const viewOwnBot = (
   },
 });
 
-/** The rights without `can_manage_chat`, which every administrator has. */
+/** Returns the rights without `can_manage_chat`, which every administrator has. */
 const rightsIn = (asked: DefaultRights): DefaultRights =>
   Object.fromEntries(
     Object.entries(asked).map(([type, names]) => [
@@ -47,7 +48,7 @@ const rightsIn = (asked: DefaultRights): DefaultRights =>
     ]),
   );
 
-/** The public page of a bot, in the viewer's language (interface §2). */
+/** Returns the public page of a bot, in the viewer's language (interface §2). */
 export const viewBotPage = (
   profile: Profile,
   texts: { readonly description: string; readonly shortDescription: string },
@@ -73,7 +74,7 @@ export const viewBotPage = (
   can_write: canWrite,
 });
 
-/** A pending offer to transfer a bot. Used on installations where transfers need consent. */
+/** Returns a pending offer to transfer a bot. Used on installations where transfers need consent. */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
   bot_id,
   bot_username,
@@ -82,7 +83,7 @@ export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at 
   expires_at,
 });
 
-/** An event of the audit log (behaviour §14). */
+/** Returns an event of the audit log (behaviour §14). */
 export const viewAudit = ({ id, event, actor_type, actor_id, details, at }: AuditRow) => ({
   id,
   event,

@@ -24,7 +24,7 @@ const notHere = {
   can_send_welcome_messages: false,
 };
 
-/** The rights of an administrator of a group or channel. */
+/** Returns the rights of an administrator of a group or channel. */
 export function viewRights(
   rights: Readonly<Record<string, boolean>>,
   type: 'group' | 'channel' | undefined,

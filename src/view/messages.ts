@@ -16,7 +16,7 @@ const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
 
-/** The fields about a forward (behaviour §6), including those that older libraries read. */
+/** Returns the fields about a forward (behaviour §6), including those that older libraries read. */
 function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
     const sender = from && viewStranger(from);
@@ -34,13 +34,13 @@ function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView 
   };
 }
 
-/** The people and bots that a service message about members names. */
+/** Returns the people and bots that a service message about members names. */
 function viewMembers({ new_chat_members: came, left_chat_member: gone }: Service): MessageView {
   if (came !== undefined) return { new_chat_members: came.map(viewStranger) };
   return gone === undefined ? {} : { left_chat_member: viewStranger(gone) };
 }
 
-/** The fields of a service message (behaviour §5). */
+/** Returns the fields of a service message (behaviour §5). */
 function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   const { pinned, ...service } = message.record.origin.service ?? {};
   if (pinned === undefined) return { ...service, ...viewMembers(service) };

@@ -29,7 +29,7 @@ function viewMemberChange({ message, from }: UpdateEntry, bot: Profile): Readonl
   };
 }
 
-/** A ChatJoinRequest. */
+/** Returns a ChatJoinRequest. */
 function viewJoinRequest({ message, from }: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   const { peer, record } = message;
   const { link } = record.origin.service as unknown as MemberChange;

@@ -17,7 +17,7 @@ interface UserTokenView {
   readonly created_at: number;
 }
 
-/** A user as bots see them (interface §2, behaviour §2). */
+/** Returns a user as bots see them (interface §2, behaviour §2). */
 export function viewUser(profile: Profile): UserView {
   const view: { -readonly [K in keyof UserView]: UserView[K] } = {
     id: profile.id,
@@ -30,24 +30,24 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** A user who may share no chat with the viewer. Omits language and external id. */
+/** Returns a user who may share no chat with the viewer. Omits language and external id. */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
 }
 
-/** A user in one of the viewer's chats, with the external id, for the application API (behaviour §11). */
+/** Returns a user in one of the viewer's chats, with the external id, for the application API (behaviour §11). */
 export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
   return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
 }
 
-/** The caller. Nobody else sees the caller's language. */
+/** Returns the caller. Nobody else sees the caller's language. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
 });
 
-/** The chat of a `Message`. For a direct chat, `profile` is the profile of the other side. */
+/** Returns the chat of a `Message`. For a direct chat, `profile` is the profile of the other side. */
 export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   const username = profile.u === undefined ? {} : { username: profile.u };
   if (profile.t !== undefined) return { id: profile.id, type: profile.t, title: profile.n, ...username };
@@ -60,7 +60,7 @@ export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   };
 }
 
-/** A token of a person, without its secret. */
+/** Returns a token of a person, without its secret. */
 export const viewUserToken = (token: UserTokenView & { readonly last_used_on: string | null }) => ({
   id: token.id,
   name: token.name,

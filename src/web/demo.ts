@@ -12,8 +12,8 @@ interface Kept {
 }
 
 /**
- * Whether the request comes from this machine and was sent to `localhost` or a loopback address. This check prevents
- * DNS rebinding by other sites.
+ * Returns whether the request comes from this machine and was sent to `localhost` or a loopback address. This check
+ * prevents DNS rebinding by other sites.
  */
 function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolean {
   const local = /^127\./.test(remoteAddress) || /^(0{4}:){7}0{3}1$|^::1$/.test(remoteAddress);

@@ -190,8 +190,8 @@ function redirect(request: ApiRequest, to: string): void {
 }
 
 /**
- * The files that a front serves for the application, by path. Empty if the build has none. They are read at the first
- * request.
+ * Returns the files that a front serves for the application, by path. Empty if the build has none. They are read at the
+ * first request.
  */
 export function applicationPages(folder = new URL('client/', import.meta.url)): Pages {
   const pages: Record<string, (request: ApiRequest) => void> = {};

@@ -23,13 +23,13 @@ export interface Target {
 const withScheme = (url: string): string =>
   /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
 
-/** Whether a URL contains a user or password, or an `@` before its host. */
+/** Returns whether a URL contains a user or password, or an `@` before its host. */
 export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 
 /**
- * Whether a host name is valid. A label that starts with `xn--` must be valid Punycode. The URL parser of Node.js 24
- * also accepts invalid labels.
+ * Returns whether a host name is valid. A label that starts with `xn--` must be valid Punycode. The URL parser of
+ * Node.js 24 also accepts invalid labels.
  */
 const isName = (host: string) =>
   host.length <= 253 &&

@@ -15,7 +15,7 @@ import { viewMessage } from '../../view/messages.js';
 import { boolean, optional } from '../../wire/schema.js';
 import { streamEvents } from '../../wire/stream_results.js';
 
-/** The id of a chat in the application API. */
+/** Returns the id of a chat in the application API. */
 const nameOf = (chat: ChatRef) => chat.id;
 
 function eventOf(

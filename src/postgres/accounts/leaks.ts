@@ -113,7 +113,7 @@ export async function loadFormer(
   return new Set(former);
 }
 
-/** Whether a live, blocked or former token is stored under one of these lookup values. */
+/** Returns whether a live, blocked or former token is stored under one of these lookup values. */
 export const hasExisted = (sql: Sql, hmacs: readonly Buffer[]) => sql.some`
   select 1 from bots where token_hmac = any(${hmacs}::bytea[])
   union all select 1 from former_tokens where hmac = any(${hmacs}::bytea[])

@@ -52,7 +52,7 @@ export const loadSubscriptions = (sql: Sql, user: number) => sql.rows<Subscripti
   select endpoint, ${seconds('created_at')} as created_at
   from push_subscriptions where user_id = ${user} order by created_at, id`;
 
-/** Whether anybody has a push subscription. */
+/** Returns whether anybody has a push subscription. */
 export const anySubscription = (sql: Sql) => sql.some`select 1 from push_subscriptions limit 1`;
 
 /** The newest message of a chat for push notifications. */
@@ -135,7 +135,7 @@ export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
    where p.user_id = due.user_id and p.chat_id = due.chat_id
   returning p.user_id, p.chat_id, p.message_id`;
 
-/** The time until the next notification is due, in ms; null when none is scheduled. */
+/** Returns the time until the next notification is due, in ms; null when none is scheduled. */
 export const untilDue = async (sql: Sql) =>
   (await sql.firstValue<number | null>`
     select (extract(epoch from min(due_at) - clock_timestamp()) * 1000)::float8 as ms

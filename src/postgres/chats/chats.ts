@@ -227,7 +227,7 @@ export async function loadSequence(sql: Sql, chat: number, user: number): Promis
   return row ?? null;
 }
 
-/** The pin of a chat. The record is null after the message was unpinned. */
+/** Returns the pin of a chat. The record is null after the message was unpinned. */
 export async function loadPin(
   sql: Sql,
   chat: number,

@@ -32,7 +32,8 @@ async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boo
 }
 
 /**
- * Whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a username.
+ * Returns whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a
+ * username.
  */
 async function mayAdd(
   sql: Sql,

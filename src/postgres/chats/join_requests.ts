@@ -101,7 +101,7 @@ export const declineRequest = (db: Database, chat: number, by: number, user: num
     return true;
   });
 
-/** Whether a person has asked to join a chat. */
+/** Returns whether a person has asked to join a chat. */
 export const hasAsked = (sql: Sql, chat: number, user: number) =>
   sql.some`select 1 from join_requests where chat_id = ${chat} and user_id = ${user}`;
 

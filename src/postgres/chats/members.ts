@@ -52,7 +52,7 @@ function withRestrictions(was: Standing, became: Standing): Standing {
   return back ? { status: 'restricted', rights, until_date } : became;
 }
 
-/** The service message that a group shows when a member joins or leaves. */
+/** Returns the service message that a group shows when a member joins or leaves. */
 function serviceOf(type: 'group' | 'channel', was: Standing, became: Standing): MemberEvent['service'] {
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
   if (type !== 'group' || before === after) return null;

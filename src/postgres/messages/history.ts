@@ -178,7 +178,10 @@ export const noteLostTransactions = (connection: Queryable, transactions: number
       'at', now(), 'transactions', ${transactions}::bigint, 'revoked', ${revoked}::int)::text)
     on conflict (name) do update set value = excluded.value`;
 
-/** The most recent time when Postgres was found to have been restored to an earlier state, or null if it never was. */
+/**
+ * Returns the most recent time when Postgres was found to have been restored to an earlier state, or null if it never
+ * was.
+ */
 export async function lastPostgresLoss(pool: Pool): Promise<PostgresLoss | null> {
   const value = await plainSql(pool).firstValue<string>`
     select value from installation where name = 'postgres_lost'`;

@@ -159,7 +159,9 @@ async function countAttempts(
        order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`;
 }
 
-/** The bots whose webhook accepted no delivery, with the time of the first failure and the last error of each. */
+/**
+ * Returns the bots whose webhook accepted no delivery, with the time of the first failure and the last error of each.
+ */
 export function failuresOf(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,

@@ -116,7 +116,7 @@ export function takeReplay(
   });
 }
 
-/** An unfinished replay, or null when the replay is finished. */
+/** Returns an unfinished replay, or null when the replay is finished. */
 export const loadReplay = (sql: Sql, bot: number, id: number) => sql.first<Replay>`
   select id, update_ids as "updateIds", records, note from webhook_replays
   where bot_id = ${bot} and id = ${id}`;

@@ -118,7 +118,7 @@ export function setWebhook(
 export const loadWebhook = (sql: Sql, bot: number) => sql.first<WebhookRow>`
   select ${columns} from webhooks where bot_id = ${bot}`;
 
-/** A version above all versions assigned before. */
+/** Returns a version above all versions assigned before. */
 export const nextVersion = (sql: Sql) => sql.value<number>`select nextval('control_versions')`;
 
 /** Reads the webhook row of a bot if `owner` owns the bot now. */

@@ -44,7 +44,7 @@ function scriptType(script: Script): string {
   ].join('\n');
 }
 
-/** The content of scripts.gen.ts for the scripts below `root`. */
+/** Returns the content of scripts.gen.ts for the scripts below `root`. */
 export function generateTypes(root: string): string {
   const scripts = [...readScripts(root).values()];
   return [

@@ -246,8 +246,8 @@ export class Runner {
   }
 
   /**
-   * Whether the partition's server is nearly out of memory. Scripts that add data are then rejected, and reads cache
-   * nothing.
+   * Returns whether the partition's server is nearly out of memory. Scripts that add data are then rejected, and reads
+   * cache nothing.
    */
   isFull(partition: number): boolean {
     const node = this.#options.connection.at(partition);

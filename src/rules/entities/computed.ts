@@ -75,7 +75,7 @@ function entityAt(text: string, at: number, from: number): Entity | null {
   }
 }
 
-/** Whether the character before `at` is neither part of a word nor one of `others`. */
+/** Returns whether the character before `at` is neither part of a word nor one of `others`. */
 function isPlainBefore(text: string, at: number, others: string): boolean {
   if (at === 0) return true;
   return !others.includes(text[at - 1]!) && !wordEnd.test(text.slice(Math.max(0, at - 2), at));

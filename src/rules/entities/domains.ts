@@ -20,8 +20,8 @@ const international =
 const known: ReadonlySet<string> = new Set(`${generic} ${countries} ${international}`.split(' '));
 
 /**
- * Whether the label is a top-level domain that people use without `http://`. Rejects file extensions such as `ts` in
- * `main.ts`.
+ * Returns whether the label is a top-level domain that people use without `http://`. Rejects file extensions such as
+ * `ts` in `main.ts`.
  */
 export function isTopLevelDomain(label: string): boolean {
   const lower = label.toLowerCase();

@@ -152,7 +152,7 @@ function endsEntity({ source, at }: State, top: OpenEntity): boolean {
   }
 }
 
-/** Whether the quote ends at `at`, because the text ends there or a line without a `>` follows. */
+/** Returns whether the quote ends at `at`, because the text ends there or a line without a `>` follows. */
 function isQuoteEnd(source: string, at: number): boolean {
   return at >= source.length || (source[at] === '\n' && source[at + 1] !== '>');
 }

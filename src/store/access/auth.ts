@@ -284,8 +284,8 @@ export class Auth {
   }
 
   /**
-   * Whether this node has the token in its cache and has received no revocation of the token. The entry may have
-   * expired.
+   * Returns whether this node has the token in its cache and has received no revocation of the token. The entry may
+   * have expired.
    */
   remembers(token: string): boolean {
     return this.#memories.has(token);

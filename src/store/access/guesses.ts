@@ -71,8 +71,8 @@ export class Guesses {
   }
 
   /**
-   * Whether the token was ever valid. Limits the lookups of slowed addresses, so that they do not slow down Postgres
-   * for other clients.
+   * Returns whether the token was ever valid. Limits the lookups of slowed addresses, so that they do not slow down
+   * Postgres for other clients.
    */
   async #existed(token: string, patient: boolean): Promise<boolean> {
     if (parseToken(token) === null) return false;

@@ -27,7 +27,7 @@ interface Sending {
   under(seed: string, again: boolean): { readonly messages: Pick<Messages, 'send'> };
 }
 
-/** Whether an error may be temporary. */
+/** Returns whether an error may be temporary. */
 const passing = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.kind === 'unavailable' || error.kind === 'too_many_requests';
 

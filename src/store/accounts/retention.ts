@@ -187,7 +187,7 @@ class MessageStep {
     return at;
   }
 
-  /** Whether the oldest message of a chat of this shard is too old. */
+  /** Returns whether the oldest message of a chat of this shard is too old. */
   #isDue({ chat_id, head }: rows.OldestRow): boolean {
     const isOld = head !== null && messageDate(head) * 1_000 <= nowMs() - this.#ageMs;
     return isOld && this.#isOwn(chat_id);

@@ -194,7 +194,7 @@ export class Bots extends Transfers {
     return row ? { policy: row.policy, usernames } : fail('bot_not_found');
   }
 
-  /** Whether this person may write to the bot. */
+  /** Returns whether this person may write to the bot. */
   async mayWrite(id: number, user: number): Promise<boolean> {
     return (await loadWriteAccess(this.context.db, id, user))?.may ?? false;
   }
@@ -214,7 +214,10 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('commands', id)) ?? {};
   }
 
-  /** The menu button that a bot shows this person; without a person, the one for all others. Null if none was set. */
+  /**
+   * Returns the menu button that a bot shows this person; without a person, the one for all others. Null if none was
+   * set.
+   */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
     const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
     return own ?? (await this.descriptions(id)).menuButton;

@@ -381,7 +381,7 @@ export class Streams {
     return () => void this.#leaving.delete(listener);
   }
 
-  /** The number of open streams on this node. */
+  /** Returns the number of open streams on this node. */
   count(): number {
     return this.#open.size;
   }

@@ -309,7 +309,7 @@ export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
 
-/** Whether a record is a tombstone, which replaces a deleted message. */
+/** Returns whether a record is a tombstone, which replaces a deleted message. */
 export function isTombstone(bytes: Buffer): boolean {
   let at = 1;
   for (let i = 0; i < kindField; i++) at += intSize(bytes, at);

@@ -160,7 +160,7 @@ function botImage(row: BotRow): Image {
 }
 
 /**
- * Whether a bot's token is blocked because it leaked. Deliveries then pause until the bot has a new token. The
+ * Returns whether a bot's token is blocked because it leaked. Deliveries then pause until the bot has a new token. The
  * management bot never has a token.
  */
 export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;

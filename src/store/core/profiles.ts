@@ -3,7 +3,7 @@ import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';
 
-/** A person's profile, as shown on messages. */
+/** Returns a person's profile, as shown on messages. */
 export const userProfile = (user: User): Profile => ({
   id: user.id,
   n: user.firstName,
@@ -14,7 +14,8 @@ export const userProfile = (user: User): Profile => ({
 });
 
 /**
- * A bot's profile localised to `language`. Without a language, or if the viewer is a bot, this is the default profile.
+ * Returns a bot's profile localised to `language`. Without a language, or if the viewer is a bot, this is the default
+ * profile.
  */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,

@@ -4,7 +4,7 @@
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
-/** The keys for changing a direct chat: the chat, and the queue of its bot in the same partition. */
+/** Returns the keys for changing a direct chat: the chat, and the queue of its bot in the same partition. */
 export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -24,7 +24,9 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** The keys for changing a group or channel: the chat, the member who changes it, and the outbox to its bots. */
+/**
+ * Returns the keys for changing a group or channel: the chat, the member who changes it, and the outbox to its bots.
+ */
 export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: number) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -46,7 +48,7 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
   };
 }
 
-/** The keys for delivering a bot's queue to a webhook. */
+/** Returns the keys for delivering a bot's queue to a webhook. */
 export function queueKeys(keys: Keys, bot: number) {
   const partition = keys.partitions.of(bot);
   return {
@@ -88,7 +90,8 @@ export function withMessage<K extends { readonly message: string }>(
 }
 
 /**
- * The keys of a post's scripts: the post, the people who reacted, and the chat and the member for the permission check.
+ * Returns the keys of a post's scripts: the post, the people who reacted, and the chat and the member for the
+ * permission check.
  */
 export function postKeys(keys: Keys, post: number) {
   const partition = partitionOfPost(post);

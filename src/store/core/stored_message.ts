@@ -12,7 +12,7 @@ export interface StoredMessage {
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 
-/** The id of the message to which this message replies, or which it pins; 0 for none. */
+/** Returns the id of the message to which this message replies, or which it pins; 0 for none. */
 export const relatedId = (record: MessageRecord): number =>
   record.origin.reply ?? record.origin.service?.pinned ?? 0;
 

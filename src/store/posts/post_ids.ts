@@ -21,7 +21,9 @@ export function createPostIds(secrets: Secrets) {
   const digest = (purpose: string, bytes: Buffer) =>
     createHmac('sha256', key).update(purpose).update(bytes).digest();
 
-  /** The last ten bytes of a name: 74 bits that authenticate the id, plus the UUID's version and variant bits. */
+  /**
+   * Returns the last ten bytes of a name: 74 bits that authenticate the id, plus the UUID's version and variant bits.
+   */
   function proof(id: Buffer): Buffer {
     const bytes = Buffer.from(digest('proof', id).subarray(0, 10));
     bytes[0] = ((bytes[0] as number) & 0x0f) | 0x80;

@@ -95,7 +95,7 @@ export class Polls {
     return this.#wait(bot, name, request);
   }
 
-  /** The number of polls waiting on this node. */
+  /** Returns the number of polls waiting on this node. */
   waiting(): number {
     return this.#waiters.size;
   }

@@ -45,7 +45,7 @@ export interface WebhookAsk {
 
 type SwitchArgs = Scripts['webhooks/switch']['args'];
 
-/** The owner of an encrypted box. A box can only be decrypted for the same owner. */
+/** Returns the owner of an encrypted box. A box can only be decrypted for the same owner. */
 export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
   `webhook:${bot}:${what}` as const;
 

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { reasonOf } from './failures.js';
 import type { Page } from './types.js';
 
-/** A list that grows page by page. `load` without a cursor starts from the first page. */
+/** Returns a list that grows page by page. `load` without a cursor starts from the first page. */
 export function usePages<T>(path: string, limit = 50) {
   const [items, setItems] = useState<T[] | null>(null);
   const [cursor, setCursor] = useState<string | undefined>();

@@ -33,7 +33,7 @@ let words: Words = en;
 const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
-/** The language of the account, else the language chosen in this browser, else the language of the browser. */
+/** Returns the language of the account, else the language chosen in this browser, else the language of the browser. */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
   try {

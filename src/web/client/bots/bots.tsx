@@ -87,7 +87,7 @@ function More({ load }: { load: () => void }) {
   );
 }
 
-/** The bots offered to the person, on installations where a transfer needs consent. */
+/** Shows the bots offered to the person, on installations where a transfer needs consent. */
 function Offers({ changed }: { changed: () => void }) {
   const { items: offers, cursor, load } = usePages<Transfer>('/api/me/transfers');
   const answer = async (id: number, what: 'accept' | 'decline') => {

@@ -129,7 +129,7 @@ export async function answerInvitation(chat: number, answer: 'accept' | 'decline
 const withRead = (chat: ChatSummary): ChatSummary =>
   (readUpTo.get(chat.id) ?? 0) >= (chat.last_message?.message_id ?? 1) ? { ...chat, unread_count: 0 } : chat;
 
-/** Whether the chat is muted now. An expired mute does not count. */
+/** Returns whether the chat is muted now. An expired mute does not count. */
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
   muted === true && (muted_until === undefined || muted_until * 1_000 > Date.now());
 

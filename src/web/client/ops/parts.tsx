@@ -144,7 +144,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   );
 }
 
-/** A meter that shows the used share of a resource. */
+/** Shows a meter that shows the used share of a resource. */
 export function Meter({ label, share, text }: { label: string; share: number; text: string }) {
   return (
     <div className="meter">

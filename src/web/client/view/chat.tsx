@@ -102,7 +102,7 @@ interface MenuContext {
   begin: (subject: Subject) => void;
 }
 
-/** The menu of a message. */
+/** Returns the menu of a message. */
 function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
   const { message_id } = message;
   const mine = message.from?.id === me.value?.id;
@@ -241,7 +241,7 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
   );
 }
 
-/** The page of a public chat that the person has not joined. */
+/** Shows the page of a public chat that the person has not joined. */
 function Outside({ id, text }: { id: number; text: string }) {
   const [busy, setBusy] = useState(false);
   return (

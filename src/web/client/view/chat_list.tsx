@@ -89,7 +89,7 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
   );
 }
 
-/** The chats to which the person is invited. */
+/** Shows the chats to which the person is invited. */
 function Invitations() {
   const open = useCell(invitations);
   const [busy, setBusy] = useState(false);

@@ -30,7 +30,7 @@ export interface ComposerProps {
   editLast: () => void;
 }
 
-/** The menu button of a bot, which opens a Web App. */
+/** Shows the menu button of a bot, which opens a Web App. */
 function MenuButton({ bot: { username, menu_button } }: { bot: BotPage }) {
   const { text = '', web_app } = menu_button ?? {};
   if (!web_app) return null;
@@ -152,7 +152,7 @@ function useSuggestions(
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
-/** The text of the edited message, or else the draft of the chat. Typing changes the draft. */
+/** Returns the text of the edited message, or else the draft of the chat. Typing changes the draft. */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(drafts.get(chat) ?? '');
   const set = useCell(draftsSet);
@@ -166,7 +166,7 @@ function useText(chat: number, editing: Message | null) {
   return { text, setText, set };
 }
 
-/** The state of the composer. */
+/** Returns the state of the composer. */
 function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }: ComposerProps) {
   const { text, setText, set } = useText(chat, editing);
   const [photo, setPhoto] = useState<File | null>(null);
@@ -245,7 +245,7 @@ interface TextFieldProps {
   paste: ((photo: File) => void) | null;
 }
 
-/** The text field. It grows with the text, and controls the list of suggestions. */
+/** Shows the text field. It grows with the text, and controls the list of suggestions. */
 function TextField({ own, paste }: TextFieldProps) {
   const { field, text, setText, suggestions } = own;
   const open = suggestions.list.length > 0;

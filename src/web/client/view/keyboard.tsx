@@ -46,7 +46,7 @@ function CallbackKey({ button, chat, message, place }: KeyProps & { place: strin
   );
 }
 
-/** A button with an icon that shows what the button does. */
+/** Shows a button with an icon that shows what the button does. */
 function ActionKey({ button, icon, act }: { button: Button; icon: IconName; act: () => void }) {
   return (
     <button type="button" className={classOf(button)} onClick={act}>

@@ -124,7 +124,7 @@ function Stored({ file, children }: { file: FileRef; children: (url: string) => 
   return <>{children(url)}</>;
 }
 
-/** The thumbnail of a file, if it has one. The space is reserved while the thumbnail loads. */
+/** Shows the thumbnail of a file, if it has one. The space is reserved while the thumbnail loads. */
 function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
   const { url } = useFile(thumbnail && `/api/files/${thumbnail.file_id}`);
   return thumbnail ? (

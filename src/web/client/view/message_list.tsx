@@ -20,7 +20,7 @@ type Item =
   | { kind: 'messages'; key: string; messages: Message[]; joined: boolean; showName: boolean }
   | { kind: 'outgoing'; key: string; outgoing: Outgoing };
 
-/** Whether the item shows the message with this id. */
+/** Returns whether the item shows the message with this id. */
 const holds = (item: Item, id: number): boolean =>
   (item.kind === 'messages' && item.messages.some(({ message_id }) => message_id === id)) ||
   (item.kind === 'service' && item.message.message_id === id);

@@ -16,7 +16,7 @@ const degrees = (value: number) => value.toFixed(5);
 const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number }) =>
   `https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}#map=16/${latitude}/${longitude}`;
 
-/** The card of an object in a message; undefined if the message has none. */
+/** Returns the card of an object in a message; undefined if the message has none. */
 export function objectOf({ venue, location, contact, dice }: Message): Card | undefined {
   if (dice) return { kind: 'dice', title: `${dice.emoji} ${dice.value}`, detail: '' };
   if (venue) return { kind: 'venue', title: venue.title, detail: venue.address, href: mapOf(venue.location) };

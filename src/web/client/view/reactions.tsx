@@ -122,7 +122,7 @@ export function ReactionBar({ post }: { post: Post }) {
   );
 }
 
-/** The same reactions under a message of a chat. Shows nothing until the post is loaded. */
+/** Shows the same reactions under a message of a chat. Shows nothing until the post is loaded. */
 export function PostReactions({ chat, message }: { chat: number; message: readonly number[] }) {
   useSignal(posts);
   const post = posts.find(chat, message);

@@ -58,7 +58,7 @@ interface ChoiceProps {
   choose: (value: string) => void;
 }
 
-/** A select box with a hint. */
+/** Shows a select box with a hint. */
 function Choice({ id, label, hint, value, options, langs = false, choose }: ChoiceProps) {
   return (
     <div className="field">

@@ -57,7 +57,9 @@ export function Spinner({ label }: { label?: string }) {
   );
 }
 
-/** A placeholder for an empty list. Tells what the list will contain, and links to the form that creates an item. */
+/**
+ * Shows a placeholder for an empty list. Tells what the list will contain, and links to the form that creates an item.
+ */
 export function Empty({ icon, text, children }: { icon: IconName; text: string; children?: ReactNode }) {
   return (
     <div className="empty">
@@ -117,7 +119,7 @@ interface FaceProps {
   size?: number;
 }
 
-/** An avatar. Without a picture, it shows the initials on a colour that depends on the id. */
+/** Shows an avatar. Without a picture, it shows the initials on a colour that depends on the id. */
 export function Face({ id, name, picture, size = 48 }: FaceProps) {
   const { url } = useFile((size <= 64 ? picture?.small?.url : undefined) ?? picture?.url);
   const style = {
@@ -232,8 +234,8 @@ interface MenuProps {
 }
 
 /**
- * A menu at a position in the window. Arrow keys move between its items, and Escape closes it. The focus then returns
- * to its previous place.
+ * Shows a menu at a position in the window. Arrow keys move between its items, and Escape closes it. The focus then
+ * returns to its previous place.
  */
 export function Menu({ at, label, items, close }: MenuProps) {
   const ref = useRef<HTMLDivElement>(null);
@@ -319,7 +321,7 @@ interface FieldProps {
 
 export const lengthOf = (text: string): number => [...text].length;
 
-/** A labelled field. With `max`, it shows the number of characters left. */
+/** Shows a labelled field. With `max`, it shows the number of characters left. */
 export function Field({ label, value, set, max, multiline, hint, ...rest }: FieldProps) {
   const id = useId();
   const left = max === undefined ? 0 : max - lengthOf(value);

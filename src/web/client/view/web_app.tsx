@@ -19,7 +19,7 @@ function eventOf(data: unknown): PageEvent {
   }
 }
 
-/** The colours of this application, in the format of the Bot API. */
+/** Returns the colours of this application, in the format of the Bot API. */
 function themeOf(): Readonly<Record<string, string>> {
   const style = getComputedStyle(document.documentElement);
   const names = {
@@ -77,7 +77,7 @@ interface AskedPageProps {
   children: (ask: () => void) => ReactNode;
 }
 
-/** A button that asks for confirmation before it opens a page that will receive the person's identity. */
+/** Shows a button that asks for confirmation before it opens a page that will receive the person's identity. */
 export function AskedPage({ title, url, inFrame, sign, children }: AskedPageProps) {
   const [asking, setAsking] = useState(false);
   const [opened, setOpened] = useState('');
