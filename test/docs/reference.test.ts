@@ -78,7 +78,9 @@ async function crawl(): Promise<Map<string, { text: string; headers: Record<stri
 
 test('the documentation site has every guide and decision, and each of its links leads to a page and a heading', async () => {
   const pages = await crawl();
-  const guides = readdirSync('infra/docs').map((name) => `/docs/${name.replace('.md', '')}`);
+  const guides = readdirSync('infra/docs')
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `/docs/${name.replace('.md', '')}`);
   const decisions = readdirSync('infra/decisions').map(
     (name) => `/docs/decisions/${name.replace('.md', '')}`,
   );
