@@ -48,7 +48,7 @@ type Call = Record<'token' | 'action' | 'target' | 'address', string> & Record<'
 const changes = async (token: string): Promise<Call[]> =>
   (await calls('?limit=100')).items.filter((call: Call & { status?: number }) => call.token === token);
 
-test('every front accepts an added token, and refuses it once the revoke command has returned', async () => {
+test('every front accepts a new administrator token until the revoke command has returned', async () => {
   const one = await add('ada');
   expect(isAdminToken(one.token)).toBe(true);
   for (const front of [0, 1]) expect((await look(one, front)).status).toBe(200);
@@ -76,7 +76,7 @@ test('every front accepts an added token, and refuses it once the revoke command
   expect((await look(root)).status).toBe(200);
 });
 
-test('an administrator token stops working when it expires, and the list shows it as expired', async () => {
+test('an administrator token stops working when it expires, and is then listed as expired', async () => {
   const brief = await add('brief', '--days', '1');
   const forever = await add('forever');
   expect((await look(brief)).status).toBe(200);
@@ -210,7 +210,7 @@ test('identical reads of one administrator token share one audit log entry per h
   expect((await changes('reader')).length).toBeLessThanOrEqual(2);
 });
 
-test('a valid administrator token is refused from an address that is not allowed, and the refusal is logged', async () => {
+test('a call from a forbidden address is refused and logged even if its administrator token is valid', async () => {
   const far = await add('far');
   const from = async (address: string, token = far.token) => {
     const answer = await request(`${service.fronts[1]?.url}/api/admin/reserved_usernames`, {

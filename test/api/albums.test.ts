@@ -30,7 +30,7 @@ const kept = async () =>
     entry.isFile(),
   ).length;
 
-test('an album of uploads, URLs and file_ids from grammY keeps its order and captions, and all items have one group id', async () => {
+test('an album that grammY sends keeps its order and captions, and its items share one group id', async () => {
   const api = new GrammyApi(bot.token, { apiRoot: service.fronts[0].url });
   const { photo } = await api.sendPhoto(user.id, new InputFile(png(3, 4), 'earlier.png'));
   const earlier = photo[0]?.file_id as string;
@@ -61,7 +61,7 @@ test('an album of uploads, URLs and file_ids from grammY keeps its order and cap
   expect(seen[2].photo[0].url).toBe(url(1));
 });
 
-test('an album sent as a reply replies with every item, and two albums have different group ids', async () => {
+test('each item of an album sent as a reply is a reply, and two albums have different group ids', async () => {
   const [{ message_id }] = await history();
   const more = { reply_parameters: { message_id }, protect_content: true };
   const album = await resultOf(send(photos(10), more));

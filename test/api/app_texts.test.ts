@@ -122,7 +122,7 @@ test('endpoints for bots refuse invalid usernames, invalid names, and callers wh
   expect((await resultOf(service.bot(bot, 'getMe'))).id).toBe(bot.id);
 });
 
-test('starting a bot refuses unknown bots and invalid payloads', async () => {
+test('a person can start neither an unknown bot nor a bot with an invalid payload', async () => {
   await refused(user, 'POST', '/api/bots/no_such_bot/start', {}, ...noBot);
   await refused(user, 'POST', `/api/bots/${user.username}/start`, {}, ...noBot);
   const what = 'parameter "payload" must be a string of up to 64 letters, digits, "_" and "-"';

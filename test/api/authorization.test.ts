@@ -129,7 +129,7 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     const row = endpointRows[name] as Row;
     const about = row?.[0];
 
-    test('refuses callers without a valid token of the right kind', async () => {
+    test('the endpoint refuses callers without a valid token of the right kind', async () => {
       const unauthorized: Record<string, string | undefined> = {
         nobody: undefined,
         malformed: 'malformed',
@@ -146,7 +146,7 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
     });
 
     if (about === 'bot' || about === 'chat')
-      test('refuses people without access to the bot or chat', async () => {
+      test('the endpoint refuses people without access to the bot or chat', async () => {
         for (const [who, person] of Object.entries({ stranger, former, removed })) {
           const { status, text } = await callEndpoint(verb, path, row, person?.token);
           const refused = about === 'bot' ? [403, 404] : [400, 403, 404];
@@ -156,12 +156,12 @@ describe.each(endpoints.map((endpoint) => [`${endpoint.verb} ${endpoint.path}`, 
       });
 
     if (about === 'admin' && verb === 'GET')
-      test('serves an operator of the installation', async () => {
+      test('the endpoint serves an operator of the installation', async () => {
         expect((await callEndpoint(verb, path, row, service.adminToken)).status).toBe(200);
       });
 
     if (caller === 'user' && verb === 'GET')
-      test('serves a person who has access to the bot or chat', async () => {
+      test('the endpoint serves a person who has access to the bot or chat', async () => {
         const { status, text } = await callEndpoint(verb, path, row, owner?.token);
         // These paths may answer 400 or 404, because no picture was set and no file has this identifier.
         const absent = /avatar|start_picture|files/.test(path);
@@ -175,7 +175,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
   const call = (token: string | undefined) =>
     send('POST', `/bot${token}/${name}`, fill(row[1] ?? {}) as Record<string, unknown>);
 
-  test('refuses callers without a valid bot token', async () => {
+  test('the method refuses callers without a valid bot token', async () => {
     const unauthorized = {
       nobody: '',
       malformed: 'malformed',
@@ -189,7 +189,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
   });
 
   if (row?.[0] === 'chat')
-    test('refuses bots that are not in the chat', async () => {
+    test('the method refuses bots that are not in the chat', async () => {
       for (const [who, of] of Object.entries({ other, removedBot })) {
         const { status, text } = await call(of?.token);
         expect([400, 403, 404], `${who}: ${status} ${text}`).toContain(status);
@@ -198,7 +198,7 @@ describe.each(methods.map(({ name }) => name))('%s', (name) => {
     });
 
   if (row?.[0] === 'own' && name.startsWith('get'))
-    test('serves a bot that has access', async () => {
+    test('the method serves a bot that has access', async () => {
       expect((await call(other?.token)).status).toBe(200);
     });
 });

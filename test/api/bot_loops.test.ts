@@ -82,7 +82,7 @@ const texts = async (chat = group): Promise<Array<string | undefined>> =>
     .flatMap(({ text }: Message) => (text === undefined ? [] : [text]))
     .reverse();
 
-test("each of two polling echo bots in a group answers a person's message once, and neither answers the other bot", async () => {
+test("two echo bots that poll in one group answer a person's message once each, but not each other", async () => {
   /** Answers every message, like a bot that filters nothing. */
   const echo = async (bot: TestBot, until: string) => {
     const shown: Array<string | undefined> = [];
@@ -156,7 +156,7 @@ test('bots receive the service messages of a group and the channel posts of othe
   await received(b, said('a post'));
 });
 
-test('two bots stop after one pin each, even if each of them pins its message whenever the other one pins', async () => {
+test('two bots that answer each pin with a pin stop after one pin each', async () => {
   for (const { id } of [a, b])
     await resultOf(
       service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {
@@ -225,7 +225,7 @@ const calm = async () => {
       .toBe(0);
 };
 
-test("in a group with two bots that answer by webhook, each bot answers a person's message once", async () => {
+test("two bots that answer by webhook in one group answer a person's message once each", async () => {
   await hook();
   await say('hello');
   await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);
@@ -239,7 +239,7 @@ test("in a group with two bots that answer by webhook, each bot answers a person
   expect(await texts()).toHaveLength(6);
 });
 
-test('method calls in webhook answers run for updates caused by people, but not for updates caused by bots', async () => {
+test('a method call in a webhook answer runs if a person caused the update, but not if a bot did', async () => {
   await hook();
   const { message_id } = await say('a word of a person', channel);
   const answers = ['re a word of a person', 're a word of a person'];

@@ -74,7 +74,7 @@ describe('buttons have links', () => {
     return fields;
   };
 
-  test('the link of a Web App button opens the app with init data that names the person and is signed with the bot token', async () => {
+  test('a Web App button opens a link with init data about the person, signed with the bot token', async () => {
     const url = 'https://example.org/app?x=1';
     const link = new URL((await resultOf(open({ web_app: { url } }, url))).url);
     expect(`${link.origin}${link.pathname}${link.search}`).toBe(url);
@@ -84,7 +84,7 @@ describe('buttons have links', () => {
     expect(JSON.parse(fields.user as string)).toMatchObject({ id: user.id, first_name: expect.any(String) });
   });
 
-  test('the link of a login button opens a page whose query names the person and is signed with the bot token', async () => {
+  test('a login button opens a link with data about the person, signed with the bot token', async () => {
     const url = 'https://example.org/login?next=a';
     const link = new URL((await resultOf(open({ login_url: { url } }, url))).url);
     const { next, ...fields } = Object.fromEntries(link.searchParams);
@@ -94,7 +94,7 @@ describe('buttons have links', () => {
     });
   });
 
-  test('a link is refused if no button of the message has its address', async () => {
+  test('a link is refused unless a button of the message has its address', async () => {
     const url = 'https://example.org/app';
     for (const [button, given] of [
       [{ web_app: { url } }, 'https://example.org/other'],

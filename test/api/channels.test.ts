@@ -51,7 +51,7 @@ async function updatesOf(which: TestBot, count: number, allowed_updates?: string
 }
 const drop = (which: TestBot) => service.bot(which, 'deleteWebhook', { drop_pending_updates: true });
 
-test('only administrators with the right to post may post in a channel, and the bots of the channel receive posts and edits', async () => {
+test('only administrators with the right to post may post in a channel, whose bots receive each post', async () => {
   const username = uniqueName();
   const made = await ok(owner, 'POST', '/api/chats', { type: 'channel', title: ' News ', username });
   expect(made).toEqual({ id: made.id, type: 'channel', title: 'News', username, member_count: 1 });

@@ -97,7 +97,7 @@ async function newChannel(title: string, member: TestUser): Promise<number> {
   return id;
 }
 
-test('the chat list orders a chat without messages by the time at which the person joined', async () => {
+test('the chat list orders a chat without messages by the time when the person joined', async () => {
   const dan = await service.newUser('dan');
   const older = await newChannel('Older', dan);
   const spoken = await service.newGroup(ann, 'Spoken', [dan]);
@@ -194,7 +194,7 @@ test('the preview of a message contains only its first words, kind and sender', 
   });
 });
 
-test('pages of a list of 400 chats with the longest titles have at most 64 KiB, and an invalid cursor is refused', async () => {
+test('each page of a chat list with the longest titles has at most 64 KiB', async () => {
   const cora = await service.newUser('cora');
   await manyGroups(cora, 400, 2 * limits.chat_title_length_max);
   const pages = await pagesOf(cora, 100);

@@ -111,7 +111,7 @@ test('downloads support ranges, conditional requests and HEAD, and refuse unknow
   }
 });
 
-test('a large file is streamed to the maximum number of slow readers without being loaded into memory, and closed when they disconnect', async () => {
+test('a large file is streamed to many slow readers without being loaded into memory', async () => {
   const large = Buffer.alloc(49 * 1024 * 1024);
   large.write('start');
   const file_id = await upload(large, 'large.bin');

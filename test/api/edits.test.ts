@@ -71,7 +71,7 @@ test('interface §4.3.6: a message can be edited once per second, and edits that
   }
 });
 
-test('interface §4.3.5, §5.12: a bot needs can_edit_messages to edit messages of others, and the other bots get an update about the edit', async () => {
+test('interface §4.3.5, §5.12: a bot with can_edit_messages may edit messages of others, and other bots get an update', async () => {
   const path = `/api/chats/${group}/messages`;
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: "the user's" }));
   const edit = () => call('editMessageText', { chat_id: group, message_id, text: "the bot's" });
@@ -93,7 +93,7 @@ test('interface §4.3.5, §5.12: a bot needs can_edit_messages to edit messages 
   await refused(call('editMessageText', theirs), 400, cantEdit);
 });
 
-test('behaviour §7: editMessageCaption refuses text messages, and every edit method refuses service messages and unknown messages', async () => {
+test('behaviour §7: editMessageCaption refuses text messages, and no edit method accepts service or unknown messages', async () => {
   const message_id = await send(user.id, 'plain');
   const noCaption = 'Bad Request: there is no caption in the message to edit';
   const at = { chat_id: user.id, message_id };
@@ -120,7 +120,7 @@ test('behaviour §7: editMessageCaption refuses text messages, and every edit me
   await refused(call('editMessageCaption', long), 400, 'Bad Request: message caption is too long');
 });
 
-test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other media with a caption, and an edit that does not fit the message type is refused', async () => {
+test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other media, and edits that do not fit the message are refused', async () => {
   const photo = 'https://example.org/a.jpg';
   const sent = await resultOf(call('sendPhoto', { chat_id: user.id, photo, caption: 'first' }));
   const at = { chat_id: user.id, message_id: sent.message_id };
@@ -162,7 +162,7 @@ test('interface §2, §4.3.5, behaviour §7: a photo can be replaced by other me
   expect(body.description.startsWith(kinds)).toBe(true);
 });
 
-test('behaviour §7: each button press allows one more edit within the same second, up to two, on every front', async () => {
+test('behaviour §7: each of up to two button presses allows one more edit within the same second', async () => {
   for (const [chat_id, path] of [
     [user.id, `/api/chats/${bot.id}/messages`],
     [group, `/api/chats/${group}/messages`],

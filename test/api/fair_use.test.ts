@@ -203,7 +203,7 @@ test('behaviour §14: calls by a bot that is not in a chat do not count against 
   expect(taken(await many(6, send(inside)))).toBe(5);
 });
 
-test('behaviour §14: requests are limited per client address, which a trusted proxy reports', async () => {
+test('behaviour §14: requests are limited per client address, which a trusted proxy may report', async () => {
   const owner = await service.newUser('sue');
   const bot = await service.newBot(owner, 'seen');
   const from = async (address: string, n: number, path = `/bot${bot.token}/getMe`): Promise<Answer> => {
@@ -308,7 +308,7 @@ test('behaviour §14: calls of a person to the application API are limited', asy
   expect(statuses.filter((status) => status === 200)).toHaveLength(5);
 });
 
-test('behaviour §14: a batch that creates messages counts as one call per message, and a batch that deletes counts as one call', async () => {
+test('behaviour §14: a batch that creates messages counts once per message, and a batch that deletes counts once', async () => {
   const owner = await service.newUser('batch');
   const bot = await service.newBot(owner, 'batch');
   await service.openChat(owner, bot);

@@ -176,7 +176,7 @@ describe('§4.3.2: copies do not name their source', () => {
     expect(await copy((await result('forwardMessage', params)).message_id)).toMatchObject({ text: 'hello' });
   });
 
-  test('a copy has a new keyboard if one is given, and no keyboard if the given one has no buttons', async () => {
+  test('a copy gets the keyboard given in the call, or no keyboard if the given one is empty', async () => {
     const of = (data: string) => ({ inline_keyboard: [[{ text: 'b', callback_data: data }]] });
     const { message_id } = await send(group, { reply_markup: of('old') });
     expect((await copy(message_id, { reply_markup: of('new') })).reply_markup).toEqual(of('new'));
@@ -243,7 +243,7 @@ describe('§4.3.3 and §7: protected content cannot be forwarded or copied', () 
     await refused('copyMessage', again, 400, copyProtected);
   });
 
-  test('a batch that contains a protected message is refused as a whole', async () => {
+  test('a batch with a protected message is refused completely', async () => {
     const free = await send(user.id);
     const shut = await send(user.id, { protect_content: true });
     const message_ids = [free.message_id, shut.message_id, 999_999];
@@ -303,7 +303,7 @@ describe('§8: a batch has up to 100 messages', () => {
   });
 });
 
-test('behaviour §6: a bot forwards and copies only from chats it can read to chats it can write to', async () => {
+test('behaviour §6: a bot forwards and copies only from chats that it can read, to chats that it can write to', async () => {
   const { message_id } = await send(group);
   const from = (chat: number, ids: Params = { message_id }) => ({
     chat_id: user.id,

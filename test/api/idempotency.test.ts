@@ -182,7 +182,7 @@ describe('calls of people can have an idempotency key', () => {
   });
 });
 
-test('the entry of an idempotency key contains neither the key nor parameters nor the answer, and expires after a day', async () => {
+test('the stored entry of an idempotency key contains no key, parameters or answer, and expires after a day', async () => {
   await resultOf(send('my plain key', 'my plain text'));
   const kept = await redis.keys('*:idempotency:*');
   expect(kept.length).toBeGreaterThan(0);
@@ -256,7 +256,7 @@ describe('answers are stored under an idempotency key', () => {
   });
 });
 
-test('Redis stores a message that was copied under an idempotency key only once', async () => {
+test("a message copied under an idempotency key is stored once, because the key's entry only refers to it", async () => {
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x'.repeat(4_000) }),
   );

@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
-  test('interface §2, §4.3: each of the seven languages has its own text, and so has the default', async () => {
+  test('interface §2, §4.3: a bot has separate texts for each of the seven languages and for the default', async () => {
     const bot = await newBot();
     expect(await call(bot, set, { [key]: 'default' })).toBe(true);
     for (const language_code of languages) {
@@ -33,7 +33,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await (await fetch(url)).json()).toEqual({ ok: true, result: { [key]: 'in kk' } });
   });
 
-  test('interface §4.3: a call with no or an empty language_code reads and writes the default text', async () => {
+  test('interface §4.3: a call with an empty or missing language_code reads or writes the default text', async () => {
     const bot = await newBot();
     const first = key === 'name' ? 'named' : '';
     for (const params of [{}, { language_code: '' }, { language_code: 'ru' }])
@@ -58,7 +58,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'x'.repeat(max) });
   });
 
-  test('interface §2: setter and getter refuse every other language, and nothing changes', async () => {
+  test('interface §2: setters and getters of bot texts refuse every language but the seven, and change nothing', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     const wrong = [
@@ -100,7 +100,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     }
   });
 
-  test('interface §4.3: the setter refuses a missing text and a text that is not a string', async () => {
+  test('interface §4.3: setters of bot texts refuse a missing text and a text that is not a string', async () => {
     const bot = await newBot();
     await refused(bot, set, {}, `parameter "${key}" is required`);
     for (const value of [7, true, null, ['x'], {}])
@@ -117,7 +117,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
 });
 
 describe('the default name is the same on all fronts', () => {
-  test('interface §2: getMe on the other front shows a new name as soon as setMyName has returned', async () => {
+  test('interface §2: getMe on another front shows a new name as soon as setMyName has returned', async () => {
     const bot = await newBot();
     for (let i = 0; i < 20; i++) {
       const [here, there] = [i % 2, (i + 1) % 2];
@@ -146,7 +146,7 @@ describe('the default name is the same on all fronts', () => {
     expect(sent.from.first_name).toBe('named');
   });
 
-  test("interface §2: after a change of the bot's name, every front shows the new name, even in earlier messages of a direct chat", async () => {
+  test('interface §2: after setMyName, every front shows the new name, even in earlier messages of a direct chat', async () => {
     const bot = await newBot();
     const user = await speaker();
     await world.service.openChat(user, bot);
@@ -177,7 +177,7 @@ describe('the default name is the same on all fronts', () => {
     expect(update.message.reply_to_message.from.first_name).toBe('While waiting');
   });
 
-  test('a group message keeps the sender name of the time it was sent, and the list of members shows the new name', async () => {
+  test('after a bot is renamed, its group messages keep the old name, and the list of members shows the new name', async () => {
     const bot = await newBot();
     const user = await speaker('tg');
     const group = await world.service.newGroup(world.owner, 'Team', [bot, user]);
@@ -223,7 +223,7 @@ describe('close, logOut and setMessageReaction change nothing', () => {
 });
 
 // This must be the last test, because it stops Postgres, and the check of the stores needs Postgres.
-test('while Postgres is unavailable, setters answer 503 and change nothing, and getters still answer from Redis', async () => {
+test('while Postgres is unavailable, setters of bot texts answer 503, and getters answer from Redis', async () => {
   const bot = await newBot();
   await app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
     name: { '': 'A', ru: 'Р' },

@@ -74,7 +74,7 @@ describe('people see texts in their language', () => {
     },
   );
 
-  test('interface §2: the page of a bot has empty descriptions if none are set, and shows the commands for the viewer', async () => {
+  test('interface §2: the page of a bot shows the commands for the viewer, and empty descriptions if none are set', async () => {
     const plain = await newBot();
     const user = await speaker('ru');
     const path = `/api/bots/@${plain.username}`;
@@ -100,10 +100,10 @@ describe('people see texts in their language', () => {
   });
 });
 
-describe('behaviour §11: the owner sets texts by language', () => {
+describe('behaviour §11: the owner of a bot sets its texts by language', () => {
   const own = (bot: TestBot) => `/api/me/bots/${bot.id}`;
 
-  test('PATCH changes only the texts and languages that it names', async () => {
+  test('PATCH of bot texts changes only the texts and languages that the call names', async () => {
     const bot = await newBot();
     const settings = { write_access: { policy: 'all' } };
     const bare = { id: bot.id, is_bot: true, username: bot.username, name: 'named', ...settings };
@@ -139,7 +139,7 @@ describe('behaviour §11: the owner sets texts by language', () => {
     expect(await app(speaking, 'GET', own(bot))).toMatchObject(shown);
   });
 
-  test('PATCH refuses every text that the setters refuse, and then changes nothing', async () => {
+  test('PATCH of bot texts refuses every text that the setters refuse, and changes nothing', async () => {
     const bot = await newBot();
     const other = await speaker();
     await app(world.owner, 'PATCH', own(bot), { name: { '': 'A' }, description: { ru: 'Д' } }, 0);

@@ -110,7 +110,7 @@ test('an invitation can be accepted or declined only once', async () => {
   expect(await invitations(vera)).toEqual([]);
 });
 
-test('a person who left a group and is added again gets an invitation, but can also join without one', async () => {
+test('adding a person who left a group only invites that person, who can also join without the invitation', async () => {
   const body = { type: 'group', title: 'Public', username: `public_${vera.id}` };
   const { id: group } = await ok(ann, 'POST', '/api/chats', body);
   expect(await statusOf(add(ann, group, vera))).toBe('member');
@@ -167,7 +167,7 @@ test('one person can add fifty strangers per day, and further strangers get invi
   expect(await statusOf(add(eve, third, rosa))).toBe('member');
 });
 
-test('ten strangers per day can add a person, and the eleventh creates an invitation', async () => {
+test('ten strangers per day can add a person to groups, and the eleventh only creates an invitation', async () => {
   const strangers: TestUser[] = [];
   for (let n = 0; n <= limits.stranger_adds_per_day_max; n++)
     strangers.push(await service.newUser(`stranger${n}`));

@@ -73,7 +73,7 @@ async function nextUpdate(by: TestBot, kind: string, chat: number, who = ben): P
 }
 const creator = (of: TestBot) => expect.objectContaining({ id: of.id, is_bot: true });
 
-test('a bot creates, edits and revokes an invite link, with which people see the group and join', async () => {
+test('a bot creates, edits and revokes an invite link that people use to join a group', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const expire_date = soon();
@@ -114,7 +114,7 @@ test('a bot creates, edits and revokes an invite link, with which people see the
   expect(await links(chat)).toEqual([]);
 });
 
-test('each administrator has one primary invite link, which getChat shows, and which is replaced when exported again or revoked', async () => {
+test('each administrator has one primary invite link, and exporting or revoking it creates another', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   expect(await resultOf(call('getChat'))).not.toHaveProperty('invite_link');
@@ -133,7 +133,7 @@ test('each administrator has one primary invite link, which getChat shows, and w
   await resultOf(join(eve, third));
 });
 
-test('people who open an invite link that needs approval are pending until a bot or an administrator decides', async () => {
+test('people who join by a link that needs approval wait for the decision of a bot or an administrator', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const { invite_link } = await resultOf(
@@ -180,7 +180,7 @@ test('people who open an invite link that needs approval are pending until a bot
   expect(updates.filter((each) => each.chat_join_request)).toEqual([]);
 });
 
-test('a bot without a list of update kinds gets updates about requests to join', async () => {
+test('a bot without a list of update kinds gets updates about requests to join a group', async () => {
   const chat = await service.newGroup(ann, 'Default');
   const fresh = await service.newBot(ann, 'fresh');
   const rights = { can_invite_users: true };
@@ -236,7 +236,7 @@ test('a banned person who opens an invite link gets 403', async () => {
   }
 });
 
-test('invite link methods refuse with the texts that libraries know, and then change nothing', async () => {
+test('invite link methods refuse with the error texts that libraries expect, and change nothing', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const refused = async (method: string, params: Params, text: string) =>

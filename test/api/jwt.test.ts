@@ -198,7 +198,7 @@ describe('tokens of the identity provider are checked', () => {
   });
 });
 
-test('streams end, and cached tokens are refused, when the token of the identity provider expires', async () => {
+test('when a token of the identity provider expires, its streams end and the cached token is refused', async () => {
   await known('sub|cay');
   const ending = await sign(claimsOf('sub|cay', { exp: seconds() - limits.jwt_leeway_ms / 1_000 + 3 }));
   const stream = await request(`${service.fronts[0].url}/api/stream`, {
@@ -277,7 +277,7 @@ test('with JWT_CREATE_USERS, an unknown subject becomes a person exactly once', 
   expect(await resultOf(onOpen(await sign(claimsOf('42'))))).toMatchObject({ first_name: '42' });
 });
 
-test('the subject of a deleted account is unknown, or becomes a new person with JWT_CREATE_USERS', async () => {
+test('the subject of a deleted account is unknown, but JWT_CREATE_USERS makes it a new person', async () => {
   const { user } = await known('sub|ida');
   const jwt = await sign(claimsOf('sub|ida'));
   expect((await resultOf(onOpen(jwt))).id).toBe(user.id);

@@ -83,7 +83,7 @@ test('a leaked token of a person is deleted, and operators see where it was foun
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
-test('a node that does not respond delays a leak report by at most its lease, and refuses the reported token afterwards', async () => {
+test('an unresponsive node delays a leak report by at most its lease, and refuses the token afterwards', async () => {
   const { service } = world;
   const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
   // The node has cached the token. It reads its open connections before the message about the report.

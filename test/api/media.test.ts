@@ -76,7 +76,7 @@ async function contentOf(fileId: string, asker = other): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-test('an uploaded picture is measured, can be downloaded from another node, and can be sent again by its file_id', async () => {
+test('an uploaded picture is measured, and every node can serve it or send it again by its file_id', async () => {
   const message = await upload('sendPhoto', 'photo', picture, 'a.png', [
     field('caption', '<b>x</b>'),
     field('parse_mode', 'HTML'),
@@ -196,7 +196,7 @@ test.each([
   expect((await contentOf(document.file_id)).toString()).toBe('some bytes');
 });
 
-test('media by URL are stored as a reference: people get the URL, and the service stores no file', async () => {
+test('media sent by URL are stored as a URL, without storing the file', async () => {
   const url = 'https://example.org/a%20b.jpg?c=d';
   const message = await resultOf(service.bot(bot, 'sendPhoto', { chat_id: user.id, photo: url }));
   expect(message.photo).toEqual([
@@ -297,7 +297,7 @@ test('a person sends a picture with a caption, as an upload or by URL', async ()
   );
 });
 
-test('a thumbnail is scaled to 320 pixels, and is sent with its file again when the file is reused', async () => {
+test('a thumbnail is scaled to 320 pixels, and stays with its file when the file is reused', async () => {
   const thumbnail = filePart('thumbnail', 't.png', png(640, 320));
   for (const [method, name, body] of [
     ['sendVideo', 'video', mp4(320, 240, 7)],
@@ -345,7 +345,7 @@ test('albums and edits accept a thumbnail by attach://', async () => {
   expect(edited.document.thumbnail).toMatchObject({ width: 20, height: 10 });
 });
 
-test('an unsuitable thumbnail is refused and stores nothing, and a thumbnail without an uploaded file is ignored', async () => {
+test('an unsuitable thumbnail is refused, and a thumbnail without an uploaded file is ignored', async () => {
   const before = await storedFiles();
   const document = filePart('document', 'a.txt', 'a');
   const send = (...parts: Part[]) => post(urlOf('sendDocument'), [field('chat_id', user.id), ...parts]);

@@ -50,7 +50,7 @@ test('grammY sets the default menu button and the button of one person', async (
   expect(await page(ben)).not.toHaveProperty('menu_button');
 });
 
-test('a person gets the address of the menu button with their signed identity', async () => {
+test('the address of a menu button that a person gets contains the signed identity of the person', async () => {
   await api.setChatMenuButton({ chat_id: idOf(ann), menu_button: shop });
   const path = `/api/bots/${bot.username}/menu`;
   const opened = await resultOf(service.app(ann as TestUser, 'POST', path, { url }));
@@ -143,7 +143,7 @@ test('the menu buttons of a deleted bot and of a deleted account are removed', a
   await db.end();
 });
 
-test('grammY sets the rights that the bot asks for, separately for groups and channels', async () => {
+test('grammY sets the default administrator rights of a bot separately for groups and channels', async () => {
   const none = await api.getMyDefaultAdministratorRights();
   expect(Object.values(none).every((right) => right === false)).toBe(true);
   const rights = { ...none, can_manage_chat: true, can_pin_messages: true, can_delete_messages: true };

@@ -54,7 +54,7 @@ const send = (params: object = {}) =>
   resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x', ...params }));
 
 describe('chats', () => {
-  test('methods refuse unknown chats, chats of other bots, direct chats that were never started, and groups without the bot', async () => {
+  test('methods refuse unknown chats, chats of other bots, and chats that the bot is not in', async () => {
     const missing = 'Bad Request: chat not found';
     const outside = 'Forbidden: bot is not a member of the group chat';
     const initiate = "Forbidden: bot can't initiate conversation with a user";
@@ -100,7 +100,7 @@ describe('chats', () => {
     expect(shown.permissions).toMatchObject({ can_pin_messages: false });
   });
 
-  test('after a bot was removed from a group, methods refuse it there', async () => {
+  test('methods refuse a bot in a group that it was removed from', async () => {
     const team = await service.newGroup(user, 'Short', [bot]);
     const { message_id } = await send({ chat_id: team });
     await resultOf(service.app(user, 'DELETE', `/api/chats/${team}/members/${bot.id}`));
@@ -280,7 +280,7 @@ describe('the checks of an edit run in a fixed order', () => {
     );
   });
 
-  test('edit check 3: a message older than 48 hours is refused, before unchanged edits and the edit rate are checked', async () => {
+  test('edit check 3: a message older than 48 hours is refused before the later checks', async () => {
     const young = await send();
     await age(young.message_id, 48 * 3_600 - 20);
     await resultOf(edit(young.message_id)());

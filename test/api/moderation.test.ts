@@ -61,7 +61,7 @@ const everything = {
   can_add_web_page_previews: true,
 };
 
-test('a banned person cannot write, read, join or be added by a member, but can return after an unban', async () => {
+test('a banned person cannot read, write or return to the group before an unban', async () => {
   const chat = await newGroup();
   const until_date = soon(3_600);
   expect(await resultOf(call('banChatMember', { chat_id: chat, user_id: ben.id, until_date }))).toBe(true);
@@ -125,7 +125,7 @@ test('a restricted member can send only what is permitted, even after leaving an
   await resultOf(write(ben, chat));
 });
 
-test('a restricted bot may not send, copy or forward kinds of messages that its restriction excludes', async () => {
+test('a restricted bot cannot send, copy or forward the kinds of messages that its restriction forbids', async () => {
   const chat = await newGroup();
   const other = await service.newBot(ann, 'talker');
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${other.id}`, {});
@@ -182,7 +182,7 @@ test('permissions of the chat apply to members but not to administrators', async
   await resultOf(write(ben, chat));
 });
 
-test('promoteChatMember grants only rights that the bot has, and the bot can change and ban administrators it promoted', async () => {
+test('a bot can give members only its own rights, and can later change and ban the members it promoted', async () => {
   const chat = await newGroup();
   const at = { chat_id: chat, user_id: ben.id };
   expect((await call('promoteChatMember', { ...at, can_delete_messages: true })).body).toEqual(
@@ -215,7 +215,7 @@ test('promoteChatMember grants only rights that the bot has, and the bot can cha
   );
 });
 
-test('nobody can ban, restrict or promote the creator, administrators appointed by others, themselves or strangers', async () => {
+test('nobody can moderate the creator, strangers, themselves, or administrators whom others appointed', async () => {
   const chat = await newGroup();
   const put = { status: 'administrator', rights: { can_pin_messages: true } };
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${ben.id}`, put);
@@ -338,7 +338,7 @@ test('a repeated ban withdraws an invitation that was created since the first ba
   expect(await memberOf(chat, vera)).toMatchObject({ status: 'kicked' });
 });
 
-test('a restricted bot may edit its texts and captions, but not replace media with kinds that its restriction excludes', async () => {
+test('a restricted bot may edit its texts and captions, but not replace media with a forbidden kind', async () => {
   const chat = await newGroup();
   const other = await service.newBot(ann, 'editor');
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${other.id}`, {});

@@ -54,7 +54,7 @@ const newest = async () =>
   (await itemsOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages?limit=1`)))[0];
 
 describe.each(kinds)('%s', (method, params, fields, kind, title) => {
-  test('the sent location, venue or contact appears in the answer and in the chat as people see it', async () => {
+  test('a sent location, venue or contact appears in the answer and in the chat of the person', async () => {
     const sent = await resultOf(call(method, params));
     expect(sent).toMatchObject(fields);
     for (const name of ['text', 'caption', 'photo']) expect(sent).not.toHaveProperty(name);
@@ -90,7 +90,7 @@ describe.each(kinds)('%s', (method, params, fields, kind, title) => {
     expect(copy).not.toHaveProperty('caption');
   });
 
-  test('a location, venue or contact keeps its content when its keyboard is edited, and other edits are refused', async () => {
+  test('only the keyboard of a location, venue or contact can be edited', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'More', callback_data: 'm' }]] };
     const { message_id } = await resultOf(call(method, { ...params, reply_markup }));
     const edited = await resultOf(call('editMessageReplyMarkup', { message_id }));

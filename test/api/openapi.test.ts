@@ -161,7 +161,7 @@ test.each([...methods])('parameters that $name requires are marked as required',
   expect(shown(body).required ?? []).toEqual(expect.arrayContaining(missing));
 });
 
-test('each operation of the document names the kind of token it needs', () => {
+test('the OpenAPI document names the kind of token that each operation needs', () => {
   expect(operation('POST /bot{token}/sendMessage').security).toEqual([]);
   expect(operation('GET /api/me').security).toEqual([{ person: [] }]);
   expect(operation('POST /api/admin/users').security).toEqual([{ operator: [] }]);

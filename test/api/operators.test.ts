@@ -152,7 +152,7 @@ test('operators see bots ranked by pending updates, failures and dead letters, a
   await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
 });
 
-test("operators list dead letters without message texts and replay some or all, and the owner's audit log shows it", async () => {
+test("operators list dead letters without message texts, and the owner's audit log shows their replays", async () => {
   status = 200;
   const ids = await die('one', 'two', 'three');
   const page = await letters();
@@ -192,7 +192,7 @@ test('a process that stops cleanly is removed from the process list at once', as
   await expect.poll(pids, patiently).not.toContain(was);
 });
 
-test("every front serves the operators' page with a content policy that allows no other host", async () => {
+test("every front serves the operators' page with a content security policy that allows no other host", async () => {
   const load = async (path: string, method: 'GET' | 'POST' = 'GET') => {
     const answer = await request(service.fronts[0].url + path, { method });
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };

@@ -80,7 +80,7 @@ describe('tokens are revoked', () => {
     expect(await poll).toMatchObject(refusal(401, 'Unauthorized'));
   });
 
-  test('a new name of the bot does not end its open poll', async () => {
+  test('renaming a bot does not end its open poll', async () => {
     const { poll } = await openPoll(1);
     await resultOf(service.bot(bot, 'setMyName', { name: 'Other' }));
     await resultOf(say('heard'));
@@ -154,7 +154,7 @@ describe('bots are suspended', () => {
   const suspend = (verb: 'POST' | 'DELETE', id = bot.id) =>
     service.app(operator, verb, `/api/admin/bots/${id}/suspension`);
 
-  test('every node refuses a suspended bot and delivers nothing to it, but keeps its updates until it is unsuspended', async () => {
+  test('a suspended bot is refused on every node, and its updates are kept until it is unsuspended', async () => {
     await hook();
     await resultOf(say('one'));
     await expect.poll(() => received).toEqual(['one']);
@@ -174,14 +174,14 @@ describe('bots are suspended', () => {
     expect((await events()).slice(0, 2)).toEqual(['unsuspended', 'suspended']);
   });
 
-  test('only operators can suspend a bot, and only an existing one', async () => {
+  test('only operators can suspend a bot, and an unknown bot cannot be suspended', async () => {
     expect(await suspend('POST', 999_999)).toMatchObject(refusal(404, 'Not Found: bot not found'));
     const path = `/api/admin/bots/${bot.id}/suspension`;
     expect(await service.app(owner, 'POST', path)).toMatchObject(refusal(401, 'Unauthorized'));
   });
 });
 
-test("every node refuses a suspended person, who cannot be given bots, but the person's bots keep working", async () => {
+test("a suspended person is refused on every node, but the person's bots keep working", async () => {
   const path = `/api/admin/users/${owner.id}/suspension`;
   const me = (front: number) => service.app(owner, 'GET', '/api/me', undefined, front);
   for (const front of [0, 1]) expect((await me(front)).status).toBe(200);

@@ -44,7 +44,7 @@ const suitable = () => ({
 });
 
 describe('bots are transferred', () => {
-  test('after a transfer, every owner endpoint on every node accepts only the recipient as owner', async () => {
+  test('after a transfer, every owner endpoint on every node accepts only the new owner', async () => {
     const known = (await resultOf(service.bot(bot, 'getMe', {}, 1))).id;
     expect(known).toBe(bot.id);
     expect(await hand()).toBe(true);
@@ -80,7 +80,7 @@ describe('bots are transferred', () => {
     }
   });
 
-  test('a transferred bot keeps its webhook, texts, pending updates and write access, and gets a new signing secret', async () => {
+  test('a transferred bot keeps its webhook, texts and updates, but gets a new signing secret', async () => {
     await resultOf(
       service.app(owner, 'PATCH', path(), { name: { '': 'New name' }, description: { '': 'Said' } }),
     );
@@ -185,7 +185,7 @@ describe('transfers are refused', () => {
   });
 });
 
-test("the recipient's username may have a leading @ and any case", async () => {
+test("a transfer accepts the recipient's username with a leading @ and in any case", async () => {
   expect(await resultOf(transfer(owner, { username: `@${heir.username.toUpperCase()}`, confirm: 1 }))).toBe(
     true,
   );

@@ -26,7 +26,7 @@ const form = 'application/x-www-form-urlencoded';
 const plain = (params: ParsedParams) => ({ ...params.values });
 
 describe('parameters are read from queries and forms', () => {
-  test('queries and forms are decoded, including plus signs, and the last value of a repeated name counts', () => {
+  test('queries and forms are decoded, and the last value of a repeated name counts', () => {
     const text = 'a=1&text=%D0%BF%D1%80+%2B%26&empty=&bare&a=2&&%61b=x=y';
     const expected = { a: '2', text: 'пр +&', empty: '', bare: '', ab: 'x=y' };
     expect(plain(parse('', '', text))).toEqual(expected);
@@ -98,7 +98,7 @@ describe('JSON', () => {
     expect(refusal(() => parseJson('['.repeat(65) + ']'.repeat(65)))).toBe('bad_json');
   });
 
-  test('parameters may have names of prototype properties', () => {
+  test('parameters may have the names of prototype properties', () => {
     const { values } = parse(json, '{"__proto__":{"polluted":1},"constructor":2}', '__proto__=x&toString=y');
     expect(Object.getPrototypeOf(values)).toBeNull();
     expect(Object.keys(values).sort()).toEqual(['__proto__', 'constructor', 'toString']);
@@ -184,7 +184,7 @@ describe('multipart', () => {
     ]);
   });
 
-  test('a multipart body may have a file without a type, a last delimiter without a line break, a preamble, and an extra field', () => {
+  test('a multipart body may have a preamble, an extra field, an untyped file and no last line break', () => {
     const body = `hi\r\n${part('Content-Disposition: form-data; name="method"', 'sendPhoto')}${part(
       'Content-Disposition: form-data; name="photo"; filename="C:\\\\fake\\\\a;b\\".jpg"',
       'BYTES',
@@ -212,7 +212,7 @@ describe('multipart', () => {
     });
   });
 
-  test('a file in a multipart body may have only an encoded file name, or none', () => {
+  test('a file in a multipart body may have only an encoded file name, or no name', () => {
     const body = `${part(`Content-Disposition: form-data; name="a"; filename*=utf-8''%D1%84.png`, '1')}${part(
       'Content-Disposition: form-data; name="b"\r\nContent-Type: application/octet-stream',
       '2',

@@ -62,7 +62,7 @@ const stored = async () =>
     .filter((name) => !earlier?.includes(name));
 
 test.each(kinds)(
-  'interface §2: the owner sets, replaces and removes the %s, and people see it before Start',
+  'interface §2: the owner sets, replaces and removes the %s, which people see before Start',
   async (kind) => {
     const own = await service.newBot(owner, kind.slice(0, 5));
     const path = pathOf(kind, own);
@@ -199,7 +199,7 @@ test('behaviour §1: a repeated call under an idempotency key sets a picture onc
   expect(other.body.description).toBe('Bad Request: idempotency key was used with other parameters');
 });
 
-test('every stored file belongs to a bot, and unused_files lists no file that is still stored', async () => {
+test('every stored file belongs to a bot, and unused_files contains no stored file', async () => {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   try {

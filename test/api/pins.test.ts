@@ -54,7 +54,7 @@ async function pinsHeard(from: TestBot): Promise<ReceivedPin[]> {
 const drop = (from: TestBot) => resultOf(call('deleteWebhook', { drop_pending_updates: true }, 0, from));
 
 describe('a direct chat', () => {
-  test('interface §3, §4.3.4: a new pin replaces the old pin and adds a service message, and unpinning needs no id', async () => {
+  test('interface §3, §4.3.4: a new pin in a direct chat replaces the old pin and adds a service message', async () => {
     const [a, b] = [await send(user.id, 'a'), await send(user.id, 'b')];
     await drop(bot);
     const before = events.events.length;
@@ -104,7 +104,7 @@ describe('a direct chat', () => {
     expect(gone.data).toEqual({ chat_id: bot.id, notify: false });
   });
 
-  test('behaviour §5: pinning the pinned message again changes nothing, and neither does unpinning all messages again', async () => {
+  test('behaviour §5: a repeated pin changes nothing, and neither does a repeated unpinning of all messages', async () => {
     const a = await send(user.id, 'again');
     await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }));
     await drop(bot);
@@ -141,7 +141,7 @@ describe('a direct chat', () => {
 describe('a group', () => {
   const right = 'Bad Request: not enough rights to manage pinned messages in the chat';
 
-  test('interface §5.11: pinning needs can_pin_messages, and a bot gets updates about its own pins and about those of people', async () => {
+  test('interface §5.11: a bot needs can_pin_messages, and gets updates about its own pins and those of people', async () => {
     const a = await send(group, 'in the group');
     const pin = () => call('pinChatMessage', { chat_id: group, message_id: a });
     await refused(pin(), 400, right);

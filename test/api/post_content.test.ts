@@ -34,7 +34,7 @@ const refused = async (answer: ReturnType<typeof create>) => {
   return [status, body.description];
 };
 
-test('a post shows media with the caption from the media object or from a separate parameter', async () => {
+test('a post shows media with a caption, given in the media object or as a parameter', async () => {
   const bold = [{ type: 'bold', offset: 0, length: 2 }];
   for (const given of [
     { media: { ...photo, caption: '<b>hi</b>', parse_mode: 'HTML' }, caption: 'not this', text: 'nor this' },
@@ -88,7 +88,7 @@ test('editPost changes the caption, the media or the keyboard, and keeps the oth
   expect(fifth).toMatchObject({ caption: 'three', media: fourth.media, reply_markup });
 });
 
-test('createPost and editPost refuse texts that are empty or too long, invalid media, and edits that do not fit the post', async () => {
+test('createPost and editPost refuse invalid texts, invalid media, and edits that do not fit the post', async () => {
   const bad = (what: string) => [400, `Bad Request: ${what}`];
   expect(await refused(create({}))).toEqual(bad('message text is empty'));
   expect(await refused(create({ caption: 'of nothing' }))).toEqual(bad('message text is empty'));

@@ -149,7 +149,7 @@ describe.each([
     expect((await react(ben, '🔥')).body.reactions).toEqual([entry('🔥', ben)]);
   });
 
-  test('a like is a heart reaction, with or without U+FE0F, on a post given by id or by external id', async () => {
+  test('a like is a heart reaction, with or without U+FE0F', async () => {
     await between();
     const liked = await service.app(ann, 'POST', `/api/posts/${post.id}/like`);
     expect(liked.body).toEqual({ ok: true, reactions: [entry(heart, ann)], my_reactions: [heart] });
@@ -237,7 +237,7 @@ test('a bot that requests message_reaction_count gets the counts of a post', asy
   await service.bot(bot, 'getUpdates', { offset, allowed_updates: [] });
 });
 
-test('the pages of reactions show each reaction once, and the posts of a channel are listed', async () => {
+test('pages of reactions show each reaction once, and the list of posts shows the counts', async () => {
   const post = await newPost();
   for (const user of [ann, ben, owner]) await service.app(user, 'POST', reactions(post), { emoji: '👍' });
   await service.app(ann, 'POST', reactions(post), { emoji: '🔥' });
@@ -293,7 +293,7 @@ test('invalid emoji, unknown posts, reactions by bots, and more than 20 reaction
   ]);
 });
 
-test('an event stream opened for a post sends its reactions at most four times a second', async () => {
+test('an event stream that is opened for a post gets its reactions at most four times a second', async () => {
   const post = await newPost();
   const { url } = service.fronts[0];
   const refused = await fetch(`${url}/api/stream?post=1001`, {

@@ -66,7 +66,7 @@ test.each([
   expect(await recordBytes(message_id + 1)).toBe(0);
 });
 
-test('the record of the largest message is below its size limit, even after an edit made it that large', async () => {
+test('the record of the largest message is below the size limit, even after an edit', async () => {
   const { message_id } = await resultOf(call('sendMessage', { text: 'x', reply_markup: buttons(60) }));
   const { text: sent } = await resultOf(call('editMessageText', { message_id, ...largest }));
   expect(sent).toBe(largest.text);

@@ -110,7 +110,7 @@ test('a service message cannot be edited, pinned, forwarded or copied', async ()
   expect((await call('forwardMessage', copy)).body).toEqual(bad('message to forward not found'));
 });
 
-test('setChatTitle changes the title and adds a service message, and an unchanged title changes nothing', async () => {
+test('setChatTitle adds a service message if the title changes, and otherwise does nothing', async () => {
   const chat = await newGroup();
   expect(await resultOf(call('setChatTitle', { chat_id: chat, title: ' Orchard ' }))).toBe(true);
   expect(await resultOf(call('getChat', { chat_id: chat }))).toMatchObject({ title: 'Orchard' });
@@ -168,7 +168,7 @@ test('setChatPhoto sets a photo that bots and people can load, and deleteChatPho
   );
 });
 
-test('a bot without the right cannot change a group, and a direct chat has no title, description or photo', async () => {
+test('a bot without can_change_info cannot change a group, and no bot can change a direct chat', async () => {
   const chat = await newGroup({ can_pin_messages: true });
   const before = await ok(ann, 'GET', `/api/chats/${chat}`);
   const all = [
@@ -195,7 +195,7 @@ test('a bot without the right cannot change a group, and a direct chat has no ti
   expect(await ok(ann, 'GET', `/api/chats/${chat}`)).toEqual(before);
 });
 
-test('only people with the right can change title and description in the application', async () => {
+test('only people with the right to do so can change the title and description of a chat', async () => {
   const chat = await newGroup();
   await ok(ann, 'PUT', `/api/chats/${chat}/members/${ben.id}`, {});
   const path = `/api/chats/${chat}`;

@@ -50,7 +50,7 @@ function spent() {
   return all;
 }
 
-test('calls of an account within its share run on arrival', () => {
+test('an account within its share of the event loop has its calls run on arrival', () => {
   const { call, done, planned, pass } = world();
   for (let i = 0; i < 200; i++) {
     call(1, `a${i}`, 1);
@@ -61,7 +61,7 @@ test('calls of an account within its share run on arrival', () => {
   expect(planned).toEqual([]);
 });
 
-test('calls of an account over its share wait for a time slice, and calls of other accounts do not', async () => {
+test('calls of an account over its share wait for a time slice, and calls of other accounts do not wait', async () => {
   const { call, done, slice } = spent();
   const waits = [call(1, 'a', 0.5), call(1, 'b', 0.6), call(1, 'c', 0.5)];
   call(2, 'other', 0.1);
@@ -73,7 +73,7 @@ test('calls of an account over its share wait for a time slice, and calls of oth
   await Promise.all(waits);
 });
 
-test('calls of an account over its share run at once while no other account calls', () => {
+test('calls of an account over its share run at once if no other account calls', () => {
   const { call, done, planned, pass } = spent();
   pass(1_001);
   for (let i = 0; i < 100; i++) call(1, `a${i}`, 5);
@@ -89,7 +89,7 @@ test('an account regains its share of the event loop with time', () => {
   expect(done).toEqual(['other', 'a']);
 });
 
-test('large calls of an account within its share run in time slices, in order', () => {
+test('an account within its share has its large calls run in time slices, in order', () => {
   const { call, done, slice } = world();
   for (const name of ['a', 'b', 'c']) call(1, name, 3, large);
   expect(done).toEqual([]);
@@ -98,7 +98,7 @@ test('large calls of an account within its share run in time slices, in order', 
   expect(took).toEqual([3, 3, 3]);
 });
 
-test('time slices use half of the event loop while calls of other accounts run on arrival, and otherwise the whole loop', () => {
+test('time slices take half of the event loop while calls of other accounts run, and otherwise all of it', () => {
   const { call, slice, planned, now } = spent();
   for (let i = 0; i < 4; i++) call(1, `a${i}`, 4);
   call(2, 'other', 0.1);
@@ -145,7 +145,7 @@ test('the cost of small calls is estimated by sampling', () => {
   expect(planned).toHaveLength(1);
 });
 
-test('if a part of a call runs later, its account is charged for that part too', () => {
+test('an account is also charged for the part of a call that runs later', () => {
   const { shares, call, done, pass } = world();
   shares.charge(1, () => pass(100));
   call(2, 'other', 0.1);
@@ -153,7 +153,7 @@ test('if a part of a call runs later, its account is charged for that part too',
   expect(done).toEqual(['other']);
 });
 
-test('an account with too many waiting calls or bytes is refused further calls, and other accounts are not affected', () => {
+test('further calls of an account with too many waiting calls or bytes are refused', () => {
   const { call } = spent();
   const refused = expect.objectContaining({ kind: 'too_many_requests', retryAfter: 1 });
   for (let i = 0; i < limits.calls_waiting_max; i++) call(1, 'a', 1);

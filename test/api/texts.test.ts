@@ -64,7 +64,7 @@ describe('paths and methods are checked', () => {
     await seen.refused(() => raw(path, verb), code as number, text as string);
   });
 
-  test('a path with a valid token is refused for unknown methods, the test environment and unsupported HTTP verbs', async () => {
+  test('a valid token does not admit unknown methods, the test environment or unsupported HTTP verbs', async () => {
     const known = 'Not Found: method not found';
     await seen.refused(() => raw(of('sendEverything')), 404, known);
     await seen.refused(() => raw(of('')), 404, known);
@@ -97,7 +97,7 @@ describe('paths and methods are checked', () => {
 });
 
 describe('tokens are checked', () => {
-  test('missing, malformed, unknown and replaced tokens, and tokens of the wrong kind, get the same answer', async () => {
+  test('every invalid token gets the same answer, whether malformed, unknown, replaced or of the wrong kind', async () => {
     const [id, secret = ''] = bot.token.split(':');
     const flipped = secret.slice(0, 5) + (secret[5] === 'x' ? 'y' : 'x') + secret.slice(6);
     const other = await service.newBot(user, 'other');

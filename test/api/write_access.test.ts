@@ -77,7 +77,7 @@ describe.each([
   });
 });
 
-test('a person without write access cannot start the bot, edit, pin or press a button, and the refused calls change nothing', async () => {
+test('a person without write access cannot start a bot, edit, pin or press a button', async () => {
   await service.openChat(other, bot);
   const mine = (await resultOf(say(other))).message_id;
   const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'go' }]] };
@@ -128,7 +128,7 @@ test('each of several changes of the write access policy applies at once', async
   }
 });
 
-test('once a change of the write access policy has returned, it excludes messages on every node, even under load', async () => {
+test('once setting the write access policy has returned, no node accepts messages from excluded people', async () => {
   await service.openChat(other, bot);
   for (let round = 0; round < 3; round++) {
     await set('all');
@@ -184,7 +184,7 @@ describe('the owner sets the write access policy', () => {
     expect(shown.write_access).toEqual({ policy: 'all' });
   };
 
-  test('setting write access refuses a user who cannot be selected, names the user, and changes nothing', async () => {
+  test('write access for a user who cannot be selected is refused with an error that names the user', async () => {
     const channel = `channel_${bot.id}`;
     await resultOf(
       service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'c', username: channel }),
