@@ -36,7 +36,7 @@ test.each([
   expect(Math.abs(offset(base))).toBeLessThan(3);
 });
 
-test('a late answer that contradicts the clock moves it to the nearest time that the answer allows', () => {
+test('a late Redis answer that contradicts the clock moves it to the nearest time that the answer allows', () => {
   ask(1_000, 1_001, 1_002);
   // Another server, an hour ahead, answered between 10 s and 13 s.
   ask(10_000, 11_500, 13_000, 3_600_000);
@@ -45,7 +45,7 @@ test('a late answer that contradicts the clock moves it to the nearest time that
   expect(Math.abs(offset(base) + (3_600_000 - 1_500))).toBeLessThan(3);
 });
 
-test('the clock uses a first answer even if it is late, because no better one exists', () => {
+test('the clock uses the first Redis answer even if it is late', () => {
   expect(ask(10_000, 11_500, 13_000, 7_000)).toBe(false);
   expect(Math.abs(offset(base) - 7_000)).toBeLessThan(3);
 });

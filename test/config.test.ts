@@ -75,7 +75,7 @@ describe('settings of the identity provider are checked', () => {
   const said = { JWT_ISSUER: 'https://id.example/', JWT_AUDIENCE: 'petrel' };
   const url = 'https://id.example/keys';
 
-  test('the identity provider has all its required settings or none', () => {
+  test('settings of the identity provider are refused if a required one is missing', () => {
     expect(providerOf(readConfig({}))).toBeUndefined();
     expect(providerOf(readConfig({ ...said, JWT_JWKS_URL: url }))).toEqual({
       ...{ source: { url }, issuer: said.JWT_ISSUER, audience: 'petrel' },

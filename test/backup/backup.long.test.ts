@@ -110,7 +110,7 @@ test('a backup of a running installation can be read only by its owner and conta
   expect((await petrel(service.env, 'backup', at('one'))).log).toMatch(/is not empty/);
 });
 
-test('backed-up keys are encrypted with a passphrase and cannot be read without it', async () => {
+test('backed-up keys cannot be read without their passphrase', async () => {
   const env = { ...service.env, BACKUP_PASSPHRASE: 'a passphrase of some length' };
   expect((await petrel(env, 'keys', 'seal', at('keys'))).code).toBe(0);
   const { out } = await petrel(

@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a restored backup has every row of the installation, and a restore into an installation with data is refused', async () => {
+test('a restore writes back every row, and is refused if the installation contains data', async () => {
   const owner = await service.newUser('olga');
   const bot = await service.newBot(owner, 'b');
   await service.openChat(owner, bot);

@@ -62,7 +62,7 @@ function createSheriff(): Bot {
   return made;
 }
 
-test('a grammY bot welcomes, mutes, promotes, renames and bans', async () => {
+test('a grammY bot can welcome, mute, promote, rename and ban members of a group', async () => {
   const username = `sheriff_town_${bot.id}`;
   const { id } = await resultOf(
     service.app(ann, 'POST', '/api/chats', { type: 'group', title: 'Town', username }),

@@ -55,21 +55,21 @@ describe.each([
   });
   afterAll(() => running?.stop());
 
-  test('the library sets the webhook with the uploaded certificate', async () => {
+  test('a bot library sets a webhook with an uploaded certificate', async () => {
     expect(await resultOf(service.bot(made, 'getWebhookInfo'))).toMatchObject({
       url: `https://127.0.0.1:${to.port}/hook`,
       has_custom_certificate: true,
     });
   });
 
-  test('the webhook bot answers commands', async () => {
+  test('a bot with a webhook answers commands', async () => {
     await say('/ping one two');
     await answered('pong one two');
     await say(`/ping@${made.username} three`);
     await answered('pong three');
   });
 
-  test('the webhook bot answers a press of a button and edits the message', async () => {
+  test('a bot with a webhook answers a button press and edits the message', async () => {
     await say('/menu');
     const { data: shown } = await answered('pick one');
     const path = `/api/chats/${made.id}/messages/${shown.message_id}/callback`;
@@ -84,7 +84,7 @@ describe.each([
     expect(edited.data.text).toBe('picked a');
   });
 
-  test('the library refuses a request without the right secret token', async () => {
+  test('a bot library refuses a webhook request without the right secret token', async () => {
     const agent = new Agent({ connect: { ca: certificate.cert } });
     const body = JSON.stringify({
       update_id: 1,
@@ -109,7 +109,7 @@ describe.each([
     await agent.destroy();
   });
 
-  test('updates with a wrong secret are refused by the bot, and delivered after the secret is corrected', async () => {
+  test('a bot refuses updates with a wrong secret, and gets them after the secret is corrected', async () => {
     const url = `https://127.0.0.1:${to.port}/hook`;
     const params = { url, certificate: certificate.cert };
     await resultOf(service.bot(made, 'setWebhook', { ...params, secret_token: 'another' }));

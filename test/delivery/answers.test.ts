@@ -33,7 +33,7 @@ function answersOn(node: TestNode): OnAnswer {
   return (bot, delivery, { body }) => run(bot, delivery, body);
 }
 
-test('when a worker dies between a requested call and its acknowledgement, the update is delivered again and the call is not repeated', async ({
+test('an update that is delivered again does not repeat a call that its first answer requested', async ({
   onTestFinished,
 }) => {
   let arrived = 0;
@@ -85,7 +85,7 @@ function haltingAnswers(run: OnAnswer): { readonly onAnswer: OnAnswer; readonly 
   };
 }
 
-test('a call requested in an answer is not run after the bot was suspended', async () => {
+test('a call requested in a webhook answer does not run after the bot was suspended', async () => {
   const { store, errors } = world.front;
   const { bot, users } = await makeChats(world.front, 1);
   const body = Buffer.from(JSON.stringify({ method: 'sendMessage', chat_id: users[0]?.id, text: 'a' }));

@@ -31,7 +31,9 @@ test("bots above the worker's limit wait, and each free slot goes to a waiting b
   expect(books.mostOpen).toBe(2);
 });
 
-test('a worker that stops releases a bot that it was just leasing', async ({ onTestFinished }) => {
+test('a worker that stops releases a bot even if it was just acquiring the lease', async ({
+  onTestFinished,
+}) => {
   const { node, worker } = await world.worker();
   const books = await keepBooks(() => sleep(1_300, 200));
   onTestFinished(() => books.close());

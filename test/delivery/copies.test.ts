@@ -184,7 +184,7 @@ test(
   },
 );
 
-test('hints contain no copy of a large update, or of an update that is behind a hundred others', {
+test('hints contain no copy of a large update, or of an update behind a hundred others', {
   timeout: 30_000,
 }, async ({ onTestFinished }) => {
   let release = (_: number) => {};
@@ -213,7 +213,7 @@ test('hints contain no copy of a large update, or of an update that is behind a 
 });
 
 test(
-  'an update stored after a change of the webhook is not sent to the former receiver, even if a hint contains a copy',
+  'after a webhook change, a new update is not sent to the former receiver, even from a copy in a hint',
   patience,
   async ({ onTestFinished }) => {
     const { bot, say, texts } = await servedBot(world, 1, onTestFinished);
@@ -238,7 +238,7 @@ test(
 );
 
 test(
-  'an update stored after a drop is not lost even if its worker missed the drop',
+  'a worker that missed a drop of pending updates loses no later update',
   patience,
   async ({ onTestFinished }) => {
     let answer = (_: number) => {};
@@ -274,7 +274,7 @@ test(
 );
 
 test(
-  'a bot whose token was revoked receives no copies of updates from hints',
+  'hints contain no copies of updates for a bot whose token was revoked',
   patience,
   async ({ onTestFinished }) => {
     const { bot, say, texts, took } = await servedBot(world, 1, onTestFinished);
@@ -300,7 +300,7 @@ test(
   },
 );
 
-test('a worker that cannot renew its lease sends no copies of updates, but the next worker sends them', {
+test('a worker that cannot renew its lease sends no copies of updates, and the next worker sends those updates', {
   timeout: 40_000,
 }, async ({ onTestFinished }) => {
   const own = await startWorld();

@@ -104,7 +104,7 @@ test('a slow chat does not delay other chats', async ({ onTestFinished }) => {
   ]);
 });
 
-test('a receiver that is down gets one request at a time, and all updates after it is up again', async ({
+test('a receiver that is down gets one request at a time, and all pending updates once it is up again', async ({
   onTestFinished,
 }) => {
   let down = true;

@@ -51,14 +51,14 @@ const pauses = (times: ReadonlyArray<{ at: number }>) =>
   // The last write happens when the recorder stops.
   times.slice(1, -1).map(({ at }, i) => at - (times[i]?.at ?? 0));
 
-test('successes of a bot with few deliveries are written within two seconds and one timer tick', async () => {
+test('successful deliveries of a quiet bot are recorded within two seconds and one timer tick', async () => {
   const of = (await run(new Map([[1, 2]]), 20)).get(1) ?? [];
   expect(of[0]?.at).toBeLessThanOrEqual(2 * tick_ms);
   expect(Math.max(...pauses(of))).toBeLessThanOrEqual(limits.delivery_successes_flush_ms + tick_ms);
   expect(of.reduce((sum, { rows }) => sum + rows, 0)).toBe(40);
 });
 
-test('the latest successes of busy bots are written every five to ten seconds, at different times, and all successes are counted', async () => {
+test('successful deliveries of busy bots are recorded every five to ten seconds, and all are counted', async () => {
   const bots = Array.from({ length: 20 }, (_, i) => i + 1);
   const written = await run(new Map(bots.map((bot) => [bot, 100])), 40);
   const second = new Set<number>();
@@ -76,7 +76,7 @@ test('the latest successes of busy bots are written every five to ten seconds, a
   expect(second.size).toBeGreaterThan(3);
 });
 
-test('a failure is written at the next timer tick, together with the waiting successes', async () => {
+test('a failed delivery is recorded at the next timer tick, together with the unrecorded successes', async () => {
   const rows: number[] = [];
   const recorder = new Recorder({
     async append(given) {

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('updates that a worker failed to park are not lost, even if the delivery ahead of them fails too', async ({
+test('updates that a worker failed to park are not lost, even if an earlier delivery fails too', async ({
   onTestFinished,
 }) => {
   let refuse = (_: number) => {};

@@ -73,7 +73,7 @@ describe('the last retry is made after 24 hours', () => {
   const at = (ageMs: number, random = 0, retryAfterMs?: number) =>
     nextTry({ failures: 50, madeAtMs: nowMs - ageMs, nowMs, retryAfterMs }, random);
 
-  test('the last try is made when the update is 24 hours old', () => {
+  test('the last delivery attempt is made when the update is 24 hours old', () => {
     expect(at(age - 200_000)).toEqual({ kind: 'retry', atMs: nowMs + 60_000 });
     expect(at(age - 60_000)).toEqual({ kind: 'retry', atMs: nowMs + 60_000 });
     expect(at(age - 30_000)).toEqual({ kind: 'retry', atMs: nowMs + 30_000 });
@@ -82,7 +82,7 @@ describe('the last retry is made after 24 hours', () => {
     expect(at(age + hour)).toEqual({ kind: 'dead' });
   });
 
-  test('a receiver that is always down gets retries for 24 hours, never more often than the table of waits allows', () => {
+  test('an update for a receiver that is always down is retried for 24 hours, at least a minute apart in the end', () => {
     fc.assert(
       fc.property(
         fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })),

@@ -21,7 +21,7 @@ test('a bot that starts later still gets slots while other bots take as many as 
   expect(slots.taken).toBeLessThan(1_000);
 });
 
-test('a bot that is the only one gets at most half of the slots', () => {
+test('a bot without competitors gets at most half of the slots', () => {
   const slots = createSlots(10);
   let own = 0;
   while (slots.take(own, nobody)) own++;

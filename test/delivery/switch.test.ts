@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('pending updates go to a new webhook, and undelivered updates go to polls after the webhook is deleted', async ({
+test('pending updates go to a new webhook, and undelivered updates go to polls once the webhook is deleted', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks(({ text }) => (text === 'never' ? 500 : 200));
@@ -108,7 +108,7 @@ test('drop_pending_updates removes all pending updates and no later ones', async
   await expect.poll(async () => (await front.store.queues.info(bot.id)).pending).toBe(0);
 });
 
-test('after a webhook is deleted, polls get all updates, even those that the receiver has not answered', async ({
+test('after a webhook is deleted, polls get all updates that the receiver has not acknowledged', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks(() => new Promise<number>(() => undefined));
@@ -126,7 +126,7 @@ test('after a webhook is deleted, polls get all updates, even those that the rec
   await expect.poll(() => books.open).toBe(0);
 });
 
-test('when a node dies after committing a webhook change, the sweep completes the drop of pending updates once', async () => {
+test('if a node dies after committing a webhook change, the sweep drops the pending updates once', async () => {
   const { front } = world;
   const { queues, sweep, webhooks } = front.store;
   const { bot, say } = await makeChats(front, 1);
@@ -198,7 +198,7 @@ test('an update that is not delivered for 24 hours becomes a dead letter with a 
   expect(rows[0]?.record.includes('expired')).toBe(true);
 });
 
-test('an update over the size limit is not sent but becomes a dead letter with a reason, and delays no other update', async ({
+test('an update over the size limit becomes a dead letter with a reason, and delays no other update', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks();

@@ -23,7 +23,7 @@ test('a webhook URL is split into its parts', () => {
   });
 });
 
-describe('the host that a URL names is parsed', () => {
+describe('the host of a webhook URL is parsed', () => {
   test.each<[url: string, host: string, origin: string]>([
     ['https://example.com', 'example.com', 'https://example.com'],
     ['https://example.com:443/', 'example.com', 'https://example.com'],
@@ -62,7 +62,7 @@ describe('the host that a URL names is parsed', () => {
   ])('the host of %s is %s', (url, host, origin) => expect(readTarget(url)).toMatchObject({ host, origin }));
 });
 
-test('user and password of a webhook URL become basic authorization', () => {
+test('the user and password of a webhook URL become basic authorization', () => {
   const { authorization } = readTarget('https://us%C3%A9r:p%40ss@example.com/');
   expect(authorization).toBe(`Basic ${Buffer.from('usér:p@ss').toString('base64')}`);
   expect(readTarget('https://only@example.com/').authorization).toBe(

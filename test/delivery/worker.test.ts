@@ -29,7 +29,7 @@ test('the updates of a killed worker are delivered by another worker, in order',
     expect(books.taken.filter(({ chat }) => chat === id).map(({ text }) => text)).toEqual(['0', '1', '2']);
 });
 
-test('a worker whose lease expired and was taken by another worker can change nothing', async ({
+test('a worker can change nothing once its lease has expired and another worker has taken it', async ({
   onTestFinished,
 }) => {
   const books = await keepBooks();

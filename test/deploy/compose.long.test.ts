@@ -110,7 +110,7 @@ test.each(['docker', 'podman'])('%s compose accepts compose.yaml', (engine) => {
   expect(ran.status).toBe(0);
 });
 
-test('every container except the one-time tasks is running, and the cluster has a replica for each master', async () => {
+test('the Compose file starts every service, and a Redis replica for each master', async () => {
   const alive = [...composition.containers.values()].filter((each) => each.alive).map(({ name }) => name);
   expect(alive.sort()).toEqual(
     ['deliver.1', 'deliver.2', 'flush.1', 'flush.2', 'front-1.1', 'front-2.1', 'postgres.1', 'proxy.1']
@@ -125,10 +125,10 @@ test('every container except the one-time tasks is running, and the cluster has 
   expect(nodes.match(/ slave /g)).toHaveLength(3);
 });
 
-test('a bot answers over TLS', echoes);
+test('a bot of the Compose installation answers over TLS', echoes);
 
 test(
-  'roles are restarted one after the other under load, and no call fails and no message is lost',
+  'restarting the roles one after the other under load fails no call and loses no message',
   once(400_000),
   async () => {
     world = await createWorld({ ...calls } as Service);
@@ -160,7 +160,7 @@ test(
 );
 
 test(
-  'the data is unchanged after `down` and `up`, even though addresses have changed',
+  'the data of the Compose installation survives `down` and `up`, although addresses change',
   once(400_000),
   async () => {
     const [before, former] = [await world.history(), addressOf('postgres.1')];

@@ -56,7 +56,7 @@ function keysOf(value: Loose, path = ''): string[] {
   ]);
 }
 
-test('the manifests contain no misspelt fields', () => {
+test('the Kubernetes manifests contain no misspelt fields', () => {
   const names = new Set<string>(['apiVersion', 'kind', 'metadata', 'spec']);
   for (const owner of ['kubernetes-models', '@kubernetes-models/apimachinery']) {
     const schemas = join(dirname(load.resolve(`${owner}/package.json`)), '_schemas');
@@ -75,7 +75,7 @@ test('kustomization.yaml lists every manifest and no other file', () => {
   expect([...resources].sort()).toEqual(files.sort());
 });
 
-test('each role has a deployment without downtime, a disruption budget and an autoscaler', () => {
+test('each role in Kubernetes has a deployment without downtime, a disruption budget and an autoscaler', () => {
   const names = ofKind('Deployment').map((each) => each.metadata.name);
   expect(names.sort()).toEqual(['petrel-deliver', 'petrel-flush', 'petrel-front']);
   for (const each of ofKind('Deployment')) {
@@ -164,7 +164,7 @@ test('the manifests use existing settings, and autoscaling uses exported metrics
   }
 });
 
-test('the compose file matches its specification, and every file and name in it exists', () => {
+test('the Compose file is valid, and every file and name in it exists', () => {
   const compose = parse(read(folder, 'compose.yaml'), { merge: true });
   // The schema declares its draft and its definitions in an older form.
   const shape = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
@@ -196,7 +196,7 @@ test('the compose file matches its specification, and every file and name in it 
   expect([...needed].sort()).toEqual(made.sort());
 });
 
-test('the Dockerfile is valid, and its image runs as a non-root user on a glibc that the current HTTP engine supports', () => {
+test('the Dockerfile names a non-root user and a base with a glibc that the HTTP engine supports', () => {
   const text = read(folder, 'Dockerfile');
   expect(lintDockerfile(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
   const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);

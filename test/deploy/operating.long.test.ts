@@ -107,7 +107,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
-test('operating.md: its commands install a working system on seven machines', {
+test('the commands of operating.md install a working system on seven machines', {
   retry: 0,
   timeout: 300_000,
 }, async () => {
@@ -164,7 +164,7 @@ async function rotate(): Promise<void> {
   for (const app of apps) await on(app, `${drop}\n${restart}`);
 }
 
-test('operating.md: node removal, backup, drill, upgrade and rotation under load make no call fail and lose nothing', {
+test('the procedures of operating.md fail no call and lose no data under load', {
   retry: 0,
   timeout: 900_000,
 }, async () => {

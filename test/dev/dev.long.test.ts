@@ -84,7 +84,7 @@ async function refused(env: Record<string, string> = {}): Promise<string> {
 const pidsOf = ({ pids }: DevInfo) =>
   [...pids.front, ...pids.deliver, ...pids.flush, pids.redis, pids.postgres].filter((pid) => pid !== null);
 
-test('dev serves and prints its addresses, stops cleanly on SIGINT, and keeps data and tokens for the next run', async () => {
+test('dev prints its addresses, stops cleanly on SIGINT, and keeps data and tokens for the next run', async () => {
   const order = join(top, 'order');
   const first = dev({ WORKERS: '2', FAKE_ORDER: order });
   const before = await ready(first);
@@ -222,7 +222,7 @@ test('data of another format version is refused and not changed', async () => {
   expect(readdirSync(home).sort()).toEqual(files);
 });
 
-test('Redis and Postgres servers given by settings or files are checked, used and left running', async () => {
+test('Redis and Postgres servers given by settings are checked, used and left running', async () => {
   const redis = await freshRedis();
   const admin = new Redis(redis.url);
   const given = { REDIS_URL: redis.url, DATABASE_URL: inject('databaseUrl') };

@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => rm(top, { recursive: true, force: true }));
 
-test('a home folder is created and opened again, and refused if another version wrote it', () => {
+test('a home folder can be opened again, but not by another version of its format', () => {
   openHome(home);
   openHome(home);
   expect(readdirSync(home)).toEqual(['version.json']);

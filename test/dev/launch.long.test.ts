@@ -60,7 +60,7 @@ async function launch(...given: [env: Record<string, string>, ...args: string[]]
   return { code, out, pid: child.pid, printed: line ? JSON.parse(line) : undefined };
 }
 
-test('the launcher builds, runs the role in a separate process, and builds again only when the source has changed', async () => {
+test('the launcher runs the role in a separate process, and builds again only if the source has changed', async () => {
   const first = await launch('front', '--x', 'y');
   expect(first.out).toContain('Built in');
   expect(first.printed).toEqual({
@@ -82,7 +82,7 @@ test('the launcher builds, runs the role in a separate process, and builds again
   expect((await launch('front')).out).toMatch(/ENOENT.*one\.sql/);
 });
 
-test('launchers that start at the same time all run, and leave one build and no other files', async () => {
+test('launchers that start at the same time share one build and leave no other files', async () => {
   for (let round = 0; round < 3; round++) {
     writeFileSync(join(root, 'src/extra.ts'), `export const round = ${round};\n`);
     const all = await Promise.all(Array.from({ length: 4 }, () => launch('front')));
@@ -101,7 +101,7 @@ test('an error in the program is reported with its line in the source', async ()
   expect(out).toMatch(/on line four[\s\S]*src\/main\.ts:4/);
 });
 
-test('the launcher runs an existing build without a compiler, and without a build it says what to do', async () => {
+test('without a compiler, the launcher runs an existing build or prints what to do', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const nothing = await launch('front');
@@ -145,7 +145,7 @@ test('the launcher installs packages without running their scripts', async () =>
   for (const call of calls) expect(call.split(' ')).toContain('--ignore-scripts');
 });
 
-test('the launcher installs again only if installed packages, except optional ones, differ from the lock file', async () => {
+test('the launcher installs again only if required packages differ from the lock file', async () => {
   rmSync(join(root, 'node_modules'));
   mkdirSync(join(root, 'node_modules'));
   const npm = join(root, 'npm-cli.js');

@@ -52,7 +52,7 @@ describe.runIf(user)('the PostgreSQL programs are copied for another user', () =
     expect(existsSync(place)).toBe(false);
   });
 
-  test('PostgreSQL is copied once, the copy is announced and reused, and every user can read it', () => {
+  test('the PostgreSQL programs are copied once, and every user can read the copy', () => {
     const umask = process.umask(0o077);
     try {
       const { root } = find(place);
@@ -74,7 +74,7 @@ describe.runIf(user)('the PostgreSQL programs are copied for another user', () =
     expect(statSync(postgres).size).toBe(statSync(hidden.postgres).size);
   });
 
-  test('a folder that another user owns or can write to, or that is a symbolic link, is never used for the copy', () => {
+  test('PostgreSQL is never copied to a symbolic link or to a folder that another user controls', () => {
     const owned = join(top, 'owned');
     const open = join(top, 'open');
     const linked = join(top, 'linked');
@@ -94,7 +94,7 @@ describe.runIf(user)('the PostgreSQL programs are copied for another user', () =
     expect(readFileSync(join(owned, hidden.key, 'bin', 'postgres'), 'utf8')).toContain('exit 0');
   });
 
-  test('the copy folder keeps a limited number of recently used versions, and incomplete copies are removed', () => {
+  test('the copy folder keeps a limited number of recently used PostgreSQL versions', () => {
     mkdirSync(place);
     const old = new Date(Date.now() - limits.postgres_copy_age_ms_max - 60_000);
     for (let version = 1; version <= 5; version++) {

@@ -104,7 +104,7 @@ test('a process whose pid is in a stale pid file is not stopped', async () => {
   expect(commandOf(process.pid)).toBeDefined();
 });
 
-test('starting Redis on a port in use gives an error that quotes its log, and a start can be cancelled', async () => {
+test('the error of a failed start of Redis quotes the log of Redis, and a start can be cancelled', async () => {
   const first = await start();
   await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
   const giveUp = startRedis({ dir: join(dir, 'third'), signal: AbortSignal.abort() });

@@ -78,7 +78,7 @@ test('the pause between failed starts doubles each time, beginning with 0.1 s', 
   expect(lines).toContain('flush could not be started: no disk; retrying in 0.2 s');
 });
 
-test('stopping the supervisor ends its process and prevents further starts, even during a pause or a start', async () => {
+test('stopping the supervisor ends its process and prevents further starts', async () => {
   const start = role();
   const running = keep(await start(), start);
   const pid = running.pid ?? 0;
@@ -137,7 +137,7 @@ test("if a role ends before it is ready, the error names the role's last error a
   await runRole({ main, role: 'migrate', env: process.env, log, signal: never });
 });
 
-test('the log file has every line, and the terminal shows a limited number of shortened warnings and errors', async () => {
+test('the log file gets every line, and the terminal gets some shortened warnings and errors', async () => {
   const start = role('deliver');
   const running = await start();
   await running.stop();
@@ -162,7 +162,7 @@ test('the log file has every line, and the terminal shows a limited number of sh
   expect(lines[10]).toBe(`front: more in ${log.path}`);
 });
 
-test('a front that drains and then waits for a stalled request and its connection is not killed', async () => {
+test('a front that waits for a stalled request during its drain is not killed', async () => {
   const log = new RoleLog('front', join(dir, 'front.log'), say);
   const draining = join(dir, 'draining.mjs');
   const drain_ms = 1_000;

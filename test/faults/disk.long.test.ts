@@ -76,7 +76,7 @@ async function fillUnderLoad(service: Service, disk: SmallDisk, during: () => Pr
 }
 
 test(
-  'R24: while the disk of Redis is full, calls answer 503 or 429, and afterwards no acknowledged message is missing',
+  'R24: while the disk of Redis is full, calls answer 503 or 429, and no acknowledged message is lost',
   async ({ skip }) => {
     const disk = diskOrReason(64);
     if (disk === null) return skip(noMounts);
@@ -127,7 +127,7 @@ test(
 );
 
 test(
-  'R24: while the disk of Postgres is full, hot calls succeed, and afterwards all changes are written',
+  'R24: while the disk of Postgres is full, hot calls succeed, and their changes are written later',
   async ({ skip }) => {
     const disk = diskOrReason(256);
     if (disk === null) return skip(noMounts);

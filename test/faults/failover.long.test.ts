@@ -64,7 +64,7 @@ const taken = (chat: number) =>
   new Set((books as Books).taken.filter((each) => each.chat === chat).map((each) => each.text));
 
 test(
-  'R21: a webhook worker that survives a failover skips no update that survived',
+  'R21: a webhook worker skips no update that survived a failover',
   async () => {
     const { front } = world;
     const { bot, users, say } = await makeChats(front, 3);
@@ -120,7 +120,7 @@ test(
 );
 
 test(
-  'R21: a forwarder that survives a failover forwards the updates again that the queue lost',
+  'R21: after a failover, a forwarder forwards the updates that the queue lost once more',
   async () => {
     const { front } = world;
     const { users } = await makeChats(front, 1);

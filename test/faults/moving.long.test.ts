@@ -182,7 +182,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a move of a partition that is not possible reports the reason and changes nothing', async () => {
+test('a move of a partition that is not possible is refused with the reason and changes nothing', async () => {
   expect((await move(0, 2)).log).toMatch(
     /DATABASE_SHARDS 1 has wal_level = replica: run ..?alter system set wal_level = 'logical'/,
   );
@@ -200,7 +200,7 @@ test('a move of a partition that is not possible reports the reason and changes 
   await server.start();
 }, 120_000);
 
-test('while a partition moves under load, no call fails, and each message is in only one database', async () => {
+test('while a partition moves under load, no call fails, and no message is in two databases', async () => {
   const [from, to] = [urls[1], urls[2]];
   const bot = inPartition(0)[0] as TestBot;
   expect(await rows(urls[0], 'select shard from shard_map where partition = 0')).toEqual([{ shard: 1 }]);
@@ -282,7 +282,7 @@ async function killedAt(step: string, partition: number, target: number): Promis
 }
 
 test.each(moveSteps)(
-  'a move of a partition that is killed at "%s" continues when the command is run again',
+  'a move command that is killed at "%s" continues when it is run again',
   async (step) => {
     const source = await shardNow(0);
     const target = source === 1 ? 2 : 1;
@@ -411,7 +411,7 @@ test('the move of a partition completes even if flushers are killed', async () =
   await readAll();
 }, 180_000);
 
-test('partitions can move to the control database on another server, and no process uses the former shard map afterwards', async () => {
+test('partitions can move to the control database, and afterwards no process uses the former shard map', async () => {
   const source = await shardNow(1);
   const stop = load('control');
   const ran = await move(1, 0);

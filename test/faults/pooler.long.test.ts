@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 test.runIf(pgbouncer)(
-  'messages, lists, an export and a backup work through PgBouncer, and a restart of Postgres loses no data',
+  'the service works through PgBouncer, and a restart of Postgres loses no data',
   async () => {
     const owner = await service.newUser('pooled');
     const bot = await service.newBot(owner, 'pooled');

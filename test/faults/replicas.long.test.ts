@@ -90,7 +90,7 @@ describe.each([
   }
 
   test(
-    'the standby answers reads of data that it has replayed, the primary answers the other reads, and no read is stale',
+    'a standby answers only reads of data that it has replayed, so no read is stale',
     async () => {
       const first = await send('first');
       await send('second');

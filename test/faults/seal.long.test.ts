@@ -48,7 +48,7 @@ function cutTail(bytes: number): void {
   truncateSync(join(folder, file), statSync(join(folder, file)).size - bytes);
 }
 
-test('a start skips no ids after a seal and SHUTDOWN, but skips ids after SHUTDOWN alone', async () => {
+test('a start after SHUTDOWN skips ids, unless Redis was sealed before', async () => {
   const refused = await seal();
   expect([refused.code, refused.log]).toEqual([1, expect.stringContaining('stop all roles first')]);
   const first = await send('one');

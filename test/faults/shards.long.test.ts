@@ -118,7 +118,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('a new installation is divided over its databases, and the control database contains no message', async () => {
+test('a new installation spreads its messages over its databases, but not over the control database', async () => {
   for (const bot of bots) for (let i = 0; i < 5; i++) expect(await send(bot, `m ${i}`)).toBe(200);
   await drained();
   expect(botIn(1)).toBeDefined();
@@ -187,7 +187,7 @@ test('an unavailable shard delays neither other shards nor calls on hot chats', 
   await readAll(service);
 }, 300_000);
 
-test('after a shard is restored to an earlier time, only the partitions of this shard are written again', async () => {
+test('if a shard is restored to an earlier time, only its partitions are written again', async () => {
   const incarnations = async (url: string) => {
     const client = new pg.Client(url);
     await client.connect();
@@ -227,7 +227,7 @@ test('after a shard is restored to an earlier time, only the partitions of this 
   expect(out).toMatch(/Postgres \(shard 2\) lost \d+ committed transactions within the last week/);
 }, 180_000);
 
-test('a backup restored beside the original has every row of every database', async () => {
+test('a backup restored beside the original installation has every row of every database', async () => {
   const to = join(folder, 'backup');
   const ran = await petrel(service.env, 'backup', to);
   expect(ran, ran.log).toMatchObject({ code: 0, out: expect.stringMatching(/in 3 databases/) });

@@ -93,7 +93,7 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
   });
 });
 
-test('the folder shows only complete files, only its owner can read it, and files left by a dead process are removed', async () => {
+test('the file folder lists only complete files, and loses the files left by a dead process', async () => {
   const folder = join(dir, 'own');
   mkdirSync(join(folder, 'incoming'), { recursive: true });
   const [old, fresh] = ['old', 'fresh'].map((name) => join(folder, 'incoming', name)) as [string, string];
@@ -106,7 +106,7 @@ test('the folder shows only complete files, only its owner can read it, and file
   expect(statSync(join(folder, key.slice(0, 2), key.slice(2, 4), key)).mode & 0o077).toBe(0);
 });
 
-test('the file store creates a deleted folder again, and stores nothing and fails if the folder cannot be written', async () => {
+test('the file store creates a deleted folder again, and fails if the folder cannot be written', async () => {
   const folder = join(dir, 'again');
   const store = createFolderStore(folder);
   await store.put(newKey(), bytes);

@@ -41,7 +41,7 @@ const files: fc.Arbitrary<MediaFile> = fc
   .tuple(described, place)
   .map(([description, at]) => ({ ...description, ...at }));
 
-test('a file identifier decodes to its file, is always the same, and is safe in a URL', () => {
+test('a file identifier decodes to its file, never changes, and is safe in a URL', () => {
   fc.assert(
     fc.property(files, (file) => {
       const id = ids.idOf(file);
@@ -73,7 +73,7 @@ test('a typical file identifier is shorter than 200 characters', () => {
   expect(ids.idOf(document).length).toBeLessThan(200);
 });
 
-test('changed, cut or respelt file identifiers are refused, and so are those of another installation', () => {
+test('changed, cut or respelt file identifiers are refused, and so are those of other installations', () => {
   const others = createFileIds('another pepper of more than thirty-two characters');
   fc.assert(
     fc.property(files, fc.nat(), fc.integer({ min: 1, max: 63 }), (file, at, by) => {
@@ -128,7 +128,7 @@ test('a download path leads to its own file and to no other file', () => {
   expect(() => fileAtPath(ids, `photos/${ids.idOf(url)}`)).toThrow('Not Found');
 });
 
-test('no key leads to a path outside the store', () => {
+test('no file key leads to a path outside the store', () => {
   expect(pathOfKey(newKey())).toMatch(/^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{32}$/);
   for (const key of [
     '',

@@ -166,7 +166,7 @@ test('every folder has a rule for its imports', () => {
 });
 
 describe.each([...new Set(files.map(folderOf))])('imports of %s', (folder) => {
-  test("the files of this folder import only what the folder's rule allows", () => {
+  test('files import only what the rule of their folder allows', () => {
     const wrong = imports.filter(
       ({ from, to, ours, typeOnly }) =>
         ours &&

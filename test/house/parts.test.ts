@@ -31,7 +31,7 @@ beforeEach(() => {
   ran.length = 0;
 });
 
-test('a part of the long tier that may exceed the time limit is skipped and listed, and a shorter part still runs', async () => {
+test('a part of the long tier that may exceed the time limit is skipped, but shorter parts run', async () => {
   expect(await run([part('a', 4), part('b', 20), part('c', 4)], 10)).toBe(0);
   expect(ran).toEqual(['a', 'c']);
   expect(lines).toEqual([
@@ -42,7 +42,7 @@ test('a part of the long tier that may exceed the time limit is skipped and list
   ]);
 });
 
-test('a failed part does not end the run of the long tier, and the run returns its exit code', async () => {
+test('a failed part does not end the long tier, which exits with the code of that part', async () => {
   expect(await run([part('a', 4, 4, 3), part('b', 4)], Number.POSITIVE_INFINITY)).toBe(3);
   expect(lines).toEqual([
     '  FAILED  a: 4.0 min',
@@ -56,7 +56,7 @@ test('a part of the long tier that took longer than expected is marked', async (
   expect(lines[0]).toBe('  passed  a: 5.5 min, more than the expected 4');
 });
 
-test('the order of the long tier depends on the commit: each part comes first for some commit, and none is left out', () => {
+test('each part of the long tier comes first for some commit', () => {
   const parts = ['a', 'b', 'c'];
   expect(rotate(parts, '00000001ff')).toEqual(['b', 'c', 'a']);
   const firsts = [0, 1, 2].map((n) => rotate(parts, n.toString(16).padStart(8, '0'))[0]);
@@ -64,7 +64,7 @@ test('the order of the long tier depends on the commit: each part comes first fo
   expect(rotate([], 'abcdef01')).toEqual([]);
 });
 
-test('--minutes is separated from the paths, and refused unless it is a number above 0', () => {
+test('--minutes is refused unless its value is a number above 0', () => {
   expect(readMinutes(['test/faults', '--minutes', '60'])).toEqual({ minutes: 60, rest: ['test/faults'] });
   expect(readMinutes(['test/faults'])).toEqual({
     minutes: Number.POSITIVE_INFINITY,

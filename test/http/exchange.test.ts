@@ -168,7 +168,7 @@ test.each(['GET', 'HEAD', 'POST'])('a reply to %s has Cache-Control: no-store', 
   }
 });
 
-test('a reply has a Retry-After header only if its handler set the header', async () => {
+test('a reply has a Retry-After header only if its handler set one', async () => {
   expect((await fetch(`${base}/limited`)).headers.get('retry-after')).toBe('7');
   const refused = await fetch(`${base}/refuses`);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3']);
@@ -226,7 +226,7 @@ test('one connection serves many requests, and closes when the client asks for i
   expect(client.statuses).toHaveLength(51);
 });
 
-test('HTTP/1.0 is not served: the current engine answers 505 and closes, and the older engine does not answer', async () => {
+test('the current HTTP engine answers HTTP/1.0 with 505, and the older engine does not answer', async () => {
   const client = await new RawClient(fixture.port).send('GET /echo HTTP/1.0\r\nHost: a\r\n\r\n');
   await client.until(() => client.closed, 500);
   expect([client.closed, client.statuses]).toEqual(isCurrent ? [true, [505]] : [false, []]);

@@ -58,7 +58,7 @@ function unchunked(client: RawClient): string {
   }
 }
 
-test('a stream sends its head at once, then each event when it is written, then the end', async () => {
+test('an event stream sends its head at once, and each event when it is written', async () => {
   const client = await open();
   expect(client.text).toContain('HTTP/1.1 200 OK\r\n');
   for (const header of [
@@ -109,7 +109,7 @@ test('an event stream may close at the moment its client disconnects', async () 
   await expectAlive(fixture.port);
 });
 
-test('the buffer for a client that stops reading is bounded, and the client gets everything in order once it reads again', async () => {
+test('the buffer for a client that stops reading is bounded, but no event is lost', async () => {
   const client = await open();
   client.socket.pause();
   const filler = 'x'.repeat(10_000);
@@ -197,7 +197,7 @@ test('a stream of lines is written only as fast as the client reads it, and its 
   client.destroy();
 });
 
-test('a stream that breaks has no final chunk, and its writer does not wait', async () => {
+test('a stream of lines that fails has no final chunk, and its writer does not wait', async () => {
   const client = await open('/lines');
   stream!.write('{"n":1}\n');
   stream!.break();

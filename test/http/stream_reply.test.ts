@@ -181,7 +181,7 @@ test('if the client has disconnected before the reply, its source stream is dest
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a source stream that fails before its first byte causes a 503, and one that fails later closes the connection', async () => {
+test('a source stream that fails before its first byte causes a 503, and a later failure closes the connection', async () => {
   await serve((request) => {
     const one = source(200_000);
     const sends = request.path === '/late';

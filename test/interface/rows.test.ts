@@ -8,12 +8,12 @@ import { rows } from './rows.js';
 const titles = rows.map(({ title }) => title);
 const built = [...methods.map(({ name }) => name), ...endpoints.map(({ verb, path }) => `${verb} ${path}`)];
 
-test('every title of a row is unique and begins with its section', () => {
+test('the titles of the rows are unique and begin with their section', () => {
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
   expect(titles.filter((title) => !/^§(2|3|4\.[1234](\.[1-7])?|6|7|8) \S/.test(title))).toEqual([]);
 });
 
-test('a row of the table is left out only while its method or endpoint is missing', () => {
+test('a row of the interface table is left out only while its method or endpoint is missing', () => {
   expect(leftOut.filter(({ waitsFor }) => built.includes(waitsFor))).toEqual([]);
 });
 

@@ -31,7 +31,7 @@ const others = statement(
   'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()',
 );
 
-test('while Redis is unavailable, a node opens connections only to Postgres servers that it has already checked', async () => {
+test('while Redis is unavailable, a node connects only to Postgres servers that it has already checked', async () => {
   const runner: ScriptRunner = new Runner({
     connection,
     recover: async () => undefined,

@@ -38,7 +38,7 @@ function decided(
 describe('a Redis names its installation', () => {
   it('a Redis is used when it and Postgres name the same installation and generation', () =>
     expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
-  it('after Postgres was restored to an earlier time, a Redis keeps its own generation and is used', () =>
+  it('after Postgres was restored to an earlier time, a Redis with its own generation is still used', () =>
     expect(decided(named(3), 2)).toBe('uses 3'));
   it('a Redis is refused when it belongs to another installation', () => {
     for (const adoption of ['unless_used', 'never', 'rebuild'] as const)
@@ -76,12 +76,12 @@ describe('decisions about an empty Redis', () => {
     expect(decided(none, 1, [], 'never')).toMatch(/^refuses: this Redis is empty/));
 });
 
-describe('an old Redis may not name its installation', () => {
+describe('a Redis of an old version has no identity', () => {
   it('an old Redis without an identity is adopted if its partition 0 was opened on this Postgres', () => {
     expect(decided(unnamed('run'), 0)).toBe('adopts 1');
     expect(decided(unnamed('run'), 0, [], 'never')).toBe('adopts 1');
   });
-  it('only a rebuild adopts any other old Redis without an identity', () => {
+  it('an old Redis without an identity that was opened on another Postgres is adopted only by a rebuild', () => {
     expect(decided(unnamed('other'), 0)).toMatch(/^refuses: .*does not name its installation/);
     expect(decided(unnamed('other'), 0, [], 'rebuild')).toBe('adopts 1');
   });

@@ -63,7 +63,7 @@ test('the log of administrators’ calls keeps a limited number of the newest ca
   await rest();
 });
 
-test('copies of messages are purged at the same age as messages, and released usernames at once', async () => {
+test('the purge removes copies of messages at the age limit of messages, and released usernames at once', async () => {
   await run(`insert into dead_updates (bot_id, update_id, version, record, created_at)
     select 1, n, 1, 'x', now() - n * interval '1 day' from generate_series(1, 6) n`);
   await run(`insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
@@ -84,7 +84,7 @@ test('copies of messages are purged at the same age as messages, and released us
   await rest();
 });
 
-test('the reactions and counts of deleted posts are purged before the posts, and other posts keep their reactions and counts', async () => {
+test('the purge removes the reactions and counts of deleted posts before the posts', async () => {
   await run(`insert into posts values (1, 7, 1, null, now() - interval '25 hours'),
     (1, 8, 1, null, now() - interval '23 hours'), (1, 9, 1, 'x', null), (2, 7, 1, 'x', null)`);
   await run(`insert into post_reactions

@@ -159,7 +159,7 @@ describe('partitions are recovered', () => {
       expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([2, 2, 2, 2]);
     });
 
-    it('a sealed Redis accepts no changes, and if another node raises the incarnation, the seal becomes invalid', async () => {
+    it('a sealed Redis accepts no changes, and a raised incarnation makes the seal invalid', async () => {
       await trusting.recovery.seal(all);
       expect((await meta()).run).toBe('sealed');
       await node.recovery.recover(partition(), runId());
@@ -288,7 +288,7 @@ describe('partitions are recovered', () => {
     expect(versions.map(incarnationOf)).toEqual([1, 2, 3]);
   });
 
-  it('after Redis was emptied, the new incarnation is above the one in Postgres, even under the same run id', async () => {
+  it('an emptied Redis gets an incarnation above that in Postgres, even if its run id is the same', async () => {
     await node.recovery.recover(partition(), runId());
     const before = await putMessage(node, chat, 1, 'x');
     await node.connection.client.flushall();
@@ -297,7 +297,7 @@ describe('partitions are recovered', () => {
     expect([before, after].map(incarnationOf)).toEqual([1, 2]);
   });
 
-  it('after the database was emptied, the new incarnation is above the one in Redis', async () => {
+  it('an emptied database gets an incarnation above that in Redis', async () => {
     const { client } = node.connection;
     await client.hset(node.keys.meta(partition()), {
       run: 'an older one',
@@ -309,7 +309,7 @@ describe('partitions are recovered', () => {
     expect((await registered())[0]?.incarnation).toBe(42);
   });
 
-  it('after the version counter was lost, new versions start above the last id of the journal, even if the journal is empty', async () => {
+  it('after the version counter was lost, new versions start above the last id of the journal', async () => {
     const { client } = node.connection;
     const journal = node.keys.journal(partition());
     await client.xadd(journal, `${7 * limits.versions_per_incarnation + 3}-0`, 'k', 'x', 'i', '');
@@ -319,7 +319,7 @@ describe('partitions are recovered', () => {
     await putMessage(node, chat, 1, 'is accepted by the stream');
   });
 
-  it('after a partition row lost its incarnation, new versions start above its watermark', async () => {
+  it('after a partition row lost its incarnation, new versions start above the watermark of the row', async () => {
     await node.pool.query(
       statement('test_row', 'insert into partitions (partition, flushed_version) values ($1, $2)'),
       [partition(), 12 * limits.versions_per_incarnation + 1],
@@ -328,7 +328,7 @@ describe('partitions are recovered', () => {
     expect(incarnationOf(Number((await meta()).ver))).toBe(13);
   });
 
-  it('twenty nodes that detect the same restart raise the incarnation at most four times, and give out no version twice', async () => {
+  it('twenty nodes that detect the same restart give out no version twice', async () => {
     await node.recovery.recover(partition(), runId());
     const before = await putMessage(node, chat, 1, 'x');
     const copy = await copyOfData();
@@ -379,7 +379,7 @@ describe('partitions are recovered', () => {
     expect(await meta()).toEqual(before);
   });
 
-  it('recovery opens many partitions at once, and nodes can start without Postgres once the installation is open', async () => {
+  it('recovery opens many partitions at once, and later starts work without Postgres', async () => {
     const wide = await openNode(redis.url, url, 64);
     try {
       const all = Array.from({ length: 64 }, (_, i) => i);

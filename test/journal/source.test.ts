@@ -43,7 +43,7 @@ test.each([
   [1_000, 30],
   [20_000, 20],
   [78_000, 6],
-])('a batch of entries of %i bytes has a limited size in bytes', async (size, each) => {
+])('a batch of journal entries of %i bytes each stays within the byte limit', async (size, each) => {
   for (const partition of partitions) await fill(partition, each, size);
   const batch = await read();
   expect(batch.full).toBe(true);

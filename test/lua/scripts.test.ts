@@ -144,7 +144,7 @@ test('one script argument can hold the maximum number of waiting polls of a node
   expect([status, (wake as unknown[]).length]).toEqual(['ok', 20_000]);
 });
 
-test('the Redis of the tests refuses scripts that access another slot, so the test cases would find such a script', async () => {
+test('the Redis of the tests refuses scripts that access another slot', async () => {
   const source = "#!lua\nredis.call('GET', KEYS[1]) return redis.call('GET', '{other}:key')";
   await expect(client.eval(source, 1, '{one}:key')).rejects.toThrow(
     /non local key|do not hash to the same slot/,

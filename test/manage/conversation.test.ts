@@ -175,7 +175,7 @@ test.each(['ru', 'hy'] as const)(
   },
 );
 
-test('setting texts or write access in a conversation has the same effect as setting them over the API', async () => {
+test('a conversation that sets texts or write access has the same effect as the API', async () => {
   const said = inWords('en');
   const carol = await newTalker(service, 'carol', 'en');
   const token = await create(carol, 'Carol helper', 'carol_helper_bot');
@@ -235,7 +235,7 @@ test('the management bot answers unexpected messages, and a dialogue can be canc
   erin.close();
 });
 
-test('nobody can own the management bot or take its username, and it leaves groups that it is added to', async () => {
+test('nobody can own the management bot, take its username or keep it in a group', async () => {
   const frank = await newTalker(service, 'frank');
   expect((await service.app(frank.user, 'GET', `/api/me/bots/${frank.bot}/token`)).status).toBe(404);
   expect((await service.app(frank.user, 'POST', `/api/me/bots/${frank.bot}/regenerate_token`)).status).toBe(

@@ -25,7 +25,7 @@ test('nodes that start at the same time create one management bot, and a later s
   expect(await bots()).toEqual([row]);
 });
 
-test('a new username of the management bot frees the former one, and a username that is taken is refused', async () => {
+test('renaming the management bot frees its former username, and a taken username is refused', async () => {
   const user = await makeUser(node);
   await node.store.bots.create(user.id, 'other_bot', 'Other');
   const id = await ensure('petrelbot');

@@ -131,7 +131,7 @@ test('placeholders inside a value are not replaced', () => {
   expect(content.text?.slice(offset, offset + length)).toBe(texts.en.token_hidden);
 });
 
-test('a token replaces the placeholder text, and later entities move accordingly', () => {
+test('a token that replaces its placeholder moves later entities accordingly', () => {
   const content = contentOf(texts.hy, {
     key: 'created',
     values: { name: 'Ա', username: 'a_bot' },

@@ -157,7 +157,7 @@ test('promtool accepts the shipped rules and configuration', () => {
   }
 });
 
-test("promtool's rule tests fire the alerts whose metrics no process in this test exports", () => {
+test('the rule tests of promtool fire the alerts whose metrics no process of this test exports', () => {
   const shipped = new URL('../../infra/observability/', import.meta.url).pathname;
   const args = ['test', 'rules', 'alerts_test.yml'];
   const output = spawnSync(findProgram('promtool') as string, args, { cwd: shipped, encoding: 'utf8' });
@@ -227,7 +227,7 @@ test(
 );
 
 test(
-  'a blocked Postgres fires the alerts for a lagging, filling and full journal',
+  'a blocked Postgres fires the alerts for the lag and the size of the journal',
   async () => {
     let held = true;
     const locking = pool.transaction(async (tx) => {
@@ -267,7 +267,7 @@ test(
 );
 
 test(
-  'a Redis that is full, slow or cannot append, and a blocked front, fire their alerts',
+  'a blocked front fires its alerts, and so does a Redis that is full, slow or cannot append',
   async () => {
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
     await redis.client.config('SET', 'maxmemory', `${Math.round(used * 1.1)}`);

@@ -76,7 +76,7 @@ afterEach(async () => {
   await run("delete from installation where name = 'tombstones_purged_at'");
 });
 
-test('when several processes create the partitions of the coming days at once, each partition is created once', async () => {
+test('several processes that create the same daily partitions at once create each partition once', async () => {
   for (let round = 0; round < 10; round++) {
     for (const offset of await days()) await run(`drop table ${dayName(offset)}`);
     const done = await Promise.all(Array.from({ length: 5 }, () => keepDays(pool, age_ms)));
@@ -89,7 +89,7 @@ test('when several processes create the partitions of the coming days at once, e
   expect(await daysAhead(pool)).toBe(1);
 });
 
-test('failures and successes are listed together in the order of the attempts, including rows from older programs', async () => {
+test('the list of delivery attempts is ordered by attempt, and includes rows from older programs', async () => {
   await keepDays(pool, age_ms);
   await append(attempt(1, false), attempt(1, true), attempt(2, false));
   // This row has the form that an older program writes.
@@ -104,7 +104,7 @@ test('failures and successes are listed together in the order of the attempts, i
   expect(await count('delivery_failures_default')).toBe(0);
 });
 
-test('a failure without a partition for its day is stored in the default partition, and no partition for that day is created later', async () => {
+test('a failed delivery is stored in the default partition if its day has no partition', async () => {
   await append(attempt(1, false), attempt(2, false, Date.now() + 2 * day_ms));
   expect(await count('delivery_failures_default')).toBe(2);
   expect(await keepDays(pool, age_ms)).toEqual({ made: 2, dropped: 0, held: 0 });
@@ -180,7 +180,7 @@ test('daily partitions that could not be created are reported, and created withi
   expect(errors).toHaveLength(1);
 });
 
-test("if another table has the name of one day's partition, this is reported and the other partitions are created", async () => {
+test('a table that has the name of a daily partition is reported, and the other partitions are created', async () => {
   await run(`create table ${dayName(3)} (other int)`);
   await expect(keepDays(pool, age_ms)).rejects.toThrow(/already exists/);
   expect(await days()).toEqual([0, 1, 2]);

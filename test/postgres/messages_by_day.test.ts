@@ -72,7 +72,7 @@ beforeEach(async () => {
   await run('truncate messages, partitions, chat_sequences, installation');
 });
 
-test('partitions of messages for coming days each span a tenth of the age, leave no gaps, and are created once', async () => {
+test('partitions of messages for coming days leave no gaps and are created once', async () => {
   const done = await Promise.all(Array.from({ length: 4 }, () => keepDays(pool, Infinity, messages)));
   expect(done.reduce((sum, { made }) => sum + made, 0)).toBeLessThanOrEqual(2);
   await keepDays(pool, Infinity, messages);
@@ -124,7 +124,7 @@ test('a tombstone without a day deletes its message in any partition, even if bo
   expect(await rows()).toEqual([`${old} 1 -2`, `${old} 2 -4`]);
 });
 
-test('a message without a partition for its day is stored in the default partition, and no partition for that day is created later', async () => {
+test('a message is stored in the default partition if its day has no partition', async () => {
   await write(entry(1, 1, record(1, today - 400)), entry(2, 2, record(2, today)));
   expect(await rows()).toEqual(['default 1 1', 'default 2 2']);
   await keepDays(pool, Infinity, messages);
@@ -134,7 +134,7 @@ test('a message without a partition for its day is stored in the default partiti
   expect(await rows()).toEqual(['default 1 1', 'default 2 3', `${name(today + 1, today + 4)} 3 4`]);
 });
 
-test('a purge removes tombstones and leaves the rows of other partitions', async () => {
+test('a purge removes the tombstones of a partition and leaves the rows of other partitions', async () => {
   await makeSpan(today - 4, today - 1);
   await keepDays(pool, Infinity, messages);
   // The first rows of all partitions have the same position in their partition.
@@ -145,7 +145,7 @@ test('a purge removes tombstones and leaves the rows of other partitions', async
   expect(await rows()).toEqual([`${name(today - 4, today - 1)} 1 1`]);
 });
 
-test('the migration keeps all rows of an older installation and sets the day of each row from its record', async () => {
+test('the migration keeps all rows of an older installation, and derives the day of each row', async () => {
   const old = await freshDatabase();
   const client = new pg.Client({ connectionString: old.url });
   try {

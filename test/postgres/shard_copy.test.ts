@@ -101,7 +101,7 @@ test('a process changes nothing after another process has taken over its move of
   await source.db.query('delete from posts');
 });
 
-test('a call that is repeated after its partition was moved gets its former result, and changes nothing again', async () => {
+test('a call repeated after a move of its partition gets its former result and changes nothing', async () => {
   const share = shareOf('repeats');
   await claim(share);
   const call = ({ db }: Shard, name: string) =>

@@ -109,7 +109,7 @@ test('an empty Redis is refused while other nodes use another Redis, and stays e
   expect(await readyz(first)).toBe(200);
 }, 60_000);
 
-test('a node stops serving when its Redis is replaced by that of another installation, and resumes after its own Redis returns', async () => {
+test('a node stops serving while its Redis is replaced by that of another installation', async () => {
   const dir = temporaryFolder();
   const start = (folder: string, port?: number) =>
     startRedis({ dir: folder, appendfsync: 'always', detached: false, ...(port ? { port } : {}) });
@@ -151,7 +151,7 @@ test('a node stops serving when its Redis is replaced by that of another install
   await resultOf(service.app(person, 'GET', '/api/chats'));
 }, 90_000);
 
-test('nodes recover by themselves after the Redis that they share lost its data', async () => {
+test('nodes recover by themselves after their common Redis lost its data', async () => {
   const dir = temporaryFolder();
   const start = (folder: string, port?: number) =>
     startRedis({ dir: folder, appendonly: false, detached: false, ...(port ? { port } : {}) });
@@ -233,7 +233,7 @@ test('a copy restored from a backup is a separate installation', async () => {
   expect(await refusal(copy)).toBe('it started');
 }, 90_000);
 
-test('a node on another Redis Cluster is refused, and each partition names its installation', async () => {
+test('a node on another Redis Cluster is refused', async () => {
   const [cluster, empty] = await Promise.all([freshCluster(), freshCluster()]);
   ends.push(empty.stop);
   const service = await startService({ redis: cluster, extraEnv: settings });

@@ -46,7 +46,7 @@ test('a start reports all missing and misspelt settings at once, for every LOG_L
   }
 }, 60_000);
 
-test('a role waits until the schema exists, but a command does not', async () => {
+test('a role waits until the schema exists, but a command does not wait', async () => {
   const redis = await freshRedis();
   const own = await freshDatabase();
   const env = environment(redis, own.url, 'x'.repeat(20));

@@ -30,7 +30,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('a message notifies a limited number of people, the queue is limited, and a newer message replaces an older one', async () => {
+test('the number of people notified of a message and the length of the queue are limited', async () => {
   const bounds = { delayMs: 3_600_000, gapMs: 0, recipientsMax: 3, dueMax: 1_000 };
   const message = { chat: crowd, user: 0, message: 10, sender: 9 };
   const rows = () => sql('select message_id, due_at from push_due');
@@ -46,7 +46,7 @@ test('a message notifies a limited number of people, the queue is limited, and a
   expect(await rows()).toEqual(before.map((row) => ({ ...row, message_id: '11' })));
 });
 
-test('after a notification about a chat, a person gets no other one until the pause is over', async () => {
+test('a person gets no second notification about a chat before the pause is over', async () => {
   await sql('delete from push_due');
   await sql('insert into push_due (user_id, chat_id, message_id, pushed_at) values (1, $1, 1, now())', crowd);
   const bounds = { delayMs: 0, gapMs: 3_600_000, recipientsMax: 10, dueMax: 10 };

@@ -120,7 +120,7 @@ afterAll(async () => {
   await receiver?.close();
 });
 
-test('a browser subscribes with the key of the installation, and is refused with invalid keys or an internal address', async () => {
+test('a browser can subscribe to notifications unless its keys are invalid or its address is internal', async () => {
   const ann = await service.newUser('ann');
   expect(await app(ann, 'GET', '/api/me/push')).toEqual({ public_key: publicKey, subscriptions: 0 });
   const { subscription } = makeBrowser(origin);
@@ -148,7 +148,7 @@ test('a browser subscribes with the key of the installation, and is refused with
   expect(rows.some(({ endpoint }) => endpoint === subscription.endpoint)).toBe(false);
 });
 
-test('a push subscription is removed on request, when its token is revoked, and when another person signs in with that browser', async () => {
+test('a push subscription ends on request, when its token is revoked, or when another person signs in', async () => {
   const ann = await person('ann');
   const { endpoint } = ann.browser.subscription;
   const count = async (who: TestUser) => (await app(who, 'GET', '/api/me/push')).subscriptions;
@@ -194,7 +194,7 @@ describe('some people get no notification', () => {
   let window: EventSource;
   let unseen: EventSource;
 
-  test('a person gets no notification if a window is open on any node, or if the chat is muted, silent or already read', async () => {
+  test('a person gets no notification about a chat that is open on any node, muted or already read', async () => {
     [cat, dan, eva] = await Promise.all([person('cat'), person('dan'), person('eva')]);
     const kim = await person('kim');
     for (const member of [dan, eva, kim])

@@ -208,7 +208,7 @@ test('while Redis is unavailable, repeatable calls wait for a limited time, and 
   expect(await pending).toMatchObject({ status: 'ok', first: 2 });
 });
 
-test('calls to a silent Redis are answered before its connection is closed, and calls succeed once it answers again', async () => {
+test('calls to a silent Redis are answered before its connection is closed', async () => {
   await send('r1');
   process.kill(redis.pid, 'SIGSTOP');
   const { client } = connection;
@@ -271,7 +271,7 @@ test('a call to a Redis that accepts connections but never answers fails with un
   mute.close();
 });
 
-test('calls that grow a nearly full server are refused before Redis itself refuses them, until memory is free again', async () => {
+test('calls that add data to a nearly full Redis are refused until memory is free again', async () => {
   const memory = createMemoryWatch({ connection: straight });
   const watched = new Runner({ connection: straight, recover: async () => undefined, memory });
   await send('r1');
@@ -326,7 +326,7 @@ test('a fault in a script names the script and the line of its file', async () =
   expect((fault as Error).message).not.toContain('xxx');
 });
 
-test('the runner throws for an unknown script name, and counts and times the calls of known scripts', async () => {
+test('the runner throws for an unknown script name, and counts and times known scripts', async () => {
   await expect(runner.call('no/such' as never, 0, {} as never, {} as never)).rejects.toThrow('no script');
   // The first call also sends the script, and is not measured.
   for (const request of ['r1', 'r2']) await send(request);

@@ -23,7 +23,7 @@ test.each([
   expect(named(max + 1)).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });
 
-test('a code language that is too long is dropped from explicit entities too', () => {
+test('a code language that is too long is dropped even from explicit entities', () => {
   const entity = { type: 'pre', offset: 0, length: 1, language: 'a'.repeat(1_000) };
   expect(formatText('x', undefined, [entity]).entities).toEqual([{ type: 'pre', offset: 0, length: 1 }]);
 });

@@ -58,7 +58,7 @@ const left = async () => (await b.db.query('select 1 from account_removals')).le
 const shown = async ({ group }: Awaited<ReturnType<typeof furnish>>) =>
   (await b.store.history.list(group, 0, 10))?.flatMap(({ record }) => record.content.text ?? []);
 
-test('when a node dies while it removes the messages of an account, another node completes the removal', async () => {
+test('if a node dies while it removes the messages of an account, another node completes the removal', async () => {
   const made = await furnish();
   a.hooks.call = (name, run) =>
     name === 'messages/erase' ? Promise.reject(new Error('the process dies')) : run();
@@ -113,7 +113,7 @@ test('account removal also removes a reaction that is not yet in Postgres, even 
   expect([await left(), (await seen()).reactions]).toEqual([0, []]);
 });
 
-test('when an account is removed, its groups pass to their first administrators, and the bots of the groups are notified', async () => {
+test('removing an account passes its groups to their first administrators and notifies the bots of the groups', async () => {
   const ann = await makeUser(b);
   const ida = await makeUser(b);
   const group = await b.store.chats.create('group', 'Team', ann.id);
@@ -132,7 +132,7 @@ test('when an account is removed, its groups pass to their first administrators,
   expect((await b.store.chats.find(group))?.profile.m).toBe(2);
 });
 
-test('an account that is removed meanwhile gets no new bots, chats, memberships or tokens', async () => {
+test('an account gets no new bots, chats, memberships or tokens while it is being removed', async () => {
   const { ann, group } = await furnish();
   await a.store.accounts.end(ann.id);
   for (const late of [

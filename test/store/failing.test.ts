@@ -75,7 +75,7 @@ test('the owner of a webhook that has failed for an hour is notified once, with 
   expect(Math.abs(Date.now() / 1_000 - since - 3_600)).toBeLessThan(30);
 });
 
-test('after a successful delivery, the owner is notified again once the webhook has failed for another hour', async () => {
+test('an owner is notified again if the webhook fails for another hour after a successful delivery', async () => {
   await tried(70, 'a');
   await tried(65, null);
   await tried(50, 'b');

@@ -111,7 +111,7 @@ test('if a forwarder dies before it trims the outbox, no update is queued twice'
   await expectQueues('1', '2', '3');
 });
 
-test('if a forwarder pauses before it hands over updates and another one empties the outbox, no update is lost or queued twice', async () => {
+test('a forwarder that pauses while another one empties the outbox loses and repeats no update', async () => {
   await send('1', '2');
   const held = waitsOn(a, 'updates/accept_forwarded');
   const slow = a.store.forwarder.forwardAll(source);
@@ -162,7 +162,7 @@ test('several batches of updates are forwarded in order', async () => {
   }
 });
 
-test('a bot whose server is unavailable delays no other bot, and gets all its updates in order once the server is up again', async () => {
+test('a bot whose server is unavailable delays no other bot', async () => {
   const [away, there] = bots as [Person, Person];
   const awayAt = cluster.keys.partitions.of(away.id);
   const values = Array.from({ length: limits.outbox_batch_entries_max + 5 }, (_, i) => `${i}`);

@@ -58,7 +58,7 @@ test('the code of an invite link has at least 96 random bits', async () => {
   expect(Buffer.from(code, 'base64url').length * 8).toBeGreaterThanOrEqual(96);
 });
 
-test('if several people join at the same time, only one takes the last place of an invite link', async () => {
+test('only one of several people who join at the same time takes the last place of an invite link', async () => {
   const { code } = await create({ member_limit: 1 });
   const other = await cluster.node();
   const people = [ben, eve, await makeUser(node), await makeUser(node)];
@@ -70,7 +70,7 @@ test('if several people join at the same time, only one takes the last place of 
   expect(await node.store.chats.find(chat)).toMatchObject({ profile: { m: 2 } });
 });
 
-test('a member who leaves or is removed frees a place of the invite link, and repeating a join takes no place', async () => {
+test('a member who leaves or is removed frees a place of the invite link', async () => {
   const { code } = await create({ member_limit: 1 });
   expect(await join(code, ben)).toEqual({ chat_id: chat.id, status: 'joined' });
   expect(await join(code, ben)).toEqual({ chat_id: chat.id, status: 'member' });
@@ -228,7 +228,7 @@ test('a request to join ends when it is decided, when the person joins in anothe
   expect(await pending()).toEqual([]);
 });
 
-test('a request to join is reported once, only to bots that may invite, even if the process of the join died before', async () => {
+test('a request to join is reported once, and only to bots that may invite', async () => {
   const [deciding, reading] = [await makeBot(node, owner), await makeBot(node, owner)];
   await put(deciding, 'administrator', { can_invite_users: true }, true);
   await put(reading, 'administrator', { can_change_info: true }, true);
@@ -246,7 +246,7 @@ test('a request to join is reported once, only to bots that may invite, even if 
   expect(await kinds(reading)).toEqual([]);
 });
 
-test('the revoked primary link of an administrator who lost the right is not replaced', async () => {
+test('an administrator who lost the right to invite gets no new primary link when the old one is revoked', async () => {
   await put(ben, 'administrator', { can_invite_users: true });
   const live = async () => (await node.store.chats.links(chat, 1e15, 100)).filter((link) => !link.is_revoked);
   const before = (await live()).length;

@@ -203,7 +203,7 @@ test('a token that a person removed stays invalid even if Redis restores its rec
   expect(await node.store.auth.user(user.token)).toBeNull();
 });
 
-test('after a loss of data, a member who left does not return, and a removed bot receives nothing more', async () => {
+test('after a loss of data, a member who left does not return', async () => {
   const group = await node.store.chats.create('group', 'Talk', made.user.id);
   const bot = await makeBot(node, made.user);
   const person = await makeUser(node);

@@ -35,7 +35,7 @@ const statuses = async () =>
     return `${kind} ${was.status} ${became.status}`;
   });
 
-test('the sweep posts membership events that were committed but not posted, and nodes that post concurrently add no duplicates', async () => {
+test('the sweep posts each committed membership event once, even if several nodes post concurrently', async () => {
   const commit = (status: 'member' | 'administrator' | 'left') =>
     putMember(node.db, chat.id, { id: bot.id, is_bot: true }, status, {}, owner.id);
   await commit('member');

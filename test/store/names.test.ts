@@ -75,7 +75,7 @@ describe('nodes cache the names of bots', () => {
     expect(fromMemory(a)).toBeNull();
   });
 
-  test('a setter of a name waits for a node that cannot renew its lease, and that node then trusts no cached name', async () => {
+  test('a renaming waits for a node that cannot renew its lease, and that node then trusts no cached name', async () => {
     await nameOn(a);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -161,7 +161,7 @@ describe('bots have copies in Redis', () => {
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ name: 'New' });
   });
 
-  test('a cached bot that a release without localized names wrote can still be read', async () => {
+  test('a cached bot written by a release without localized names can still be read', async () => {
     const key = cluster.keys.bot(bot.id);
     await nameOn(b);
     const fields = unpack<unknown[]>((await b.connection.client.getBuffer(key)) as Buffer);

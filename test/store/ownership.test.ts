@@ -71,7 +71,7 @@ async function consistent(now: Person): Promise<string> {
 }
 
 describe('the owner of a bot is changed concurrently', () => {
-  test('if two transfers run concurrently, one succeeds and one person gets the bot', async () => {
+  test('of two concurrent transfers of a bot, only one succeeds', async () => {
     const ended = await Promise.allSettled([transfer(a, ben), transfer(b, cora)]);
     expect(kinds(ended)).toEqual(['done', 'not_bot_owner']);
     await consistent(ended[0].status === 'fulfilled' ? ben : cora);
@@ -94,7 +94,7 @@ describe('the owner of a bot is changed concurrently', () => {
     }
   });
 
-  test('if a transfer and a deletion run concurrently, only one succeeds', async () => {
+  test('of a transfer and a concurrent deletion of a bot, only one succeeds', async () => {
     const [moved, gone] = await Promise.allSettled([transfer(a, ben), b.store.bots.remove(owner.id, bot.id)]);
     if (moved.status === 'fulfilled') {
       expect((gone as PromiseRejectedResult).reason).toMatchObject({ kind: 'not_bot_owner' });
@@ -107,7 +107,7 @@ describe('the owner of a bot is changed concurrently', () => {
     }
   });
 
-  test('if two deletions run concurrently, only one succeeds', async () => {
+  test('of two concurrent deletions of a bot, only one succeeds', async () => {
     const ended = await Promise.allSettled([a, b].map((n) => n.store.bots.remove(owner.id, bot.id)));
     expect(kinds(ended)).toEqual(['bot_not_found', 'done']);
   });
@@ -187,7 +187,7 @@ describe('control calls are repeated', () => {
     await expect(create(true)).rejects.toMatchObject({ kind: 'not_bot_owner' });
   });
 
-  test('a repeated deletion deletes a bot once, and completes the deletion that the first run began', async () => {
+  test('a repeated deletion of a bot completes the deletion that the first run began', async () => {
     const group = await a.store.chats.create('group', 'g', owner.id);
     await a.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
     a.hooks.call = async (name, run) => {

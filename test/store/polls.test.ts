@@ -72,7 +72,7 @@ test('a poll whose hint was lost reads its queue again within a second and finds
 });
 
 test.each([true, false])(
-  'the newer of two polls on two nodes continues, and the older one ends (hints arrive: %s)',
+  'the newer of two polls on two nodes ends the older poll (hints arrive: %s)',
   async (hinted) => {
     if (!hinted) a.hooks.hint = () => false;
     const older = poll(a, made.bot, 0, 20).catch((error: unknown) => error);
@@ -139,7 +139,7 @@ test('a poll finds at once an update that arrives between its last read and its 
   expect(shown((await within(limits.poll_tick_ms / 2, answer)) as never)).toEqual(['meanwhile']);
 });
 
-test('an offset confirms the updates below it, unless it is past the next update, and -N keeps the last N updates', async () => {
+test('an offset confirms the updates below it, and an offset of -N keeps the last N updates', async () => {
   for (const value of ['1', '2', '3', '4']) await send(value);
   const [first] = await poll(a, made.bot);
   const id = first?.updateId ?? 0;

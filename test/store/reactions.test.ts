@@ -93,7 +93,7 @@ test('after 500 users toggled one emoji at once, the counts are the same everywh
   expect((await a.store.posts.react(post, second, set('👍'))).reactions[0]?.count).toBe(expected.length);
 });
 
-test('a list of reactors that removals made short is filled with earlier reactors', async () => {
+test('if removals shorten a list of reactors, earlier reactors fill it', async () => {
   const post = await makePost();
   const users = people(300, 10_000);
   for (const user of users) await a.store.posts.react(post, user, set('🔥'));
@@ -125,7 +125,7 @@ test('a reaction on a post with many reactions writes little more than one on a 
   expect((await perReaction(many, 22_000)) - first).toBeLessThan(300);
 });
 
-test('the list of a reaction names as many users as configured, the caller first, and the count stays exact', async () => {
+test('a reaction lists as many users as configured, the caller first, and its count is exact', async () => {
   const post = await makePost();
   const brief = await cluster.node(3);
   const users = people(5, 30_000);

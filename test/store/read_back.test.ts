@@ -59,7 +59,7 @@ async function coldMessage() {
 
 const edited = { what: 'text', content: { text: 'second' }, markup: null } as const;
 
-test('if a message is edited, flushed and evicted while an old version is being read back, the old version is not restored', async () => {
+test('a read-back does not restore the old version of a message that was edited and evicted meanwhile', async () => {
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
@@ -79,7 +79,7 @@ test('if a message is edited, flushed and evicted while an old version is being 
   expect(newest?.record.content).toEqual({ text: 'second' });
 });
 
-test('if a message is deleted, flushed and evicted while it is being read back, it stays deleted', async () => {
+test('a read-back does not restore a message that was deleted and evicted meanwhile', async () => {
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
@@ -95,7 +95,7 @@ test('if a message is deleted, flushed and evicted while it is being read back, 
   expect(await a.store.history.list(chat, 0, 10)).toEqual([]);
 });
 
-test('if a message is sent, flushed and evicted while its chat is being read back, no id is given out twice', async () => {
+test('a read-back of a chat gives out no id twice if a message was sent and evicted meanwhile', async () => {
   const { chat, bot, id } = await coldMessage();
   const fills = answersOf(a, 'chats/fill');
   const held = holdAnswer(a, 'from chat_sequences');
@@ -113,7 +113,7 @@ test('if a message is sent, flushed and evicted while its chat is being read bac
   ]);
 });
 
-test('if a control record is changed and evicted while it is being read back, the old record is not restored', async () => {
+test('a read-back does not restore the old version of a control record that was changed and evicted meanwhile', async () => {
   const { bot, user } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   await evict(b, key);
@@ -131,7 +131,7 @@ test('if a control record is changed and evicted while it is being read back, th
   expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
 });
 
-test('a delayed refresh does not restore the old value after a later refresh and an eviction', async () => {
+test('a delayed refresh does not restore an old value after a later refresh and an eviction', async () => {
   const { bot } = await makeDirect(b);
   const key = cluster.keys.bot(bot.id);
   const held = gate();
@@ -148,7 +148,7 @@ test('a delayed refresh does not restore the old value after a later refresh and
   for (const node of [a, b]) expect(await node.store.auth.botById(bot.id)).toMatchObject({ name: 'later' });
 });
 
-test('nodes that read the same missing record share a ticket: one stores the record, and all calls succeed', async () => {
+test('of several nodes that read the same missing record, one stores it and all calls succeed', async () => {
   const { chat, bot, id } = await coldMessage();
   const tickets: unknown[] = [];
   const held = [a, b].map((node) => holdAnswer(node, 'from chat_sequences'));
@@ -171,7 +171,7 @@ test('nodes that read the same missing record share a ticket: one stores the rec
   expect(fills.sort()).toEqual([false, true]);
 });
 
-test('one statement reads all messages that a deletion does not find in Redis, even if some are not in Postgres', async () => {
+test('one statement reads all messages that a deletion does not find in Redis', async () => {
   const { chat, bot } = await makeDirect(b);
   const ids: number[] = [];
   for (const words of ['one', 'two', 'three'])

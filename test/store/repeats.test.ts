@@ -285,7 +285,7 @@ test('behaviour §2, §4: repeated setters do not undo a later name or later com
   expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
 });
 
-test('behaviour §8: a repeated reaction gets an answer without reactions if the reaction or the post was removed meanwhile', async () => {
+test('behaviour §8: a repeated reaction gets an answer without reactions if its post was removed meanwhile', async () => {
   const channel = await newGroup('channel', { can_post_messages: true });
   const sent = await one.store.messages.send(channel, bot.sender, text('post'));
   const { post } = sent.record;
@@ -303,7 +303,7 @@ test('behaviour §8: a repeated reaction gets an answer without reactions if the
   expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
-test('a repeated start sends one message, and records of requests are purged when their keys expire', async () => {
+test('a repeated start sends one message, and an expired record of a request is purged', async () => {
   const eve = await makeUser(one);
   const { username } = (await one.store.bots.find(bot.id)) as { username: string };
   const start = `POST /api/bots/${username}/start`;
@@ -320,7 +320,7 @@ test('a repeated start sends one message, and records of requests are purged whe
   expect(await one.db.query('select request from control_requests')).toEqual([{ request: 'fresh' }]);
 });
 
-test('if the answer with a new token is lost, the repeated call issues no second token and returns a working secret', async () => {
+test('if the answer with a new token is lost, the repeated call returns the same working token', async () => {
   const gil = await makeUser(one);
   const before = (await one.store.users.tokens(gil.id, 0, 100)).length;
   const nothing = async () => {};

@@ -172,7 +172,7 @@ test('only the last successes are stored, but all are counted, even while Postgr
   );
 });
 
-test('durations are rounded, and an attempt that Postgres refuses is counted without blocking other attempts', async () => {
+test('a delivery attempt that Postgres refuses is counted, and blocks no other attempts', async () => {
   const { bot, deliveries } = await bury('one');
   const { bot: other } = await bury('two');
   const refused: unknown[] = [];

@@ -203,7 +203,7 @@ test('all old messages of a chat are removed, even if they need more than one ba
   expect(await node.store.history.list(sharedChat(group.id), 0, 10)).toEqual([]);
 });
 
-test('old files are removed, except pictures of bots, and each call continues after the last file it saw', async () => {
+test('old files except pictures of bots are removed, and each call continues after the last file it saw', async () => {
   const hour = 3_600_000;
   const key = (n: number) => n.toString(16).padStart(32, '0');
   const all = Array.from({ length: limits.retention_batch_max + 20 }, (_, n) => ({
@@ -277,7 +277,7 @@ async function spanNamesOf(chat: ChatRef): Promise<string[]> {
   return (await readSpans(pool, { table: 'messages' })).spans.map(({ name }) => name);
 }
 
-test('a partition of messages is dropped with its pins and posts, without deleting rows, once its whole day is past the age', async () => {
+test('a partition of messages is dropped with its pins and posts once its whole day is too old', async () => {
   await divide();
   const owner = await makeUser(node);
   const chat = directChat(bot.id, (await makeUser(node)).id);
@@ -339,7 +339,7 @@ test('a partition of messages is dropped with its pins and posts, without deleti
   expect(await pass(3 * day_ms)).toBe(0);
 });
 
-test('a message written late for a dropped partition is removed by itself', async () => {
+test('an old message that was written late for a dropped partition is deleted as a row', async () => {
   await divide();
   const { chat, cold, hot } = await aged();
   await backdate(chat, 40, cold);
@@ -351,7 +351,7 @@ test('a message written late for a dropped partition is removed by itself', asyn
   expect(idsOf(await node.store.history.list(chat, 0, 10))).toEqual([hot]);
 });
 
-test('a partition that another session locks is dropped in a later pass, and messages can be sent meanwhile', async () => {
+test('a partition that another session locks is dropped in a later pass', async () => {
   await divide();
   const { chat, cold, send } = await aged();
   await backdate(chat, 8, cold);

@@ -77,7 +77,7 @@ describe('tokens are revoked while Redis works', () => {
     expect(await a.store.auth.bot(bot.token)).toBeNull();
   });
 
-  test('a revocation waits for a node that cannot renew its lease, and that node stops trusting its cache', async () => {
+  test('a revocation waits for a node that cannot renew its lease, which then stops trusting its cache', async () => {
     await a.store.auth.bot(bot.token);
     const cut = gate();
     a.hooks.call = async (name, run) => {
@@ -194,7 +194,7 @@ describe('Redis refuses revocations for a while', () => {
     },
   );
 
-  test('a revocation that fails after the commit returns once every lease has expired', async () => {
+  test('a revocation that fails after its commit returns once every lease has expired', async () => {
     b.hooks.call = (name, run) => (name === 'auth/revoke' ? away() : run());
     const began = performance.now();
     await expect(regenerate(b)).rejects.toMatchObject({ kind: 'unavailable' });
@@ -208,7 +208,7 @@ describe('Redis starts again without its data', () => {
     await b.connection.client.flushall();
   }
 
-  test('after Redis lost its data, nodes drop their cached tokens, even if new epochs have numbers that they acknowledged before', async () => {
+  test('nodes drop their cached tokens after Redis lost its data, even if epoch numbers are reused', async () => {
     await a.store.auth.revoke('bot:1');
     await eventually('acknowledged', () => a.store.auth.stats.epoch === 1);
     await a.store.auth.bot(bot.token);

@@ -73,7 +73,7 @@ test.each([true, false])(
   },
 );
 
-test('a repeated deleteWebhook drops updates once if the first run died before dropping them, and keeps a webhook set meanwhile', async () => {
+test('a repeated deleteWebhook completes a drop that the first run did not make, and keeps a new webhook', async () => {
   const { bot, say } = await newBot();
   await say('old');
   const state = dieAt(one, 'webhooks/switch', 'before');

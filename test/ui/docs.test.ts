@@ -50,7 +50,7 @@ const background = (page: Page) =>
 const overflow = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
-test('the search of the documentation finds a method by its name, and its page has samples in curl, JavaScript and Python', async () => {
+test('a search of the documentation finds a method by its name, with samples in three languages', async () => {
   const page = await open('/docs');
   await shot(page, 'start');
   await page.getByRole('searchbox').fill('sendmess');
@@ -89,7 +89,7 @@ test('the API reference lists the webhook, the events of the stream, and each me
   await page.context().close();
 });
 
-test("the documentation is dark if the system is, and a person's choice of light or dark applies to every page", async () => {
+test('the documentation is dark if the system is, until a person chooses light or dark', async () => {
   const page = await open('/docs/bots', { colorScheme: 'dark' });
   await expect.poll(async () => Math.max(...((await background(page)) ?? []))).toBeLessThan(80);
   await shot(page, 'guide-dark');
@@ -104,7 +104,7 @@ test("the documentation is dark if the system is, and a person's choice of light
   await page.context().close();
 });
 
-test('at a width of 390 px the pages of the documentation do not scroll sideways', async () => {
+test('the pages of the documentation do not scroll sideways at a width of 390 px', async () => {
   for (const [path, name] of [
     ['/docs', 'start'],
     ['/docs/bots', 'guide'],

@@ -103,7 +103,7 @@ test('the rows of a table keep their order while figures change, until a person 
   await page.context().close();
 });
 
-test("while no front or no Redis answers, the operators' page keeps its content and shows an error, and then continues", async () => {
+test("the operators' page keeps its content and shows an error while no front or no Redis answers", async () => {
   const page = await look();
   world.wire.cut();
   await page.getByText(/^No front answers\./).waitFor();

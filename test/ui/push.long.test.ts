@@ -47,7 +47,7 @@ test('a chat can be muted and unmuted, and the chat list shows that it is muted'
   await page.context().close();
 });
 
-test('the switch for notifications asks the browser for permission only when it is clicked, and shows a refusal of the browser', async () => {
+test('the switch for notifications asks the browser for permission only on a click, and shows a refusal', async () => {
   const refused = await open('#/settings');
   await refused.getByText('Your browser blocks notifications').waitFor();
   expect(await refused.getByRole('switch', { name: 'Notifications' }).isDisabled()).toBe(true);
@@ -145,7 +145,7 @@ const shown = (page: Page) =>
     return ((await registration?.getNotifications()) ?? []).map(({ title, body, tag }) => [title, body, tag]);
   });
 
-test('the service worker notifies about the latest message of a chat unless the chat is in view, and a click opens the chat', async () => {
+test('the service worker notifies about the latest message of a chat unless the chat is in view', async () => {
   const page = await open('#/settings', ['notifications']);
   const { worker, push } = await workerOf(page);
   const payload = { chat_id: bot.id, title: 'news', date: Math.floor(Date.now() / 1_000) };

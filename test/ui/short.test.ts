@@ -59,7 +59,7 @@ afterAll(async () => {
   rmSync(demo, { force: true });
 });
 
-test('the demo link works in only one browser, and every window of that browser offers to sign in as the demo people', async () => {
+test('the demo link works in only one browser, where every window offers to sign in as the demo people', async () => {
   const users = { [alice.username]: alice, [bob.username]: bob };
   writeFileSync(demo, JSON.stringify({ users }));
   writeFileSync(demoKeyPath(demo), 'short-key');
@@ -100,7 +100,7 @@ test('a direct chat with a bot shows its start screen, buttons, edits and pins',
   await page.context().close();
 });
 
-test('a new button in the place of a pressed button is not shown as answered', async () => {
+test('a new button in the place of a pressed button does not look pressed', async () => {
   await world.service.openChat(alice, made);
   const page = await world.open(alice, `#/chat/${made.id}`);
   await page.getByRole('combobox', { name: 'Message' }).fill('/steps ');
@@ -288,7 +288,7 @@ test('a reply is sent once, and messages written offline keep their order', asyn
   await page.context().close();
 });
 
-test('each dangerous action asks for confirmation, and the search for a person finds only that person or nobody', async () => {
+test('each dangerous action asks for confirmation, and the search for a person shows nobody else', async () => {
   const page = await world.open(alice, `#/bots/${made.id}/transfer`);
   const dialog = page.getByRole('dialog');
   await page.getByLabel('Username of the new owner').fill('bob');
@@ -455,7 +455,7 @@ test('a post shows the same reaction counts on its page and in the chat', async 
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('an operator sees the processes, replays dead letters, and sees that a killed process disappears', async () => {
+test('an operator sees the processes and replays dead letters, and a killed process disappears', async () => {
   const { service, wire } = world;
   const second = await createFront(service.env, {});
   const starting = second.start();

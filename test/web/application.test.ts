@@ -103,7 +103,7 @@ describe('the pages of the application are served', () => {
     expect((await load('/ops/page.html')).status).toBe(404);
   });
 
-  test('the first load of the application takes less than 200 KB, and browsers cache files with a hash in their name for good', async () => {
+  test('the first load of the application takes less than 200 KB, and browsers cache its hashed files', async () => {
     const page = String((await load('/app/')).bytes);
     const scripts = [...page.matchAll(/"(\/app\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
     let bytes = 0;
@@ -155,7 +155,7 @@ describe('the pages of the application are served', () => {
 });
 
 describe('a person signs in with one click', () => {
-  test('one-click sign-in works only from this machine, with the host name of this machine and the right key', async () => {
+  test('one-click sign-in works only on this machine, with its host name and the right key', async () => {
     const key = { authorization: 'Bearer one-time-key' };
     const ask = (headers: Record<string, string>) => load('/app/demo', headers, 'POST');
     expect((await ask(key)).status).toBe(404);

@@ -30,7 +30,7 @@ test('a computed quantile lies between the bounds of its bucket', () => {
   expect(quantile(bounds, [0, 0, 0, 7], 0.5)).toBe(100);
 });
 
-test('a rate is the difference between reports, summed over all processes, even if some started or ended meanwhile', () => {
+test('a rate is the sum of differences over all processes, even if some started or ended meanwhile', () => {
   const rating = new Rating();
   expect(rating.add(seen(front('a', 1_000, [call('getMe', 100, [100, 0, 0, 0])])))).toBeNull();
   // The same report arrives twice, so there is no time between the two.
@@ -47,7 +47,7 @@ test('a rate is the difference between reports, summed over all processes, even 
   expect([...(second?.byNode.keys() ?? [])]).toEqual(['b']);
 });
 
-test('the mean latency excludes counts from before the window, and the earlier counts of a newly listed call', () => {
+test('the mean latency excludes counts from before the window', () => {
   const rating = new Rating();
   let last = null;
   for (let s = 0; s <= 40; s += 2)
