@@ -1,22 +1,18 @@
 /**
- * The time of this process. It starts from the time of Redis and advances with the monotonic clock. Signatures,
- * expiries, retries and removal by age use it. The machine's own clock may be wrong, or may be changed while the
- * process runs.
+ * Provides the time of this process, which starts from the time of Redis and advances with the monotonic clock.
+ * Signatures, expiries, retries and removal by age use it, because the machine's own clock may be wrong or change.
  */
 
 /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer of Redis. */
 let offsetMs: number | undefined;
 
-/**
- * An answer counts as late if the round trip took longer than this. The time in a late answer is less precise than this
- * clock.
- */
+/** The longest round trip of a precise answer. A slower answer is less precise than this clock. */
 const roundTripMsMax = 100;
 
 /**
- * Sets the clock from the answer of Redis to TIME. Redis answered at some moment between the two readings of the
- * monotonic clock. A late answer only gives a range of possible times, and the clock moves to the nearest time in this
- * range. Returns false for a late answer.
+ * Sets the clock from the answer of Redis to TIME, which Redis gave between the two readings of the monotonic clock. A
+ * late answer only gives a range of possible times, and the clock moves to the nearest time in that range. Returns
+ * false for a late answer.
  */
 export function setClock(
   [seconds, micros]: readonly [string, string],
@@ -32,7 +28,7 @@ export function setClock(
   return !isLate;
 }
 
-/** Returns the Unix time of Redis in whole milliseconds. Uses the machine's clock before the first answer of Redis. */
+/** Returns the Unix time of Redis in whole milliseconds. Uses the machine's clock until Redis has first answered. */
 export const nowMs = (): number =>
   offsetMs === undefined ? Date.now() : Math.floor(offsetMs + performance.now());
 
@@ -49,8 +45,8 @@ export async function within<T>(ms: number, work: Promise<T>): Promise<T | undef
 }
 
 /**
- * Returns a function that starts `work`. If a run is already in progress, the call gets the result of that run.
- * `running` returns the run in progress.
+ * Returns a function that starts `work`. A call during a run gets the result of that run. `running` returns the run in
+ * progress.
  */
 export function shared<A extends readonly unknown[], T>(work: (...args: A) => Promise<T>) {
   let running: Promise<T> | undefined;
@@ -64,10 +60,10 @@ export function shared<A extends readonly unknown[], T>(work: (...args: A) => Pr
 }
 
 /**
- * The number of milliseconds until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1.
- * Periodic tasks that wait this long wake an idle process together instead of one by one.
+ * Returns the milliseconds until the next multiple of `everyMs` on the monotonic clock, at most `everyMs` + 1. Periodic
+ * tasks that wait this long wake an idle process together.
  */
-// Timers fire up to 1 ms early. The additional millisecond keeps such a timer from firing twice.
+// Adds a millisecond, because a timer may fire up to 1 ms early and would then fire twice.
 export const untilNext = (everyMs: number): number => everyMs - (performance.now() % everyMs) + 1;
 
 /**

@@ -1,4 +1,4 @@
-/** The catalogue of error responses. `infra/docs/api.md` lists them. */
+/** Lists all error responses. `infra/docs/api.md` documents them. */
 
 interface Entry {
   readonly code: number;
@@ -14,7 +14,7 @@ const notModified =
   'current content and reply markup of the message';
 
 export const catalogue = {
-  // errors of the request itself
+  // Errors about the request itself
   bad_request: { code: 400, text: 'Bad Request' },
   bad_json: bad("can't parse JSON object"),
   bad_unicode: bad('strings must be encoded in UTF-8'),
@@ -239,7 +239,7 @@ export const catalogue = {
 export type ErrorName = keyof typeof catalogue;
 
 /**
- * The values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
+ * Holds the values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
  * `parameters`.
  */
 export interface ErrorDetail {
@@ -249,7 +249,7 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** An error whose text may be shown to the caller. For any other error, the caller gets `internal`. */
+/** An error whose text the caller may see. The caller gets `internal` for any other error. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;

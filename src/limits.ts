@@ -1,7 +1,6 @@
 /**
  * Joins the limits of all subjects for the documents, the scripts and the tests. All other files import the limits of a
- * single subject. The name of each limit ends with its unit. `test/house/limits.test.ts` checks the relations between
- * limits.
+ * single subject. The name of each limit ends with its unit.
  */
 import { deliveryLimits } from './delivery/limits.js';
 import { devLimits } from './dev/limits.js';

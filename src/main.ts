@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line. The files in `commands/` define the commands. */
+/** Runs the command line. The files in `commands/` define the commands. */
 import './tls_identity.js';
 import { Command } from 'commander';
 import { addAdministrators } from './commands/admin.js';

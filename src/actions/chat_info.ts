@@ -1,4 +1,4 @@
-/** Changes the title, description and photo of a chat, for bot methods and endpoints. */
+/** Changes the title, description or photo of a chat, for bot methods and endpoints. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -28,7 +28,7 @@ export const chatDescription = z
 const fileOf = ({ key, size, width, height }: StoredPicture) =>
   ({ type: 'photo', key, size, mime: 'image/webp', width, height }) as const;
 
-/** Returns the sizes of a photo as a list of PhotoSize, the smallest first as in messages. */
+/** Returns the sizes of a photo as PhotoSize objects, smallest first. */
 export const viewSizes = (files: Files, sizes: readonly StoredPicture[]) =>
   sizes
     .map((size) => ({
@@ -53,7 +53,7 @@ export function viewChatPhoto(files: Files, sizes: readonly StoredPicture[]) {
 }
 
 /**
- * Makes a photo from the bytes and sets it as the chat's photo. Errors: those of `Pictures.make` and `setPhoto`;
+ * Builds a photo from the bytes and sets it as the chat's photo. Errors: those of `Pictures.make` and `setPhoto`;
  * `too_large` above `limits.picture_bytes_max`.
  */
 export async function putChatPhoto(
@@ -62,7 +62,7 @@ export async function putChatPhoto(
   by: { readonly id: number; readonly is_bot: boolean },
   bytes: Buffer,
 ): Promise<readonly StoredPicture[]> {
-  // Checks the rights before the slow decoding of the bytes. `setPhoto` checks them again.
+  // Checks the rights before the bytes are decoded, because decoding is slow. `setPhoto` checks the rights again.
   const [own, { permissions }] = await Promise.all([
     store.chats.member(chat, by.id),
     store.chats.details(chat),

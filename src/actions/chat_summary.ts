@@ -20,7 +20,7 @@ import { personViewer } from './reading.js';
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
-  // Cuts by code units first, because a character has at most two of them.
+  // Cuts by UTF-16 code units first, because a character has at most two of them.
   const characters = [...text.slice(0, 2 * max + 2)];
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
@@ -45,16 +45,16 @@ function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string
   };
 }
 
-/** Returns the bot's avatar in a direct chat, or the photo of a group or channel. Empty when there is no picture. */
+/**
+ * Returns the bot's avatar in a direct chat, otherwise the photo of the group or channel. Empty when there is no
+ * picture.
+ */
 async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPicture[]> {
   if (!isDirect(chat)) return (await store.chats.details(chat)).photo;
   return (await store.bots.descriptions(chat.id)).pictures.avatar ?? [];
 }
 
-/**
- * Returns whether a person may post in a channel. False in other chats: every member may write there, and the field is
- * omitted.
- */
+/** Returns whether a person may post in a channel. Returns false for other chats, where every member may write. */
 async function mayPost(store: Store, chat: ChatRef, type: string | undefined, user: User): Promise<boolean> {
   if (type !== 'channel') return false;
   const { status, rights } = await store.chats.member(chat, user.id);

@@ -44,7 +44,7 @@ export const keyboardErrors = [
   'button_query_invalid',
 ] as const satisfies readonly ErrorName[];
 
-/** The last parameters of every send method: the reply and the flags. */
+/** Holds the last parameters of every send method: the reply and the flags. */
 export const replyAndFlags = {
   reply_parameters: replyParameters,
   reply_to_message_id: optional(messageId),
@@ -53,11 +53,11 @@ export const replyAndFlags = {
   protect_content: optional(boolean),
 };
 
-/** The parameters of every send method besides the content. */
+/** Holds the parameters of every send method besides the content. */
 export const sendingParams = { chat_id: chatId, ...replyAndFlags };
 export type SendingParams = z.infer<z.ZodObject<typeof sendingParams>>;
 
-/** Reads the flags and the reply of a new message. */
+/** Extracts the flags and the reply from the parameters of a new message. */
 export const sendingOf = (p: SendingParams) => ({
   flags:
     (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
@@ -93,11 +93,11 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
   return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);
 }
 
-/** The author of a text, and the chat where it will be sent. */
+/** Holds the author of a text and the chat to which it will be sent. */
 export interface Writer {
   readonly id: number;
   readonly isBot: boolean;
-  /** The chat, or null while it is unknown, for instance for an edited post. */
+  /** The chat; null while it is unknown, for instance for an edited post. */
   readonly chat: ChatRef | null;
 }
 
@@ -123,8 +123,8 @@ async function resolveMentions(store: Store, writer: Writer, entities: readonly 
 
 /**
  * Builds the content of a text message. Refuses text over `limits.markup_length_max` code units before parsing, because
- * parsing it would delay all other calls. The bound leaves room for the longest text with the maximum number of links
- * of maximum length. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
+ * parsing it would delay all other calls. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`,
+ * `entities_unparsable`.
  */
 export function textContent(
   store: Store,
@@ -135,7 +135,7 @@ export function textContent(
     readonly entities?: readonly EntityInput[] | undefined;
   },
 ): Content | Promise<Content> {
-  // Forms send line breaks as CRLF, JSON as LF. Both must give the same text.
+  // Converts CRLF to LF. Forms send line breaks as CRLF and JSON sends LF; both must give the same text.
   const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
   if (source.length > limits.markup_length_max) fail('text_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.entities);
@@ -159,7 +159,7 @@ function contentOf(
 const aboveMedia = (words: Content): Content => ({ ...words, above: true });
 
 /**
- * Builds the caption of a message with media. The result has no text when the caption is absent or blank. Errors:
+ * Builds the caption of a media message. The text is omitted when the caption is absent or blank. Errors:
  * `caption_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function captionContent(

@@ -1,8 +1,8 @@
-/** Keeps a person's event stream alive. Ends it when the reader disconnects or the token is revoked. */
+/** Keeps a person's event stream open. Ends it when the client disconnects or the token is revoked. */
 import type { ApiRequest } from '../server/request.js';
 import { storeLimits as limits } from '../store/limits.js';
 
-/** Opens the stream. Calls `ended` once, when the stream has ended for any reason. */
+/** Opens the stream. Calls `ended` once, after the stream has ended for any reason. */
 export function openEvents(
   request: ApiRequest,
   onRevoked: (listener: () => void) => () => void,
@@ -21,7 +21,7 @@ export function openEvents(
     end();
     stream.close();
   };
-  /** Disconnects a reader that is too slow. The reader reconnects with the last event id it received. */
+  /** Disconnects a client that reads too slowly. The client reconnects with the last event id it received. */
   const write = (text: string) => {
     if (!over && !stream.write(text)) close();
   };

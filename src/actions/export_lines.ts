@@ -20,7 +20,7 @@ import { personViewer } from './reading.js';
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
-/** A filler line. It keeps the connection open during a long scan with few results. */
+/** Keeps the connection open during a long scan with few results. */
 export const waiting: Line = { kind: 'wait' };
 
 export const exportForm: StreamForm = {
@@ -41,7 +41,7 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** Yields the lines of one message. Token placeholders in messages of the management bot are not filled in. */
+/** Yields the lines of one message. Keeps token placeholders in messages of the management bot. */
 function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
@@ -49,8 +49,8 @@ function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
 }
 
 /**
- * Yields messages of a chat, newest first. A direct chat gives all messages, other chats only those that the person
- * sent.
+ * Yields messages of a chat, newest first: all messages of a direct chat, but only the person's own messages of other
+ * chats.
  */
 async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);

@@ -18,10 +18,10 @@ import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 
-/** A forward shows the recipient where the message was first sent. A copy does not. */
+/** Selects between a forward, which shows where the message was first sent, and a copy, which does not. */
 export type Way = 'forward' | 'copy';
 
-/** The options that apply to every message of a call. */
+/** Holds the options that apply to every message of a call. */
 export interface Options {
   readonly protect_content?: boolean | undefined;
   readonly disable_notification?: boolean | undefined;
@@ -42,13 +42,12 @@ export const forwardingErrors = [
   'entities_too_long',
 ] as const satisfies readonly ErrorName[];
 
-/** The sender of a forward or copy, and its source chat. */
+/** Holds the sender of a forward or copy, and the source chat. */
 interface Resending {
   readonly store: Store;
   readonly sender: Sender;
-  /** The source chat. */
   readonly from: ChatRef;
-  /** The bot of a direct chat, as the sender sees it. When a bot sends, this is its own profile. */
+  /** The bot of a direct chat, as the sender sees it. A sending bot sees its own profile. */
   readonly bot: Profile | null;
 }
 
@@ -58,10 +57,9 @@ const byBot = (store: Store, bot: Bot, from: number | string): Resending => {
 };
 
 /**
- * Reads the given messages, in the given order, from a chat that the sender may read. Missing messages are null.
- * Service messages are also null, because nobody can forward or copy them. Errors: `chat_not_found`,
- * `not_group_member`, `not_channel_member`, `not_chat_member`; `forward_protected` or `copy_protected` when one of them
- * is protected.
+ * Reads the given messages, in the given order, from a chat that the sender may read. Missing messages and service
+ * messages are null. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`, `not_chat_member`;
+ * `forward_protected` or `copy_protected` when a message is protected.
  */
 async function sourcesOf(
   { store, sender, from }: Resending,
@@ -75,7 +73,7 @@ async function sourcesOf(
   return sources;
 }
 
-/** `sourcesOf` for a bot. */
+/** Reads the messages that a bot forwards or copies. See `sourcesOf`. */
 export const readSources = (
   { store, bot }: { readonly store: Store; readonly bot: Bot },
   way: Way,
@@ -83,23 +81,23 @@ export const readSources = (
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, from), way, ids);
 
-/** Returns the profile for the stored origin, without fields that become outdated or depend on the viewer. */
+/** Removes fields from a profile that become outdated or depend on the viewer, before it is stored as an origin. */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
 /**
- * Returns the origin of a message. A forward keeps its first origin. The origin of a channel post is the channel, not
- * the author.
+ * Returns the origin of a message. A message that is forwarded again keeps its first origin. The origin of a channel
+ * post is the channel, not the author.
  */
 function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage): ForwardOrigin {
   const { date, origin, sender } = record;
   if (origin.forward) return origin.forward;
   if (peer.t === 'channel') return { chat: named(peer), message: id, date };
-  // The message records of a direct chat do not name the bot.
+  // Determines the sender in a direct chat, whose message records do not name the bot.
   const from = isDirect(chat) ? (sender === chat.id ? bot : peer) : origin.from;
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
 
-/** The content, keyboard and reply of a copy. They replace those of the original message. */
+/** Holds the content, keyboard and reply of a copy, which replace those of the original message. */
 export interface Overrides {
   readonly content?: Content;
   readonly markup?: InlineKeyboard | null;
@@ -143,7 +141,7 @@ function resentAs(
   };
 }
 
-/** Messages from one source album form a new album when several of them are sent. */
+/** Gives messages of one source album a common new album when several of them are sent. */
 function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMessage[]): NewMessage[] {
   const albums = sources.map((source) => source.record.origin.group);
   const newAlbums = new Map<string, string>();
@@ -196,7 +194,7 @@ async function resentMany(
   return keepAlbums(sources, messages);
 }
 
-/** Drops token placeholders. Only the original message by the management bot shows the token to its owner. */
+/** Removes token placeholders. Only the original message by the management bot shows the token to the bot's owner. */
 function withoutTokens(message: NewMessage): NewMessage {
   const { entities } = message.content;
   if (!entities?.some(isTokenEntity)) return message;

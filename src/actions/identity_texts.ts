@@ -1,4 +1,4 @@
-/** The parameters for a bot's name and descriptions (interface §2, §8, behaviour §2). */
+/** Defines the parameters for a bot's name and descriptions (interface §2, §8, behaviour §2). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { cleanText, isTextKey, languages } from '../rules/identity_texts.js';
@@ -7,12 +7,12 @@ import { isLongerThan } from '../rules/text.js';
 import { answer, json, optional } from '../wire/schema.js';
 
 /**
- * The language: one of the seven language codes. An absent or empty code means the default language. Error:
+ * Accepts one of the seven language codes. An absent or empty code means the default language. Error:
  * `language_invalid`.
  */
 export const languageCode = optional(z.enum(languages, { error: answer('language_invalid') }));
 
-/** A text of up to `max` code points. An empty text removes the stored value. */
+/** Returns a schema for text of up to `max` code points. An empty text removes the stored value. */
 const identityText = (max: number, tooLong: ErrorName) =>
   z
     .string({ error: 'a string' })
@@ -30,7 +30,8 @@ export const shortDescriptionText = identityText(
 );
 
 /**
- * The texts by language code. The code `""` stands for the default. Errors: `language_invalid`, and those of the text.
+ * Returns a schema for texts by language code. The code `""` is the default language. Errors: `language_invalid`, and
+ * those of the text.
  */
 export const byLanguage = (text: typeof nameText) =>
   optional(

@@ -1,4 +1,4 @@
-/** Shared parts of the methods and endpoints for invite links and requests to join. */
+/** Holds the shared parts of the calls for invite links and requests to join. */
 import { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';
@@ -57,7 +57,7 @@ interface GivenSettings {
 }
 
 /**
- * Reads the settings of a link. Zero means no expiry and no limit, as in the reference server. Error:
+ * Parses the settings of a link. Zero means no expiry and no limit, as in the reference server. Error:
  * `member_limit_with_requests`.
  */
 export function settingsOf({
@@ -75,7 +75,7 @@ export function settingsOf({
   };
 }
 
-/** Reads the link of a call. Errors: `invite_link_empty`, and `invite_link_expired` for a text that is too long. */
+/** Parses the link of a call. Errors: `invite_link_empty`, and `invite_link_expired` for a text that is too long. */
 export const linkParam = z
   .string({ error: ({ input }) => (input === undefined ? answer('invite_link_empty') : 'a string') })
   .refine((link) => link !== '', { error: answer('invite_link_empty') })
@@ -113,7 +113,7 @@ async function shownLink(store: Store, row: InviteLinkRow): Promise<ShownLink> {
   return { ...row, url: store.chats.inviteUrl(row.code), creator };
 }
 
-/** Builds a `ChatInviteLink` with its whole address. */
+/** Builds a `ChatInviteLink` with its full URL. */
 export const viewLink = async (store: Store, row: InviteLinkRow) =>
   viewInviteLink(await shownLink(store, row), row.creator_id);
 

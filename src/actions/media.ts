@@ -10,12 +10,12 @@ import { isRefusedPort } from '../rules/ports.js';
 import type { UploadedFile } from '../server/params.js';
 import type { MediaType } from '../store/core/codec.js';
 
-/** The part of a call's context that media need. Methods and endpoints both provide it. */
+/** Holds the part of a call's context that media need. Methods and endpoints both provide it. */
 export interface MediaContext {
   readonly files: Files;
-  /** The calling bot. Set in a method. */
+  /** The calling bot. Present in methods only. */
   readonly bot?: { readonly owner: number };
-  /** The calling person. Set in an endpoint. */
+  /** The calling person. Present in endpoints only. */
   readonly user?: { readonly id: number };
   /** The uploaded files by the name of their form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
@@ -49,9 +49,8 @@ const given = ({ width, height, duration, performer, title }: Described) =>
   ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
 
 /**
- * Returns the uploaded part that a call names as its thumbnail. A method with one file also accepts the part named
- * `thumbnail`. Ignores other values, as the reference server does: a thumbnail must be uploaded together with its file.
- * Error: `wrong_file_id` for a part that is missing.
+ * Returns the uploaded part that a call names as its thumbnail. A method with one file also accepts a part named
+ * `thumbnail`. Ignores other values, as the reference server does. Error: `wrong_file_id` for a missing part.
  */
 function thumbnailOf(
   uploads: MediaContext['uploads'],
@@ -91,7 +90,7 @@ export async function takeMedia(
   if (value === undefined) return keep(uploads.get(name) ?? fail('parameter_required', { name }));
   if (value.startsWith(attached))
     return keep(uploads.get(value.slice(attached.length)) ?? fail('wrong_file_id'));
-  // As in the reference server, a video note has no URL.
+  // Refuses a URL for a video note, as the reference server does.
   if (value.includes(':') && type === 'video_note') fail('wrong_file_id');
   if (value.includes(':')) return { file: { type, url: referredTo(value), ...given(said) }, uploaded: false };
   const file = files.fileOf(value);
@@ -102,8 +101,8 @@ export async function takeMedia(
 }
 
 /**
- * Resolves all media or none. When one is refused, the files already stored for the others are removed. Errors: those
- * of `takeMedia`.
+ * Resolves all media or none. If one is refused, removes the files already stored for the others. Errors: those of
+ * `takeMedia`.
  */
 export async function takeAll(
   { files }: MediaContext,
@@ -118,9 +117,9 @@ export async function takeAll(
 }
 
 /**
- * Runs `make`, which calls `take` only if the message does not exist yet. An earlier attempt of the same call may have
- * created it. Removes the stored files when the message is refused, because nothing refers to them. Keeps the files
- * after any other error, because the message may exist.
+ * Runs `make`, which calls `take` only if an earlier attempt of the same call has not created the message. Removes the
+ * stored files if the message is refused, because nothing refers to them. Keeps the files after any other error,
+ * because the message may exist.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,

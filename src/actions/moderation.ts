@@ -1,4 +1,4 @@
-/** The shared parts of the methods with which bots moderate groups and channels. */
+/** Holds the shared parts of the methods by which bots moderate groups and channels. */
 import { z } from 'zod';
 import { nowMs } from '../clock.js';
 import { type ErrorName, fail } from '../errors.js';
@@ -31,15 +31,15 @@ export const chatPermissions = json(
   }),
 ).describe('Absent permissions are denied');
 
-/** Returns the end of a ban or restriction. Null means that it never ends. */
+/** Returns the end of a ban or restriction; null if it never ends. */
 export function endOf(until: number | undefined): number | null {
   const seconds = (until ?? 0) - Math.floor(nowMs() / 1_000);
   return seconds < limits.restriction_s_min || seconds > limits.restriction_s_max ? null : (until as number);
 }
 
 /**
- * Returns the profile of an account that was never in the chat. It can be any bot, or a person who shares another chat
- * with the caller.
+ * Returns the profile of an account that was never in the chat. The account is any bot, or a person who shares another
+ * chat with the caller.
  */
 export async function outsider(
   store: Store,

@@ -1,4 +1,4 @@
-/** Shows posts to people and bots (interface §2, behaviour §8). */
+/** Builds posts for people and bots (interface §2, behaviour §8). */
 import { z } from 'zod';
 import { kindOf } from '../content/kinds.js';
 import { fail } from '../errors.js';
@@ -15,40 +15,43 @@ import { viewMessage } from '../view/messages.js';
 import { viewChat, viewStranger } from '../view/users.js';
 import { answer, optional } from '../wire/schema.js';
 
-/** A post in a path: its id or its external id. */
+/** Names a post in a path by its id or its external id. */
 export const postName = z.string({ error: answer('post_not_found') });
 
-/** A post in a bot's parameters. */
+/** Names a post in the parameters of a bot method. */
 export const postFields = {
   post_id: optional(z.preprocess((id) => (typeof id === 'number' ? String(id) : id), postName)),
   external_id: optional(postName),
 };
 
-/** Returns the given post id. Error: `parameter_required` for `post_id`. */
+/** Returns the given post id. Error: `parameter_required` when `post_id` is missing. */
 export const botPostName = (given: {
   readonly post_id?: string | undefined;
   readonly external_id?: string | undefined;
 }): string => given.post_id ?? given.external_id ?? fail('parameter_required', { name: 'post_id' });
 
-/** Resolves the name of a post to its id. Error: `post_not_found`. */
+/** Resolves the id or external id of a post to its id. Error: `post_not_found`. */
 export const postOf = (store: Store, name: string): number =>
   store.postIds.parse(name) ?? fail('post_not_found');
 
-/** The person who reads a post and sees external ids, or null for a bot. */
+/** A person, who sees external ids; null for a bot. */
 export type PostViewer = User | null;
 
-/** Builds all reactions on a post. Lists the latest users of each emoji, up to a bound, with the viewer first. */
+/**
+ * Builds the list of all reactions on a post. Lists the latest users of each emoji, up to a bound, with the viewer
+ * first.
+ */
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {
   return reactions.map(({ emoji, count, users, listed }) => {
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
-    // A viewer whose reaction is the latest is already first.
+    // Keeps the order when the viewer's own reaction is the latest.
     const inOrder = self === null || users[0] === self;
     const user_ids = inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed);
     return count > listed ? { emoji, count, user_ids, user_ids_truncated: true } : { emoji, count, user_ids };
   });
 }
 
-/** Returns the result of the reactions endpoints (interface §2). Its fields are next to `ok`, not inside `result`. */
+/** Builds the result of the reactions endpoints (interface §2). Its fields are next to `ok`, not inside `result`. */
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 

@@ -22,10 +22,7 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
   return chat;
 }
 
-/**
- * Returns the view in which a person sees the messages of a chat. The bot of a direct chat has its name in the person's
- * language.
- */
+/** Returns the view of a person who reads the chat. The bot of a direct chat has its name in the person's language. */
 export async function personViewer(store: Store, chat: ChatRef, user: User): Promise<Viewer> {
   const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id, user.languageCode) : null;
   return { isBot: false, bot };

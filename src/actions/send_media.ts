@@ -1,4 +1,4 @@
-/** The shared parts of the methods that send media (behaviour §4). */
+/** Holds the shared parts of the methods that send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
@@ -31,7 +31,7 @@ export const thumbnail = optional(text).describe(
 
 export const captionAbove = optional(boolean).describe('Shows the caption above the media');
 
-/** The common parameters of visual media. */
+/** Holds the common parameters of visual media. */
 export const visualParams = { has_spoiler: spoiler, show_caption_above_media: captionAbove };
 
 /** A width, height or duration given by the client. 0 means unknown. */
@@ -39,7 +39,7 @@ export const amount = optional(integer().transform((n) => Math.min(10_000_000, M
   'In pixels, or in seconds for a duration. Used only if Petrel cannot measure the file itself',
 );
 
-/** The common parameters of visual media with a duration. */
+/** Holds the common parameters of visual media with a duration. */
 export const movingParams = {
   width: amount,
   height: amount,
@@ -54,7 +54,7 @@ export const captionParams = {
   caption_entities: entities,
 };
 
-/** The fields of a media descriptor besides its type. */
+/** Holds the fields of a media descriptor besides its type. */
 export const describedMedia = {
   media: text,
   ...captionParams,
@@ -71,7 +71,9 @@ export const describedMedia = {
 /** The types of a media descriptor. A video note can only be sent by its own method. */
 const describedTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 
-/** A media descriptor (interface §2). `media` is a URL, a `file_id`, or `attach://<name>` of an uploaded part. */
+/**
+ * Parses a media descriptor (interface §2). `media` is a URL, a `file_id`, or `attach://<name>` of an uploaded part.
+ */
 export const mediaDescriptor = json(
   z.object(
     {
@@ -112,7 +114,8 @@ type MediaParams = SendingParams &
   Omit<MediaDescriptor, 'type' | 'media'> & { readonly reply_markup?: Parameters<typeof keyboard>[0] };
 
 /**
- * Passes media and caption to `make`, which builds the message. Uploads are stored only when `make` asks for the content. Errors: those of `takeMedia`.
+ * Passes media and caption to `make`, which builds the message. Stores uploads only when `make` requests the content.
+ * Errors: those of `takeMedia`.
  */
 export function withDescribed<T>(
   context: MethodContext,
@@ -132,8 +135,8 @@ export function withDescribed<T>(
 }
 
 /**
- * Sends one message with media. `type` is also the name of the parameter or of the multipart part that contains the file. All
- * checks that do not need the file run before an upload is stored. Errors: `mediaErrors`.
+ * Sends one message with media. `type` is also the name of the parameter or of the multipart part that contains the
+ * file. Runs all checks that do not need the file before it stores an upload. Errors: `mediaErrors`.
  */
 export async function sendMedia(
   context: MethodContext,

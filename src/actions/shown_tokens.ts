@@ -20,8 +20,7 @@ function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): Mes
 
 /**
  * Returns the messages as this person sees them. Placeholders for other people's bots keep their stored text. While
- * Postgres is unavailable, all placeholders keep it; the tokens appear when the chat is read again. No query runs when
- * no message has a placeholder.
+ * Postgres is unavailable, all placeholders keep it. Runs no query when no message has a placeholder.
  */
 export async function withOwnTokens(
   store: Store,
@@ -42,8 +41,8 @@ export async function withOwnTokens(
 }
 
 /**
- * Returns a message that this person sent or edited, as they see it. The quoted message in a reply may contain one of
- * their tokens.
+ * Returns a message that this person sent or edited, as this person sees it. A quoted message in a reply may contain
+ * one of the person's tokens.
  */
 export async function viewOwn(
   store: Store,

@@ -1,6 +1,6 @@
 /**
- * Signs the identity of the person who opens a button's link. The key is derived from the bot's token, as the
- * Bot API documents.
+ * Signs the identity of the person who opens a button's link. Derives the key from the bot's token, as the Bot API
+ * documents.
  */
 import { createHash, createHmac } from 'node:crypto';
 import type { Profile } from '../store/core/codec.js';
@@ -10,7 +10,7 @@ type Fields = Readonly<Record<string, string>>;
 
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
 
-/** Returns the signed text: one `name=value` per line, ordered by name. */
+/** Returns the text to sign: one `name=value` per line, ordered by name. */
 const checkText = (fields: Fields): string =>
   Object.keys(fields)
     .sort()
@@ -18,8 +18,8 @@ const checkText = (fields: Fields): string =>
     .join('\n');
 
 /**
- * Builds the address of a Web App with its init data in the fragment `tgWebAppData`: the person as `user`, `auth_date`
- * in seconds, and `hash`. The page checks `hash` with the key HMAC-SHA256(`WebAppData`, token).
+ * Builds the address of a Web App with its init data in the fragment `tgWebAppData`. The init data are `user`,
+ * `auth_date` in seconds, and `hash`. The page checks `hash` with the key HMAC-SHA256(`WebAppData`, token).
  */
 export function webAppLink(url: string, token: string, person: Profile, seconds: number): string {
   const { is_bot: _, ...user } = viewUser(person);
@@ -35,7 +35,7 @@ export function webAppLink(url: string, token: string, person: Profile, seconds:
 }
 
 /**
- * Builds the address of a login button. The query has the person's `id` and names, `auth_date` in seconds, and `hash`.
+ * Builds the address of a login button. Its query has the person's `id` and names, `auth_date` in seconds, and `hash`.
  * The page checks `hash` with the key SHA-256(token).
  */
 export function loginLink(url: string, token: string, person: Profile, seconds: number): string {

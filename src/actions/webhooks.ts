@@ -1,17 +1,17 @@
-/** Helpers for the methods that read or delete a webhook. */
+/** Reads or deletes a webhook for the methods and endpoints. */
 
 import { defaultUpdateMask, maskNames } from '../rules/update_kinds.js';
 import { Described } from '../server/method.js';
 import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 
-/** Deletes a webhook. The response's description says whether a webhook existed (behaviour §10). */
+/** Deletes a webhook. The description in the response says whether a webhook existed (behaviour §10). */
 export async function removeWebhook(store: Store, bot: number, drop: boolean): Promise<Described> {
   const removed = await store.webhooks.remove(bot, drop);
   return new Described(true, removed ? 'Webhook was deleted' : 'Webhook is already deleted');
 }
 
-/** Shows the bot or its owner how the bot receives updates. The URL is empty while the bot polls. */
+/** Returns how a bot receives updates, for the bot or its owner. The URL is empty while the bot polls. */
 export async function webhookState(store: Store, bot: number) {
   const [webhook, info] = await Promise.all([store.webhooks.find(bot), store.queues.info(bot)]);
   const { pending, mask, error, strayed } = info;

@@ -1,9 +1,7 @@
 /**
- * The task `backup`: saves a running installation to a folder.
- *
- * Redis is saved before Postgres, so that Postgres in the backup is never older than Redis. The restore depends on this
- * order: it drops entities from Redis if Postgres has later versions of them. In the reverse order, changes that are
- * flushed between the two saves would exist only in Redis, where they expire.
+ * Saves a running installation to a folder (task `backup`). Saves Redis before Postgres, so that Postgres in the backup
+ * is never older than Redis. The restore depends on this order: it drops entities from Redis if Postgres has later
+ * versions. In the reverse order, changes flushed between the two saves would exist only in Redis, where they expire.
  */
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,10 +28,7 @@ export interface BackupSource {
 }
 
 export interface BackupOptions {
-  /**
-   * Whether to save Redis. A backup without Redis lacks pending updates, open button presses and stored answers, which
-   * exist only there.
-   */
+  /** Whether to save Redis. Only Redis has the pending updates, open button presses and stored answers. */
   readonly redis: boolean;
   readonly say: (line: string) => void;
 }
@@ -53,7 +48,7 @@ async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> 
 async function saveRedis({ connection }: BackupSource, folder: string): Promise<string[]> {
   const names: string[] = [];
   const path = environmentOf(['PATH']).PATH ?? '';
-  // Runs in parallel, so that all snapshots are from about the same time.
+  // Opens all snapshots in parallel, so that they are from about the same time.
   await Promise.all(
     connection.nodes().map((node, i) => {
       const name = `redis-${i}.rdb`;
@@ -65,8 +60,8 @@ async function saveRedis({ connection }: BackupSource, folder: string): Promise<
 }
 
 /**
- * Returns the epoch of the shard map. Throws a BackupError while partitions move, because no single database then has
- * all rows of these partitions.
+ * Returns the epoch of the shard map. Throws a BackupError while partitions move, because the rows of a moving
+ * partition are spread over two databases.
  */
 async function stillEpoch(control: Pool): Promise<number> {
   if ((await loadMove(control)) === null) return loadEpoch(control);
@@ -101,7 +96,7 @@ export async function backup(
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshots: Snapshot[] = [];
   try {
-    // Runs in parallel, so that all snapshots are from about the same time.
+    // Opens all snapshots in parallel, so that they are from about the same time.
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));

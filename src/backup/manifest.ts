@@ -36,7 +36,7 @@ const schema = database.extend({
 
 export type Manifest = z.infer<typeof schema>;
 
-/** The error for a backup that cannot be made or restored. The message is for the operator. */
+/** Reports a backup that cannot be made or restored. The message is for the operator. */
 export class BackupError extends Error {}
 
 const manifestName = 'manifest.json';

@@ -24,7 +24,7 @@ interface Opened {
 
 export interface RestoreOptions {
   readonly redis: boolean;
-  /** If true, nothing is sent to webhooks and browsers until an operator runs "petrel resume". */
+  /** If true, Petrel sends nothing to webhooks and browsers until an operator runs "petrel resume". */
   readonly drill: boolean;
   /** Opens Redis in the same way as the roles. */
   readonly openRedis: (
@@ -33,7 +33,7 @@ export interface RestoreOptions {
     name: string,
     onError: (error: Error) => void,
   ) => Opened;
-  /** Throws when the secrets do not match the check values recorded in the installation. */
+  /** Compares the secrets with the check values recorded in the installation. Throws if they differ. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }
@@ -123,7 +123,9 @@ async function restoreServer(
   }
 }
 
-/** Gives the copy a new installation id, so that nodes of the original installation refuse it. Returns the new id. */
+/**
+ * Gives the restored installation a new id, so that nodes of the original installation refuse it. Returns the new id.
+ */
 async function rename(
   url: string,
   shards: Config['DATABASE_SHARDS'],
@@ -135,7 +137,7 @@ async function rename(
     return work(pool).finally(() => pool.close());
   };
   const installation = await over(url, async (pool) => {
-    // Sets or clears the hold. A backup of a drill contains a hold, which a restore that is not a drill must clear.
+    // Sets the hold for a drill and clears it otherwise. The backup of a drill itself contains a hold.
     await holdOutgoing(pool, drill);
     return renameInstallation(pool, withRedis ? 1 : 0);
   });
@@ -185,7 +187,7 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 
 /**
  * Restores a backup. No other process may use Redis or Postgres meanwhile. Errors: BackupError, StartError for
- * different keys, RedisCheckError, or those of Redis and Postgres.
+ * different keys, RedisCheckError, and those of Redis and Postgres.
  */
 export async function restore(
   config: Config,
@@ -197,7 +199,7 @@ export async function restore(
   checkSettings(manifest, config, compare);
   const targets = targetsOf(manifest, DATABASE_URL, config.DATABASE_SHARDS);
   const keys = makeKeys(config.PARTITIONS);
-  // Checks both stores before it fills the first one.
+  // Checks both stores before it fills either of them.
   const fills = redis && manifest.redis.length > 0;
   const target = await openTarget(config, keys, openRedis, fills ? notEmpty.restored : notEmpty.beside);
   try {

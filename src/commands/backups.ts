@@ -1,4 +1,4 @@
-/** The commands that back up and restore an installation. They cover its data, Redis alone, or keys and peppers. */
+/** Defines the commands that back up and restore an installation, Redis alone, or keys and peppers. */
 import type { Command } from 'commander';
 import { backup } from '../backup/backup.js';
 import { openKeys, sealKeys } from '../backup/key_file.js';

@@ -1,4 +1,4 @@
-/** The command `petrel capacity`. */
+/** Defines the command `petrel capacity`. */
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { capacityText } from '../loadtest/capacity.js';
@@ -40,9 +40,7 @@ function mixOf(text: string): Record<string, number> {
   throw new InvalidArgumentError('The shares must add up to 100, for instance sendMessage=80,getMe=20.');
 }
 
-/**
- * Converts options to calls per second by kind. The kind `mix` is the traffic mix that the bench measured as a whole.
- */
+/** Converts options to calls per second by kind. The kind `mix` is the traffic mix that the bench measured. */
 function demandOf(options: Options): Demand {
   const { rps, mix = { mix: 1 }, reactions, bots } = options;
   const calls: Record<string, number> = Object.fromEntries(

@@ -1,4 +1,4 @@
-/** The commands that act on single webhooks, bots and people. */
+/** Defines the commands that act on single webhooks, bots and people. */
 import type { Command } from 'commander';
 import { addPerson } from '../operations/admin.js';
 import { suspend } from '../operations/oversight.js';
@@ -34,7 +34,7 @@ export function addWebhooks(program: Command): void {
     .action((bot: string) => withBackends((backends) => discard(backends, bot), 'webhooks'));
 }
 
-/** The commands `petrel bots …` and `petrel users …`. */
+/** Adds the commands `petrel bots …` and `petrel users …`. */
 export function addSuspensions(program: Command): void {
   for (const what of ['bot', 'user'] as const) {
     const group = program

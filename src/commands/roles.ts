@@ -1,4 +1,4 @@
-/** The commands that run the roles, migrate the schema, or print the state of the installation. */
+/** Defines the commands that run the roles, migrate the schema, or print the state of the installation. */
 import type { Command } from 'commander';
 import { requireSettings } from '../config/config.js';
 import { runDev } from '../dev/dev.js';
@@ -15,7 +15,7 @@ import { reportAs } from '../processes/node.js';
 import { noteShards, shardUrls } from '../processes/shards.js';
 import { type Starter, serve, settings, task, withDev } from './running.js';
 
-/** The roles by the name of their command. Each process also reports itself to operators. */
+/** Maps the name of each command to its roles. Each process also reports its state to operators. */
 const roles: ReadonlyArray<readonly [name: string, description: string, starters: readonly Starter[]]> = [
   [
     'front',

@@ -1,6 +1,6 @@
 /**
- * Runs a command, either as roles that run until a signal, or as a task that ends by itself. Reports an expected
- * failure in one sentence.
+ * Runs a command, either as roles that stop on a signal, or as a task that ends by itself. Reports an expected failure
+ * in one sentence.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BackupError } from '../backup/manifest.js';
@@ -25,7 +25,7 @@ import { RedisCheckError } from '../redis/check.js';
 import { CopyError } from '../redis/copy.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 
-/** Starts a role. `stopping` is aborted when the shutdown of the process begins. */
+/** Starts a role. `stopping` is aborted when the process begins to shut down. */
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
 
 /** The last line in the help of each command. */
@@ -51,7 +51,7 @@ function giveUp(log: Logger, error: unknown): never {
   process.exit(1);
 }
 
-/** Runs roles in this process until a signal arrives or the parent process has ended. */
+/** Runs roles in this process until a signal arrives or the parent process ends. */
 export async function serve(name: string, starters: readonly Starter[]): Promise<void> {
   let log = createLog('info', name);
   const roles: Role[] = [];
@@ -66,7 +66,7 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
       log.error('the shutdown took too long');
       process.exit(1);
     }, limits.roles_stop_ms_max + drainMs);
-    // A role that is still starting may already serve requests, so it is stopped like the others.
+    // Waits for a role that is still starting. It may already serve requests, so it is stopped like the others.
     await starting?.catch(() => undefined);
     let code = 0;
     const onError = (error: unknown) => {
@@ -108,8 +108,8 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
 }
 
 /**
- * Runs `work` with the settings. Any error ends the process. An expected error is printed as one sentence, and any
- * other error with its stack.
+ * Runs `work` with the settings. Any error ends the process. Prints an expected error as one sentence, and any other
+ * error with its stack.
  */
 export async function task(
   name: string,
@@ -126,19 +126,19 @@ export async function task(
 }
 
 /**
- * Without settings for Redis and Postgres, returns the settings of the `npm start` installation in PETREL_HOME, and
- * prints this choice. Otherwise returns `config`.
+ * Returns the settings of the `npm start` installation in PETREL_HOME, and prints this choice, if Redis and Postgres
+ * are not set. Otherwise returns `config`.
  */
 export function withDev(config: Config): Config {
   if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;
   const found = devEnvironment(config.PETREL_HOME, resolvedEnvironment());
   if (found === null) return config;
   process.stderr.write(`petrel: using the installation of npm start in ${config.PETREL_HOME}\n`);
-  // An installation started by `npm start` has no rate limits unless they are set.
+  // Turns off the rate limits that are not set, as `npm start` does.
   return readConfig({ ...Object.fromEntries(rateSettings.map((name) => [name, '0'])), ...found });
 }
 
-/** Runs a task of an operator on the stores of the installation. */
+/** Runs an operator's task on the stores of the installation. */
 export const withBackends = (
   work: (backends: Backends) => Promise<void>,
   name: string,

@@ -1,4 +1,4 @@
-/** The commands for keys, peppers and leaked tokens. */
+/** Defines the commands for keys, peppers and leaked tokens. */
 import type { Command } from 'commander';
 import { scanTokens } from '../operations/scan_tokens.js';
 import { listLeaked, rotateKeys } from '../operations/tokens.js';

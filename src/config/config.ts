@@ -1,4 +1,4 @@
-/** Reads the environment. No other module does. */
+/** Reads the environment. No other module reads it. */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -295,7 +295,7 @@ export function environmentOf(names: readonly string[]): Record<string, string |
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
 
-/** An invalid setting. The message names the variable and the allowed values. */
+/** Reports an invalid setting. The message names the variable and the allowed values. */
 export class ConfigError extends Error {}
 
 function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
@@ -406,8 +406,7 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
 }
 
 /**
- * Narrows the type of a configuration to one that has these settings. Throws a ConfigError with a line for each missing
- * setting.
+ * Narrows a configuration to one that has these settings. Throws a ConfigError with a line for each missing setting.
  */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
   const missing = names.filter((name) => config[name] === undefined);
@@ -460,7 +459,7 @@ export function requireAll(config: Config) {
 export function misspelt(env: Record<string, string | undefined> = process.env): string[] {
   const names = Object.keys(settings);
   return Object.entries(env).flatMap(([name, value]) => {
-    // Kubernetes sets variables like this for the addresses of services.
+    // Skips the variables that Kubernetes sets for the addresses of services.
     if (/^(tcp|udp):\/\//.test(value ?? '')) return [];
     const meant = likelySetting(name, names);
     return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];

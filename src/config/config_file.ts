@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 type Variables = Record<string, string | undefined>;
 
 /**
- * The settings that contain a secret, or a URL that may contain a secret. `NAME_FILE` is the path of a file with the
+ * Lists the settings that contain a secret, or a URL that may contain one. `NAME_FILE` is the path of a file with the
  * value of NAME.
  */
 export const secretSettings = [
@@ -21,7 +21,7 @@ export const secretSettings = [
   'FILES_S3_SECRET',
 ] as const;
 
-/** The environment variables of Petrel that are not settings. */
+/** Lists the environment variables of Petrel that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
 /** Returns the edit distance: the number of letters to add, remove or replace to turn one text into the other. */
@@ -40,7 +40,7 @@ function distance(from: string, to: string): number {
 
 /**
  * Returns the setting that a misspelt name probably means. Recognises the prefix `PETREL_`, different case, and one or
- * two wrong letters. Undefined for a correct name, and if no setting is similar.
+ * two wrong letters. Returns undefined for a correct name, or if no setting is similar.
  */
 export function likelySetting(name: string, names: readonly string[]): string | undefined {
   const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];
@@ -53,7 +53,7 @@ export function likelySetting(name: string, names: readonly string[]): string | 
   return near !== undefined && near.by <= max ? near.each : undefined;
 }
 
-/** The error for a settings file or secret file that cannot be used. */
+/** Reports a settings file or secret file that cannot be used. */
 export class ConfigFileError extends Error {}
 
 function read(path: string, from: string): string {
@@ -72,8 +72,8 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
     const trimmed = line.trim();
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const [, name = '', value = ''] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$/.exec(trimmed) ?? [];
-    // Throws for a misspelt name, because otherwise nobody would notice that the setting is missing. Does not show the
-    // line, because it may contain a secret.
+    // Throws for a misspelt name, because otherwise nobody would notice that the setting is missing. Omits the line
+    // from the error, because it may contain a secret.
     if (!known.has(name)) {
       const meant = likelySetting(name, [...known]);
       const hint = meant === undefined ? '' : `: did you mean ${meant}?`;

@@ -1,11 +1,11 @@
-/** The formats of the values of settings. */
+/** Parses the values of settings. */
 import { createECDH } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseAddress } from '../rules/database_url.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 
-/** Makes a format from `read`, which converts text to a value. If `read` returns undefined, the text is refused. */
+/** Creates a format from `read`, which converts text to a value. Text is refused if `read` returns undefined. */
 const form = <T>(message: string, read: (text: string) => T | undefined) =>
   z.string().transform((text, ctx): T => {
     const value = read(text);
@@ -33,8 +33,8 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
 });
 
 /**
- * Standbys, each with the number of the database that it replicates. `postgres://…` is a standby of database 0, and
- * `1=postgres://…` of database 1.
+ * Parses standbys, each with the number of the database that it replicates. `postgres://…` is a standby of database 0,
+ * and `1=postgres://…` of database 1.
  */
 export const standbys = form(
   'URLs that begin with postgres:// or postgresql://, separated by blanks, those of DATABASE_SHARDS 1 as 1=postgres://…',
@@ -48,7 +48,7 @@ export const standbys = form(
   },
 );
 
-/** A list of servers as URLs. A bare host:port uses the protocol and password of the first URL. */
+/** Parses a list of servers as URLs. A bare host:port uses the protocol and password of the first URL. */
 export const servers = (port: number) =>
   form('host:port or redis:// or rediss:// URLs, separated by commas', (text) => {
     const parts = text.split(',').map((part) => part.trim());
@@ -69,7 +69,9 @@ export const servers = (port: number) =>
     });
   });
 
-/** Databases by number in ascending order, for example `1=postgres://…,2=postgres://…`. A URL may contain commas. */
+/**
+ * Parses databases by number in ascending order, for example `1=postgres://…,2=postgres://…`. A URL may contain commas.
+ */
 export const shards = form(
   '<number>=postgres://… for each database, separated by commas, each number from 1 to 999 once',
   (text) => {
@@ -91,7 +93,7 @@ export const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
   .transform((text) => text === '1' || text === 'true');
 
-/** A list of keys in the form `id:base64,id:base64`. The first key encrypts, and all keys decrypt. */
+/** Parses a list of keys in the form `id:base64,id:base64`. The first key encrypts, and all keys decrypt. */
 export const keyRing = form('id:base64 of 32 bytes, several of different ids separated by commas', (text) => {
   const keys = text.split(',').map((part) => {
     const [id = '', base64 = ''] = part.trim().split(':');
@@ -101,13 +103,15 @@ export const keyRing = form('id:base64 of 32 bytes, several of different ids sep
   return malformed || new Set(keys.map(({ id }) => id)).size < keys.length ? undefined : keys;
 });
 
-/** Peppers separated by commas. The first one hashes new tokens, and all are accepted. */
+/**
+ * Parses peppers separated by commas. New tokens are hashed with the first pepper; tokens of all peppers are accepted.
+ */
 export const peppers = form('at least 32 characters, several different ones separated by commas', (text) => {
   const all = text.split(',').map((part) => part.trim());
   return all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length ? undefined : all;
 });
 
-/** Address ranges, for example `10.0.0.0/8,fd00::/8`. A bare address is a range with one address. */
+/** Parses address ranges, for example `10.0.0.0/8,fd00::/8`. A bare address is a range with one address. */
 export const cidrs = form('ranges of addresses like 10.0.0.0/8, separated by commas', (text) => {
   const ranges = text.split(',').map((part) => {
     const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
@@ -118,8 +122,8 @@ export const cidrs = form('ranges of addresses like 10.0.0.0/8, separated by com
 });
 
 /**
- * A rate. For example, `30/1` allows a burst of 30 calls, which refills within 1 second. `0` means no limit and is
- * stored as 0 calls.
+ * Parses a rate. For example, `30/1` allows a burst of 30 calls, which refills within 1 second. `0` means no limit and
+ * is stored as 0 calls.
  */
 export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limit', (text) => {
   if (text === '0') return { calls: 0, seconds: 1 };
@@ -128,11 +132,11 @@ export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limi
   return isRate ? { calls, seconds } : undefined;
 });
 
-/** A rate as text, in the format of the setting. */
+/** Returns a rate as text, in the format of the setting. */
 export const rateText = ({ calls, seconds }: z.output<typeof rate>): string =>
   calls === 0 ? '0' : `${calls}/${seconds}`;
 
-/** Whether 32 bytes are a valid P-256 private key. Nearly all values are. */
+/** Returns whether 32 bytes are a valid P-256 private key. Nearly all values are valid. */
 function isPrivateKey(text: string): boolean {
   try {
     createECDH('prime256v1').setPrivateKey(Buffer.from(text, 'base64url'));

@@ -1,6 +1,6 @@
 /**
- * A silent video that plays in a loop. The Message also contains the video as a document, for clients that do not
- * support animations.
+ * Defines the silent looping video. The Message also contains the video as a document, for clients that do not support
+ * animations.
  */
 import { viewDocument } from './document.js';
 import type { FileKind } from './kind.js';

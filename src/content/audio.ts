@@ -1,4 +1,4 @@
-/** A piece of music. */
+/** Defines the content of a piece of music. */
 import { z } from 'zod';
 import {
   durationField,

@@ -1,10 +1,10 @@
-/** An animated emoji with a random value, for instance a die. The server draws the value. */
+/** Defines an animated emoji with a random value, for instance a die. The server draws the value. */
 import { randomInt } from 'node:crypto';
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';
 
-/** The largest value of each emoji. The smallest value is always 1. */
+/** Holds the largest value of each emoji. The smallest value is always 1. */
 export const diceValues = { '🎲': 6, '🎯': 6, '🎳': 6, '🏀': 5, '⚽': 5, '🎰': 64 } as const;
 export type DiceEmoji = keyof typeof diceValues;
 

@@ -1,4 +1,4 @@
-/** A file of any type. */
+/** Defines a file of any type. */
 import { z } from 'zod';
 import type { Media } from '../store/core/codec.js';
 import { fileFields, nameFields, thumbnailField, viewFile, viewName, viewThumbnail } from './file_fields.js';

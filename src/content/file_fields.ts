@@ -1,4 +1,4 @@
-/** The wire fields that several kinds of files share. */
+/** Holds the wire fields that several kinds of files share. */
 import { z } from 'zod';
 import type { Media } from '../store/core/codec.js';
 
@@ -29,8 +29,8 @@ export const nameFields = { file_name: z.string().optional(), mime_type: z.strin
 export const durationField = { duration: z.int().min(0).describe('seconds; 0 when unknown') };
 
 /**
- * Returns the `url` field of media stored by URL. Only people get it: they need the URL to load the file, and a bot
- * knows the URL it sent.
+ * Returns the `url` field of media stored by URL, for people only. People need the URL to load the file; a bot already
+ * knows the URL that it sent.
  */
 export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) => ({
   file_id: id,

@@ -1,8 +1,8 @@
-/** The interface of a kind of content. Each file of this folder defines one kind; `kinds.ts` lists them. */
+/** Defines the interface of a kind of content. Each file of this folder defines one kind; `kinds.ts` lists them. */
 import type { z } from 'zod';
 import type { ContentObject, Media } from '../store/core/codec.js';
 
-/** A kind of content, stored as type `S`. It is a file, or an object without a file, for example a location. */
+/** Describes a kind of content, stored as type `S`: a file, or an object without a file, for example a location. */
 interface Kind<S> {
   /** The fields of a Message that contain this content, with their schemas. */
   readonly fields: Readonly<Record<string, z.ZodType>>;
@@ -18,7 +18,7 @@ export interface FileKind extends Kind<Media> {
 }
 
 /**
- * A kind of content that is neither text nor a file. Such a message has no caption, and only its keyboard can be
+ * Describes content that is neither text nor a file. Such a message has no caption, and only its keyboard can be
  * edited.
  */
 export interface ObjectKind<S extends ContentObject = ContentObject> extends Kind<S> {

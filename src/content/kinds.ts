@@ -26,19 +26,19 @@ export const fileKinds: Readonly<Record<MediaType, FileKind>> = {
 const objectKinds = { location, venue, contact, dice } as const;
 
 /**
- * Returns the kind of an object. A kind unknown here was stored by a newer version; the message is then shown without
- * the object.
+ * Returns the kind of an object. Undefined for a kind stored by a newer version; the message is then shown without the
+ * object.
  */
 const objectKindOf = (type: string): ObjectKind | undefined =>
   (objectKinds as unknown as Readonly<Record<string, ObjectKind>>)[type];
 
-/** Schemas of all fields of a Message that contain content other than text. */
+/** Holds the schemas of all fields of a Message that contain content other than text. */
 export const contentFields = Object.assign(
   {},
   ...[...Object.values(fileKinds), ...Object.values(objectKinds)].map(({ fields }) => fields),
 );
 
-/** The names of the kinds, as in previews. A text message has the kind `text`. */
+/** Lists the names of the kinds, as in previews. A text message has the kind `text`. */
 export const kindNames = [...Object.keys(fileKinds), ...Object.keys(objectKinds)];
 
 export const kindOf = ({ media, object }: Content): string => media?.type ?? object?.type ?? 'text';

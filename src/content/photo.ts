@@ -1,4 +1,4 @@
-/** A photo, stored in one size. */
+/** Defines a photo, stored in one size. */
 import { z } from 'zod';
 import { photoSize, viewPhotoSize } from './file_fields.js';
 import type { FileKind } from './kind.js';

@@ -1,12 +1,13 @@
 /**
- * A place with a name and an address. The Message also contains its location, for clients that do not support venues.
+ * Defines a place with a name and an address. The Message also contains its location, for clients that do not support
+ * venues.
  */
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';
 import { locationFields } from './location.js';
 
-/** The ids of the place at map providers. */
+/** Lists the ids of the place at map providers. */
 export const providerIds = [
   'foursquare_id',
   'foursquare_type',

@@ -1,4 +1,4 @@
-/** A video. */
+/** Defines the content of a video. */
 import { z } from 'zod';
 import type { Media } from '../store/core/codec.js';
 import {

@@ -1,4 +1,4 @@
-/** A short square video, shown as a circle. It has no caption. */
+/** Defines a short square video, shown as a circle. It has no caption. */
 import { z } from 'zod';
 import {
   durationField,

@@ -1,6 +1,5 @@
 /**
- * Makes one attempt to deliver one update. The body is built once, and the signature covers exactly the bytes sent (law
- * 8).
+ * Makes one attempt to deliver one update. Builds the body once; the signature covers exactly the bytes sent (law 8).
  */
 import { ApiError } from '../errors.js';
 import { botProfile } from '../store/core/profiles.js';
@@ -16,7 +15,7 @@ import type { Outcome } from './outcome.js';
 
 const nothing = Buffer.alloc(0);
 
-/** The destination of a bot's updates, and the keys that sign them. */
+/** Holds the destination of a bot's updates, and the keys that sign them. */
 export interface Destination {
   readonly receiver: Receiver;
   readonly sign: ReturnType<typeof makeSigner>;
@@ -36,7 +35,7 @@ export function destinationOf(
   };
 }
 
-/** Delivers to a handler in this process. The update counts as delivered once the handler resolves. */
+/** Delivers to a handler in this process. The update is delivered once the handler resolves. */
 async function attemptInside(
   handle: (delivery: Delivery) => Promise<void>,
   delivery: Delivery,
@@ -59,7 +58,10 @@ type AttemptContext = Pick<DrainContext, 'send' | 'inside' | 'onError'> & {
   readonly store: Pick<Store, 'auth'>;
 };
 
-/** Makes the attempt. Returns its outcome, or the reason why the update must never be sent. `nowMs` is Redis time. */
+/**
+ * Makes the attempt. Returns its outcome, or the reason why the update must never be sent. `nowMs` is the time of
+ * Redis.
+ */
 export async function attempt(
   { store, send, inside, onError }: AttemptContext,
   bot: number,
@@ -73,7 +75,7 @@ export async function attempt(
     const handle = inside?.(bot);
     if (handle) return await attemptInside(handle, delivery);
     const { entry } = delivery;
-    // Reads the bot's profile again, because the bot may have been renamed while the update was queued.
+    // Reads the bot's profile again. The bot may have been renamed while the update was queued.
     const known = store.auth.botById(bot);
     const found = known instanceof Promise ? await known : known;
     const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
@@ -85,7 +87,7 @@ export async function attempt(
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
     return await send(receiver, headers, body, signal);
   } catch (thrown) {
-    // Retries the update, because the fault is in this process and not in the receiver.
+    // Retries the update, because the fault is in this process.
     onError(thrown);
     return { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
   }

@@ -1,6 +1,6 @@
 /**
- * The circuit breaker for one receiver. It limits how many requests may be in flight, and allows only one probe at a
- * time while the receiver is down. It has no side effects.
+ * Breaks the circuit to one receiver. Limits the requests in flight, and allows one probe at a time while the receiver
+ * is down. Has no side effects.
  */
 import { deliveryLimits as limits } from './limits.js';
 import { nextTry } from './schedule.js';
@@ -24,10 +24,7 @@ export function createBreaker(probes: number) {
   }
 
   return {
-    /**
-     * Whether the receiver is down. While it is down, only one update at a time may be sent, and no new chat may be
-     * started.
-     */
+    /** Whether the receiver is down. Only one update at a time may then be sent, and no new chat may be started. */
     get down() {
       return down;
     },
@@ -35,7 +32,7 @@ export function createBreaker(probes: number) {
     get probes() {
       return failedProbes;
     },
-    /** How long to send nothing after the last failed probe, in milliseconds. */
+    /** How long to send nothing after the last failed probe, in ms. */
     get pauseMs() {
       return down ? pauseMs : 0;
     },
@@ -49,8 +46,8 @@ export function createBreaker(probes: number) {
       ramp *= 2;
     },
     /**
-     * Records a failure. `probe` means that the request was sent while the receiver was down. While the receiver is
-     * down, other failures are ignored, because their requests were already in flight when it went down.
+     * Records a failure. `probe` means that the request was sent while the receiver was down. Other failures are
+     * ignored while the receiver is down, because their requests were sent earlier.
      */
     failure(probe: boolean, retryAfterMs: number | undefined, random: number) {
       failures++;

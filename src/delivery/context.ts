@@ -1,4 +1,4 @@
-/** The dependencies of a delivery, and the callbacks that report its progress. */
+/** Defines the dependencies of a delivery, and the callbacks that report its progress. */
 
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
@@ -20,13 +20,13 @@ export interface DrainContext {
   readonly send: Send;
   readonly slots: Slots;
   /**
-   * Returns the in-process handler of a bot without an external receiver. Only the management bot has one. The handler
-   * rejects when the update should be retried.
+   * Returns the in-process handler of a bot without an external receiver, which only the management bot has. The
+   * handler rejects when the update should be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
   /** Returns whether a drain may keep its lease for a while after the last update. */
   mayStay(): boolean;
-  /** The word that replaces `Service` in header names such as `X-Service-Signature`. */
+  /** Replaces `Service` in header names such as `X-Service-Signature`. */
   readonly service: string;
   /** Called after every attempt. `dead` is set if the update will not be retried. */
   onOutcome?(
@@ -45,11 +45,11 @@ export interface DrainContext {
   onError(error: unknown): void;
 }
 
-/** The details of an attempt, besides its outcome. */
+/** Holds the details of an attempt, besides its outcome. */
 export interface AttemptFacts {
   /** The number of this attempt, counted from 1. */
   readonly tries: number;
-  /** The time of the next attempt in ms, Redis time; null if there is none. */
+  /** The time of the next attempt in ms, by the time of Redis; null if there is none. */
   readonly nextAtMs: number | null;
   /** The secrets to mask in the receiver's answer. */
   readonly secrets: readonly string[];

@@ -16,8 +16,8 @@ export function createDeadLetterBuffer(deliveries: Deliveries, bot: number, fenc
       dead.push({ delivery, reason });
     },
     /**
-     * Moves the buffered updates to the dead letters. Calls `settled` for each update that was moved, and `refused` for
-     * each one that must wait because the journal is full. Returns false if the lease was lost.
+     * Moves the buffered updates to the dead letters. Calls `settled` for each moved update. Calls `refused` for each
+     * update that must wait because the journal is full. Returns false if the lease was lost.
      */
     async flush(
       settled: (chat: string) => void,

@@ -46,16 +46,16 @@ import { afterAnswer, nextTry } from './schedule.js';
 import { type InFlight, UpdateBuffer } from './update_buffer.js';
 import { createWakeTimer } from './wake_timer.js';
 
-/** How long a drain collects acknowledgements while other requests are in flight. */
+/** How long a drain collects acknowledgements while other requests are in flight, in ms. */
 const gatherMs = 25;
 /**
- * The minimum time between a step and the next step that a hint causes, so that a burst of updates shares one step. A
+ * The minimum time between a step and the next step caused by a hint. A burst of updates then shares one step, and a
  * quiet bot's next update is fetched immediately.
  */
 const hintIntervalMs = 20;
 /**
- * How long a drain runs before it subscribes to hints, so that a short drain needs no subscription. If the bot was
- * served recently, the drain subscribes at once.
+ * How long a drain runs before it subscribes to hints. A short drain then needs no subscription. A drain of a recently
+ * served bot subscribes at once.
  */
 const listenAfterMs = 20;
 /** The pause after a failed step. */
@@ -80,22 +80,22 @@ export class Drain {
   /** Whether the bot is blocked and may not receive updates now. */
   #blocked: boolean;
   #breaker: Breaker;
-  /** The time before which nothing is sent, because the receiver is down. */
+  /** Nothing is sent before this time, because the receiver is down. */
   #pauseEnd = 0;
   #destination: Destination;
   #maxConnections: number;
   /** The version of the webhook for which `#destination` was made. */
   #hook: number;
   /**
-   * Whether the settings have changed. Nothing is sent until the new settings are read, because the buffer already
-   * holds updates written after the change.
+   * Whether the settings have changed. The drain then sends nothing until it has read the new settings, because the
+   * buffer already holds updates written after the change.
    */
   #outdated = false;
   /** The id of the last update that was read or accepted as a copy. */
   #after: number;
   /**
-   * Whether copies may be accepted. Requires that no chat was parked at the last step, and that no step since then has
-   * parked a chat, failed, or asked to release the lease.
+   * Whether copies may be accepted. No chat may have been parked at the last step. Since then, no step may have parked
+   * a chat, failed, or asked to release the lease.
    */
   #copying = false;
   #more: Lease['more'];
@@ -103,11 +103,11 @@ export class Drain {
   #dropped: Lease['dropped'];
   /** When the lease was last renewed, by the monotonic clock. */
   #renewedAt: number;
-  /** A Redis time, and the monotonic time at which it was read. */
+  /** The Redis time and the monotonic time of one reading of both clocks. */
   #clock: { readonly redis: number; readonly own: number };
   /** When the next parked chat is due, by the monotonic clock. */
   #retryAt = Number.POSITIVE_INFINITY;
-  /** The time until which requests in flight may still be acknowledged, after the webhook was deleted. */
+  /** Requests in flight may still be acknowledged until this time, after the webhook was deleted. */
   #graceEnd = Number.POSITIVE_INFINITY;
   /** Whether a hint reported that the queue or the webhook may have changed. */
   #hinted = false;
@@ -117,17 +117,17 @@ export class Drain {
   #busyAt: number;
   #finish: (again: boolean) => void = () => {};
   #resolveQuiet: () => void = () => {};
-  /** Resolves when the lease was released or lost. The value is true if there is more to deliver immediately. */
+  /** Resolves when the lease was released or lost, to true if more updates can be delivered at once. */
   readonly done = new Promise<boolean>((resolve) => {
     this.#finish = resolve;
   });
-  /** Resolves the first time that nothing is left to do. The drain may then continue, to wait for new updates. */
+  /** Resolves when the drain first has nothing left to do. The drain may continue and wait for new updates. */
   readonly quiet = new Promise<void>((resolve) => {
     this.#resolveQuiet = resolve;
   });
 
   /**
-   * Begins to deliver at once. `sentAt` is the time at which the lease was requested. `again` means that the bot was
+   * Starts delivering at once. `sentAt` is the time at which the lease was requested. `again` means that the bot was
    * served a moment ago and will probably get more updates soon.
    */
   constructor(
@@ -162,7 +162,7 @@ export class Drain {
     this.#pump();
   }
 
-  /** Sends nothing more, waits up to `msMax` for requests in flight, and releases the lease. */
+  /** Stops sending, waits up to `msMax` for requests in flight, and releases the lease. */
   async stop(msMax: number): Promise<void> {
     if (this.#state === 'stopping' || this.#state === 'over') return;
     this.#enter('stopping');
@@ -221,9 +221,7 @@ export class Drain {
     this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
   }
 
-  /**
-   * Buffers an update that follows `#after`. Ignores an update that was already accepted as a copy during this step.
-   */
+  /** Buffers an update that follows `#after`. Ignores an update already accepted as a copy during this step. */
   #buffered(delivery: Delivery): void {
     const id = Number(delivery.id);
     if (id <= this.#after) return;
@@ -238,8 +236,8 @@ export class Drain {
   };
 
   /**
-   * Buffers the copy of an update. Returns false if the queue must be read instead, because updates are missing before
-   * the copy, the settings have changed, the buffer is full, or nothing may be sent. Also returns false for a copy made
+   * Buffers the copy of an update. Returns false if the queue must be read instead: updates are missing before the
+   * copy, the settings have changed, the buffer is full, or nothing may be sent. Also returns false for a copy made
    * before this lease, because it may be outdated.
    */
   #accept({ hook, id, made, row }: UpdateCopy): boolean {
@@ -253,13 +251,13 @@ export class Drain {
   }
 
   /**
-   * Returns whether the bot is blocked, according to the cache of this process. True if this process must first ask
-   * Redis.
+   * Returns whether the bot is blocked, according to the cache of this process. Returns true while the answer of Redis
+   * is pending.
    */
   #isBlocked(): boolean {
     const found = this.#context.store.auth.botById(this.#bot);
     if (!(found instanceof Promise)) return isBlocked(found);
-    // The next step waits for the answer of Redis.
+    // Ignores the rejection here, because the next step waits for the same promise.
     found.catch(() => undefined);
     return true;
   }
@@ -314,7 +312,7 @@ export class Drain {
     this.#giveBack(chat, limits.webhook_pause_ms_max);
   }
 
-  /** Returns the chat's updates to Redis. Counts no failure, because the receiver did not cause one. */
+  /** Returns the chat's updates to Redis. Counts no failure, because the receiver is not at fault. */
   #giveBack(chat: string, delayMs: number): void {
     this.#report.park(chat, delayMs, 0, this.#buffer.discard(chat));
   }
@@ -333,8 +331,7 @@ export class Drain {
     const { delivery, tries } = opened;
     // Does not count this failure against the receiver, because this process lacks connections.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
-    // Ignores the outcome if the webhook changed while the request was in flight, because it does not concern the
-    // current receiver.
+    // Ignores the outcome of a request to a former webhook, because it says nothing about the current receiver.
     const former = !busy && to !== this.#destination;
     if (former)
       this.#context.onOutcome?.(this.#bot, delivery, outcome, null, this.#facts(to, tries, this.#nowRedis()));
@@ -405,8 +402,8 @@ export class Drain {
   }
 
   /**
-   * Returns whether to keep the lease after the last update. If the next update comes soon, a subscription is cheaper
-   * than a wake-up.
+   * Returns whether to keep the lease after the last update. A subscription is cheaper than a wake-up if the next
+   * update comes soon.
    */
   #staying(now: number): boolean {
     return (
@@ -431,8 +428,8 @@ export class Drain {
   }
 
   /**
-   * Sends the updates that may be sent, then runs or schedules the next step. It is a property, so that `slots` lists
-   * it at most once.
+   * Sends the updates that may be sent, then runs or schedules the next step. Being a property, it is listed at most
+   * once in `slots`.
    */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
@@ -528,7 +525,7 @@ export class Drain {
     if (this.#outdated) await this.#reload(advanced.hook);
   }
 
-  /** Reads the changed settings, which later requests use. */
+  /** Loads the changed settings, which later requests use. */
   async #reload(version: number): Promise<void> {
     const present = await this.#context.store.webhooks.find(this.#bot);
     if (present === null) return;

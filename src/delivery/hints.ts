@@ -7,8 +7,8 @@ export type HintSubscription = ReturnType<typeof subscribeToHints>;
 const plain: Hint = { changed: false, copy: null };
 
 /**
- * Subscribes after `delayMs`. Calls `onHint` for each hint. Also calls it once when the subscription is active, because
- * hints sent before that were missed.
+ * Subscribes after `delayMs`. Calls `onHint` for each hint, and once when the subscription is active, because earlier
+ * hints were missed.
  */
 export function subscribeToHints(
   deliveries: Pick<Deliveries, 'listen'>,

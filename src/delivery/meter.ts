@@ -1,4 +1,6 @@
-/** The metrics of one process: deliveries by outcome, answer times of receivers, and the age of updates at delivery. */
+/**
+ * Measures deliveries in one process: counts by outcome, answer times of receivers, and the age of updates at delivery.
+ */
 import { nowMs } from '../clock.js';
 import { Distribution, Distributions } from '../obs/distribution.js';
 import type { Figure } from '../obs/metrics.js';
@@ -13,7 +15,7 @@ export interface DeliveryMeter {
   totals(): DeliveryFigures;
 }
 
-/** The totals since the process started. */
+/** Holds the totals since the process started. */
 export interface DeliveryFigures {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly dead: Readonly<Record<string, number>>;
@@ -25,8 +27,8 @@ export interface DeliveryFigures {
 }
 
 /**
- * Returns the label of an outcome: `delivered`, the class of a failed status (`5xx`), or the fault. The set of labels
- * is bounded.
+ * Returns the label of an outcome: `delivered`, the class of a failed status (`5xx`), or the fault. Labels come from a
+ * fixed set.
  */
 function nameOf(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.reason;
@@ -54,7 +56,7 @@ export function createDeliveryMeter(): DeliveryMeter {
       add(outcomes, name);
       latency.of(name === 'delivered' ? 'delivered' : 'failed').observe(outcome.latencyMs);
       if (tries > 1) retries++;
-      // The age is only as exact as two clocks: the creation time comes from Redis, and the current time from this
+      // Compares two clocks: the update was created by the clock of Redis, and the current time is the clock of this
       // process.
       if (name === 'delivered') age.observe(Math.max(0, nowMs() - made));
     },

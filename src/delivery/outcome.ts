@@ -1,8 +1,8 @@
-/** The outcome of one delivery attempt. */
+/** Describes the outcome of one delivery attempt. */
 import { STATUS_CODES } from 'node:http';
 import type { FaultReason } from './outbound/faults.js';
 
-/** The receiver answered, with any status. */
+/** Describes an answer of the receiver, with any status. */
 export interface Answered {
   readonly kind: 'answered';
   readonly status: number;
@@ -10,14 +10,14 @@ export interface Answered {
   readonly retryAfterMs: number | undefined;
   /** at most 64 KiB, as received and never decompressed */
   readonly body: Buffer;
-  /** whether the body was longer than 64 KiB, or broke off after an error status */
+  /** whether the body was longer than 64 KiB, or was cut off after an error status */
   readonly truncated: boolean;
   readonly latencyMs: number;
   /** the address of the last connection to this receiver */
   readonly address: string;
 }
 
-/** The receiver did not answer. */
+/** Describes an attempt without an answer. */
 export interface Failed {
   readonly kind: 'failed';
   readonly reason: FaultReason;
@@ -31,7 +31,7 @@ export type Outcome = Answered | Failed;
 export const isDelivered = (outcome: Outcome): outcome is Answered =>
   outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 
-/** Returns the `last_error_message` of a failed delivery. It never contains text from the receiver. */
+/** Returns the `last_error_message` of a failed delivery. The text contains nothing from the receiver. */
 export function errorMessageOf(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.message;
   const phrase = STATUS_CODES[outcome.status];

@@ -1,7 +1,7 @@
 /**
- * Records delivery attempts for owners. Attempts are buffered and written to Postgres a few times a second, and
- * deliveries never wait for the write. Successes of a busy bot are written every few seconds. A killed process loses at
- * most its buffer. While Postgres is down, failures beyond a limit are only counted.
+ * Records delivery attempts for owners. Buffers attempts and writes them to Postgres a few times a second; deliveries
+ * never wait for the write. Writes the successes of a busy bot every few seconds. A killed process loses at most its
+ * buffer. While Postgres is down, failures beyond a limit are only counted.
  */
 import { nowMs } from '../clock.js';
 import { ruleLimits } from '../rules/limits.js';
@@ -27,8 +27,8 @@ export interface RecorderOptions {
 }
 
 /**
- * A buffered attempt. It has only the parts of the update and the answer that the row needs. It becomes a row only when
- * it is written, because most successes are discarded before that.
+ * Holds a buffered attempt, with only the parts of the update and the answer that the row needs. Most successes are
+ * discarded before they become rows.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
   /** The beginning of the answer's body. */
@@ -47,8 +47,8 @@ interface OfBot {
 }
 
 /**
- * The times at which a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has
- * room, and `full` once new successes replace older ones.
+ * Holds the times at which a bot's successes are written next, by the monotonic clock. `few` applies while the buffer
+ * has room, and `full` once new successes replace older ones.
  */
 interface Due {
   readonly few: number;
@@ -105,7 +105,7 @@ export class Recorder {
     const delivered = outcome !== null && isDelivered(outcome);
     if (delivered) {
       counts.delivered++;
-      // Makes room for the new success, because Postgres stores no more successes than this.
+      // Drops the oldest success, because Postgres stores no more successes than this.
       if (successes.length >= ruleLimits.delivery_successes_kept) this.#weigh(successes.splice(0, 1), -1);
       else if (full) return;
     } else {
@@ -190,8 +190,8 @@ export class Recorder {
   }
 
   /**
-   * Returns whether the write of a bot's attempts can wait. The first success after a pause is written soon. The
-   * successes of a busy bot wait, because newer successes will replace most of them.
+   * Returns whether writing a bot's attempts can wait. The first success after a pause is written soon. The successes
+   * of a busy bot wait, because newer successes replace most of them.
    */
   #mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
     const { few, full } = this.#due.get(bot) ?? at_once;

@@ -37,8 +37,8 @@ export class Report {
   }
 
   park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void {
-    // Keeps the ids of an unreported failure. These updates are in no buffer now, so they are parked only if this report
-    // contains them.
+    // Keeps the ids of an unreported failure. These updates are in no buffer now, so they are parked only if this
+    // report contains them.
     this.#failed.set(chat, { chat, delayMs, tries, ids: united(ids, this.#failed.get(chat)?.ids) });
   }
 
@@ -69,12 +69,12 @@ export class Report {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }
 
-  /** Discards the updates to park whose id is at most `last`, because the queue dropped them. */
+  /** Discards updates to park with ids up to `last`, because the queue dropped them. */
   drop(last: number): void {
     for (const [chat, each] of this.#failed) {
       const ids = each.ids.filter((id) => Number(id) > last);
       if (ids.length === 0) this.#failed.delete(chat);
-      // Resets the failures, because the dropped first update caused them. The new first update has not failed yet.
+      // Resets the failures. They belonged to the dropped update; the new first update has not failed yet.
       else if (ids.length < each.ids.length) this.#failed.set(chat, { ...each, ids, tries: 0 });
     }
   }
@@ -97,7 +97,7 @@ export class Report {
   /** Restores the results of a step that failed. */
   putBack(results: Results): void {
     this.#acked = [...results.acked, ...this.#acked];
-    // The newer failure determines the delay and the number of attempts.
+    // Takes the delay and the number of attempts from the newer failure.
     for (const each of results.failed) {
       const since = this.#failed.get(each.chat);
       this.#failed.set(each.chat, { ...(since ?? each), ids: united(each.ids, since?.ids) });

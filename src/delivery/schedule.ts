@@ -1,10 +1,10 @@
 /** Computes when a failed delivery is retried and when it is given up (behaviour §10). Has no side effects. */
 import { deliveryLimits as limits } from './limits.js';
 
-/** The first retry is immediate. Later delays double up to a minute. */
+/** Retries at once the first time. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 /**
- * The number of delays without jitter. The first two retries need no jitter, because most failures are a restart or a
+ * The number of delays without jitter. The first two retries need none, because most failures are a restart or a
  * connection that was just closed.
  */
 const jitterFrom = 2;
@@ -23,7 +23,7 @@ export type Next = { readonly kind: 'retry'; readonly atMs: number } | { readonl
 
 /**
  * Computes when to retry. `random` is in [0, 1). A `Retry-After` can only lengthen the delay. The last retry happens
- * when the update is 24 hours old. If it fails, the update is dead.
+ * when the update is 24 hours old. If that retry fails, the update is dead.
  */
 export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt, random: number): Next {
   const endMs = madeAtMs + limits.webhook_retry_age_ms_max;
@@ -55,7 +55,7 @@ export function httpDateMs(text: string): number | undefined {
 
 /**
  * Converts a `Retry-After` to milliseconds, from 0 to an hour. Returns undefined if it is neither seconds nor a date. A
- * date is compared with `nowMs`. Pass the receiver's own `Date` as `nowMs` if present, because clocks differ.
+ * date is compared with `nowMs`, which is the receiver's own `Date` if present, because clocks differ.
  */
 export function readRetryAfter(text: string, nowMs: number): number | undefined {
   const value = text.trim();
@@ -68,14 +68,12 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
   return ms === undefined ? undefined : Math.min(Math.max(ms, 0), limits.webhook_retry_after_ms_max);
 }
 
-/**
- * The Unix time in milliseconds since when a webhook has answered only 410. Undefined if the last answer was not 410.
- */
+/** The Unix time in ms since when a webhook has answered only 410. Undefined if the last answer was not 410. */
 export type GoneSince = number | undefined;
 
 /**
  * Tracks consecutive 410 answers. `remove` is true once a receiver has answered only 410 for 23 hours. Any other status
- * ends the run. A failure without an answer (`status` undefined) changes nothing.
+ * ends the sequence. A failure without an answer (`status` undefined) changes nothing.
  */
 export function afterAnswer(
   goneSinceMs: GoneSince,

@@ -1,4 +1,4 @@
-/** A FIFO semaphore over the bots that one process serves. It includes bots whose lease the process is requesting. */
+/** Creates a FIFO semaphore over the bots that one process serves. A bot counts from the request of its lease. */
 
 export function createSemaphore(max: number) {
   const waiting: Array<() => void> = [];
@@ -13,7 +13,7 @@ export function createSemaphore(max: number) {
       else await new Promise<void>((resolve) => waiting.push(resolve));
     },
     release() {
-      // Pass the permit directly to the next waiting caller.
+      // Passes the permit directly to the next waiting caller.
       const next = waiting.shift();
       if (next) next();
       else taken--;

@@ -1,12 +1,12 @@
 /**
- * Limits the updates in flight in one process, over all bots together. A bot may have as many slots as are still free,
- * but not more. The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the
+ * Limits the updates in flight in one process, over all bots together. One bot may hold at most as many slots as are
+ * still free. The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the
  * others.
  */
 
 export type Slots = ReturnType<typeof createSlots>;
 
-/** How many waiting callers are notified per freed slot. Some of them may not be allowed to take the slot. */
+/** How many waiting callers are notified per freed slot. Some of them may not be allowed to take it. */
 const notifiedMax = 16;
 
 export function createSlots(max: number) {
@@ -14,8 +14,8 @@ export function createSlots(max: number) {
   let taken = 0;
   return {
     /**
-     * Acquires a slot for a bot that holds `own` slots and returns true. Otherwise returns false and calls `again`
-     * once, in FIFO order, when a slot may be free.
+     * Acquires a slot for a bot that holds `own` slots and returns true. Otherwise returns false, and calls `again`
+     * once when a slot may be free. Waiting callers are served in FIFO order.
      */
     take(own: number, again: () => void): boolean {
       if (own >= max - taken) {
@@ -27,7 +27,7 @@ export function createSlots(max: number) {
     },
     give() {
       taken--;
-      // A notified caller that gets no slot waits again at the end of the queue.
+      // Puts a notified caller that gets no slot at the end of the queue again.
       let left = Math.min(waiting.size, notifiedMax);
       for (const again of waiting) {
         if (left-- === 0 || taken >= max) return;

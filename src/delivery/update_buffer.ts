@@ -1,7 +1,7 @@
 /**
- * The updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in flight. The
- * others wait behind it in order. Redis also lists the updates of a parked chat, so their buffered copies may be
- * discarded at any time.
+ * Buffers the updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in
+ * flight. The others wait behind it in order. Redis also lists the updates of a parked chat, so their buffered copies
+ * may be discarded at any time.
  */
 import type { Again, Delivery } from '../store/webhooks/deliveries.js';
 
@@ -10,17 +10,17 @@ interface Chat {
   readonly waiting: Delivery[];
   open: boolean;
   parked: boolean;
-  /** How many times the first update has failed. */
+  /** The number of failures of the first update. */
   tries: number;
 }
 
-/** An update in flight, and its number of earlier failures. */
+/** Holds an update in flight, and its number of earlier failures. */
 export interface InFlight {
   readonly delivery: Delivery;
   readonly tries: number;
 }
 
-/** A chat is queued while its first update may be sent, and open while that update is in flight. */
+/** Queues a chat while its first update may be sent. The chat is open while that update is in flight. */
 export class UpdateBuffer {
   readonly #chats = new Map<string, Chat>();
   readonly #queue: Chat[] = [];
@@ -52,7 +52,7 @@ export class UpdateBuffer {
     this.#hold(this.#chatOf(delivery.chat), delivery);
   }
 
-  /** Adds a chat with earlier failures, unless the chat is already in the buffer. */
+  /** Adds a chat with earlier failures. Does nothing if the buffer already has the chat. */
   addAgain({ chat: name, tries, deliveries }: Again): void {
     if (this.#chats.has(name)) return;
     const chat = this.#chatOf(name);
@@ -61,7 +61,7 @@ export class UpdateBuffer {
     for (const delivery of deliveries) this.#hold(chat, delivery);
   }
 
-  /** Takes the first update of the chat that has waited longest. Null when no chat is ready. */
+  /** Takes the first update of the ready chat that has waited longest; null when no chat is ready. */
   next(): InFlight | null {
     const chat = this.#queue.shift();
     if (chat === undefined) return null;
@@ -70,7 +70,7 @@ export class UpdateBuffer {
     return { delivery: chat.waiting[0] as Delivery, tries: chat.tries };
   }
 
-  /** Removes the chat's update that was in flight. Returns whether the chat was parked. */
+  /** Removes the chat's update in flight. Returns whether the chat was parked. */
   settle(name: string): boolean {
     const chat = this.#closed(name);
     this.#forget(chat, 0, 1);
@@ -90,8 +90,8 @@ export class UpdateBuffer {
   }
 
   /**
-   * Discards the updates that wait behind an update in flight. Returns the ids of each chat, including the id in
-   * flight, because the caller must park them.
+   * Discards the updates that wait behind an update in flight. Returns the ids of each chat for the caller to park,
+   * including the id in flight.
    */
   spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }> {
     const spilled = [];
@@ -104,13 +104,14 @@ export class UpdateBuffer {
     return spilled;
   }
 
-  /** Discards updates that the queue has dropped, which have ids up to `last`. Keeps updates in flight. */
+  /** Discards updates with ids up to `last`, because the queue dropped them. Keeps updates in flight. */
   drop(last: number): void {
     for (const chat of this.#chats.values()) {
       const old = chat.waiting.filter(({ id }) => Number(id) <= last).length;
       if (old === 0) continue;
       this.#forget(chat, chat.open ? 1 : 0, chat.open ? old - 1 : old);
-      // Resets the failures, because the dropped first update caused them. The index of parked updates was dropped too.
+      // Resets the failures, because they belonged to the dropped update. The queue has also dropped the index of
+      // parked updates.
       chat.tries = 0;
       chat.parked = false;
       if (chat.waiting.length === 0) this.#chats.delete(chat.name);
@@ -118,7 +119,7 @@ export class UpdateBuffer {
     this.#queue.splice(0, this.#queue.length, ...this.#queue.filter(({ waiting }) => waiting.length > 0));
   }
 
-  /** Returns the highest id up to which every update is parked or removed. The queue was read up to `after`. */
+  /** Returns the highest id up to which every update is parked or removed. The queue was fetched up to `after`. */
   safe(after: number): string {
     let least = after + 1;
     for (const { parked, waiting } of this.#chats.values())
@@ -142,7 +143,7 @@ export class UpdateBuffer {
     if (chat.waiting.length === 1) this.#queue.push(chat);
   }
 
-  /** Removes up to `most` updates of the chat from index `from` on, or all of them if `most` is absent. */
+  /** Removes up to `most` updates of the chat from index `from` on; all of them without `most`. */
   #forget(chat: Chat, from: number, most = chat.waiting.length): void {
     for (const { bytes } of chat.waiting.splice(from, most)) {
       this.#count--;
@@ -150,7 +151,7 @@ export class UpdateBuffer {
     }
   }
 
-  /** Marks the chat's update as no longer in flight. Returns the chat. */
+  /** Ends the flight of the chat's update. Returns the chat. */
   #closed(name: string): Chat {
     const chat = this.#chats.get(name);
     if (!chat?.open) throw new Error('settled an update that was not in flight');

@@ -1,16 +1,14 @@
 /**
- * The wake-up queue. It asks any delivery worker to check a bot. A wake-up contains only the bot. A wake-up may be
- * repeated, which costs one check. It may be lost, which delays delivery by about a second, until the next sweep.
- * Waiting wake-ups of one bot are merged. A wake-up that arrives during a check is handled after the check.
- *
- * Each queue has its own hash tag, so that a cluster distributes the queues over its servers.
+ * Queues wake-ups, which ask any delivery worker to check a bot. A wake-up contains only the bot. A repeated wake-up
+ * costs one check. A lost wake-up delays delivery by about a second, until the next sweep. Waiting wake-ups of one bot
+ * are merged. A wake-up that arrives during a check is handled after the check.
  */
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import { within } from '../clock.js';
 import { deliveryLimits as limits } from './limits.js';
 
 export interface WakeQueueListener {
-  /** Accepts no more wake-ups and waits for the running checks. */
+  /** Refuses further wake-ups and waits for the running checks. */
   close(): Promise<void>;
 }
 
@@ -26,7 +24,7 @@ export interface WakeQueueOptions {
 const queueName = 'webhooks';
 /** How long to collect wake-ups. Repeated wake-ups of a bot are merged, and many bots share one round trip. */
 const gatherMs = 2;
-/** The time within which the death of a worker is detected. */
+/** The time within which the death of a worker is detected, in ms. */
 const lockMs = 3_000;
 const stalledCheckMs = 2_000;
 const stallsMax = 1_000_000;
@@ -41,7 +39,7 @@ const jobOptions = (bot: number) => ({
   removeOnFail: true,
 });
 
-/** The wake-ups of a bot wait here for `gatherMs` before they are sent. */
+/** Buffers the wake-ups of bots for `gatherMs` before it sends them. */
 export class WakeQueue {
   readonly stats = { sent: 0, dropped: 0 };
   readonly #options: WakeQueueOptions;
@@ -60,7 +58,7 @@ export class WakeQueue {
     this.#options = options;
   }
 
-  /** False while Redis refuses wake-ups, for instance because its memory is full. */
+  /** Whether Redis accepts wake-ups. False for instance while its memory is full. */
   get works(): boolean {
     return this.#works;
   }
@@ -110,8 +108,8 @@ export class WakeQueue {
       this.#flush();
     }
     this.#closed = true;
-    // Waits briefly, because a task sends its wake-up last. A longer wait is unnecessary, because the sweep finds the
-    // bots of wake-ups that are lost while Redis is down.
+    // Waits briefly, because a task sends its wake-up last. The sweep finds the bots of wake-ups that are lost while
+    // Redis is down.
     await within(closeMsMax, Promise.all(this.#sending));
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     this.#client?.disconnect?.();

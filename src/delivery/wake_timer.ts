@@ -1,11 +1,11 @@
-/** A timer shared by several callers. It fires at the earliest requested time. */
+/** Creates a timer shared by several callers. It fires at the earliest requested time. */
 
 export function createWakeTimer(fire: () => void) {
   let timer: NodeJS.Timeout | undefined;
   /** The time at which the timer is due, by the monotonic clock. */
   let dueAt = 0;
   return {
-    /** Fires in `ms` milliseconds. Has no effect if the timer is already due before that. */
+    /** Fires in `ms` milliseconds, or earlier if an earlier time was requested. */
     set(ms: number) {
       const at = performance.now() + Math.max(0, ms);
       if (timer !== undefined && dueAt <= at) return;

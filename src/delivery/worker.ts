@@ -30,12 +30,14 @@ const idleSweepMs = 1_000;
 const sweepBotsMax = 100;
 /** The number of wake-ups handled at a time, per queue. */
 const checksMax = 64;
-/** How many checks the sweeps of this process may run at a time. Sweeps check bots whose wake-ups were not handled. */
+/**
+ * How many checks the sweeps of this process may run at a time. A sweep checks bots whose wake-ups were not handled.
+ */
 const unservedMax = 64;
 
 /**
- * Runs at most one drain per bot in this process. Wake-ups and sweeps start drains. A drain holds a permit from before
- * it takes the lease until it ends.
+ * Runs at most one drain per bot in this process. Wake-ups and sweeps start drains. A drain acquires a permit before it
+ * takes the lease, and holds the permit until it ends.
  */
 export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
@@ -43,9 +45,9 @@ export class DeliveryWorker {
   readonly #slots = createSlots(limits.webhook_open_max);
   readonly #counts = { delivered: 0, failed: 0, dead: 0 };
   readonly #drains = new Map<number, Drain>();
-  /** The bots woken while their drain was ending. The drain had already released the lease. */
+  /** The bots woken after their ending drain had already released the lease. */
   readonly #wokenAgain = new Set<number>();
-  /** The bots whose drain ended recently in this process, with the monotonic time of the end, oldest first. */
+  /** The bots whose drain in this process ended recently, oldest first, with the monotonic time of the end. */
   readonly #served = new Map<number, number>();
   readonly #stopping = new AbortController();
   readonly #permits: ReturnType<typeof createSemaphore>;
@@ -61,7 +63,7 @@ export class DeliveryWorker {
     this.#context = {
       ...options,
       slots: this.#slots,
-      // A drain may stay while less than half of the permits are in use. The other permits are reserved for bots that
+      // Lets drains stay while less than half of the permits are in use. The other permits are reserved for bots that
       // are woken.
       mayStay: () => this.#drains.size < drainsMax / 2,
       onOutcome: (bot, delivery, outcome, dead, facts) => {
@@ -102,9 +104,10 @@ export class DeliveryWorker {
     const webhook = await store.webhooks.find(bot);
     // Does nothing, because the webhook was just deleted and the lease expires by itself.
     if (webhook === null) return null;
-    // The bot's token leaked, and a thief may have set the webhook. Updates wait until the bot has a new token.
+    // Skips a bot whose token leaked, because a thief may have set the webhook. Updates wait until the bot has a new
+    // token.
     const blocked = isBlocked(await store.auth.botById(bot));
-    // A drain of the same bot is still running in this process under an expired lease.
+    // Skips a bot whose drain under an expired lease is still running in this process.
     if (this.#drains.has(bot)) return null;
     const drain = new Drain(this.#context, bot, webhook, lease, sentAt, this.#served.delete(bot), blocked);
     this.#drains.set(bot, drain);
@@ -119,12 +122,12 @@ export class DeliveryWorker {
 
   /**
    * Checks a bot that may have updates to deliver. Resolves when its drain has nothing left to do or has run for a time
-   * slice. If no permit is free, the check waits, and another process may handle it.
+   * slice. Waits while no permit is free; another process may then handle the check.
    */
   async #check(bot: number): Promise<void> {
     if (this.#drains.has(bot)) {
-      // Remembers the wake-up for the end of the running drain, because otherwise the bot would have to wait for the
-      // sweep. The drain has already released its lease, because only bots without a lease are woken.
+      // Remembers the wake-up until the drain ends, so that the bot need not wait for the sweep. The drain has already
+      // released its lease, because only bots without a lease are woken.
       this.#wokenAgain.add(bot);
       return;
     }
@@ -159,7 +162,7 @@ export class DeliveryWorker {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
       const { works } = wakeQueue;
-      // Sends only one wake-up per sweep while Redis refuses them, to notice the recovery.
+      // Sends only one wake-up per sweep while Redis refuses them. Its success shows that Redis accepts them again.
       for (const bot of works ? due.bots : due.bots.slice(0, 1)) wakeQueue.wake(bot);
       for (const bot of works ? due.unserved : [...due.bots, ...due.unserved])
         if (this.#checks.size < unservedMax) this.#checkHere(bot);

@@ -1,4 +1,4 @@
-/** The output of `dev` once everything is ready: `dev.json` for programs, and a banner for people. */
+/** Reports that `dev` is ready: writes `dev.json` for programs and prints a banner for people. */
 import { ratesText } from '../config/config.js';
 import type { Demo } from './demo.js';
 
@@ -11,7 +11,7 @@ export interface Pids {
   readonly postgres: number | null;
 }
 
-/** The content of `$PETREL_HOME/dev.json`. The file exists only while the whole installation runs. */
+/** Defines the content of `$PETREL_HOME/dev.json`. The file exists only while the whole installation runs. */
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;
@@ -22,7 +22,7 @@ export interface DevInfo extends Demo {
   readonly pids: Pids;
 }
 
-/** Returns the text of the banner. Tokens are shown only here and in `dev.json`. */
+/** Returns the text of the banner. Only the banner and `dev.json` show tokens. */
 export function banner(info: DevInfo, home: string, rates: Readonly<Record<string, string>> = {}): string {
   const { base_url, bot } = info;
   const [alice, bob] = info.users;

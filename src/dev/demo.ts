@@ -94,8 +94,8 @@ function unexpected(what: string, { status, description }: Answer): Refusal {
 const isTaken = ({ status, description }: Answer) => status === 400 && /taken/.test(description);
 
 /**
- * Returns the username to try: the name itself first, then `name2`, `name3` and so on. Another installation may have
- * taken the name in a shared database.
+ * Returns the username to try: the name itself first, then `name2`, `name3` and so on. Another installation on the same
+ * database may have taken the name.
  */
 function candidate(name: string, attempt: number): string {
   return attempt === 1 ? name : `${name}${attempt}`;

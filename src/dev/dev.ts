@@ -1,5 +1,5 @@
 /**
- * The role `dev`, which `npm start` runs. It starts everything, prints the banner, and shuts down cleanly on a signal.
+ * Runs the role `dev`, which is `npm start`. Starts everything, prints the banner, and shuts down cleanly on a signal.
  */
 import type { Config } from '../config/config.js';
 import { banner } from './announce.js';
@@ -8,12 +8,12 @@ import { Refusal } from './refusal.js';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /**
- * npm forwards a Ctrl-C that the terminal has already sent to us. A repeated signal within this time counts as the same
- * signal.
+ * A repeated signal within this time counts as the same signal. npm forwards a Ctrl-C that the terminal has already
+ * sent to us.
  */
 const same_signal_ms_max = 1_000;
 
-/** Listens for signals. The first signal requests a shutdown, and a later one shortens the shutdown. */
+/** Listens for signals. The first signal requests a shutdown, and a later signal shortens it. */
 function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () => void } {
   const stop = new AbortController();
   const hurry = new AbortController();
@@ -35,12 +35,12 @@ function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () =>
 }
 
 /**
- * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. A Refusal also resolves: its
- * message is printed to stderr, and the exit code becomes 1. Any other error is thrown after the clean-up. `main` is
- * the compiled `main.js` whose roles are started. The default is the one in this build.
+ * Runs until SIGINT, SIGTERM or SIGHUP. Then stops all processes cleanly and resolves. For a Refusal, prints its
+ * message to stderr, sets the exit code to 1 and resolves. Rethrows any other error after the clean-up. `main` is the
+ * compiled `main.js` whose roles are started, by default that of this build.
  */
 export async function runDev(config: Config, options: { readonly main?: string } = {}): Promise<void> {
-  // When the output pipe closes (`npm start | head`), this process must still clean up before it ends.
+  // Ignores the error, because this process must still clean up after its output pipe closes (`npm start | head`).
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});
   const { stop, hurry, end } = listenForSignals();
@@ -53,7 +53,8 @@ export async function runDev(config: Config, options: { readonly main?: string }
     await installation.start();
     process.stdout.write(banner(installation.info, config.PETREL_HOME, installation.rates));
     if (!stop.aborted) {
-      // Signal handlers do not keep a process alive. With external servers, nothing else might keep it alive.
+      // Keeps the process alive, because signal handlers do not. With external servers, nothing else might keep it
+      // alive.
       const alive = setInterval(() => {}, 2 ** 30);
       await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
       clearInterval(alive);

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
-/** The size of a server's log above which a start renames the log to `<name>.1`. */
+/** The size of a server log above which the next start renames it to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
 /** Replaces a file atomically. Readers see either the old text or the new text. */
@@ -61,7 +61,7 @@ export function withLog<T>(path: string, use: (fd: number, start: number) => T):
   }
 }
 
-/** Returns the last lines written to the log after a position, for an error message. '' if there are none. */
+/** Returns the last lines written to the log after a position, for an error message; '' if there are none. */
 export function logSince(path: string, from: number, lines = 3): string {
   const bytes = Buffer.from(readIfThere(path) ?? '');
   const text = bytes.subarray(from <= bytes.length ? from : 0).toString('utf8');

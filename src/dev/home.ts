@@ -1,4 +1,4 @@
-/** The data folder of `dev`: its format version, lock and secrets. */
+/** Manages the data folder of `dev`: its format version, lock and secrets. */
 import { createECDH, randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -65,7 +65,7 @@ function holderOf(text: string | undefined): Holder | undefined {
 
 /**
  * Locks the folder for this process and returns a function that unlocks it. Takes over the lock of a dead process, even
- * if the pid of that process now belongs to another one. Throws a Refusal that names the holder of the lock.
+ * if another process now has the same pid. Throws a Refusal that names the holder of the lock.
  */
 export function lockHome(home: string): () => void {
   const path = join(home, 'lock');
@@ -75,7 +75,7 @@ export function lockHome(home: string): () => void {
   try {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {
-        // Uses a hard link, which makes the complete content visible at once, so that nobody reads a half-written lock.
+        // Uses a hard link, which makes the complete content visible at once. A reader never sees a half-written lock.
         linkSync(draft, path);
         return () => {
           if (readIfThere(path) === mine) rmSync(path, { force: true });
@@ -100,10 +100,7 @@ function inUse(home: string, holder: Holder): Refusal {
   );
 }
 
-/**
- * Moves a stale lock away. Another process may take the lock just before the move. Its lock is then moved instead, and
- * is put back.
- */
+/** Moves a stale lock away. Another process may take the lock just before the move; its lock is then put back. */
 function discardStale(home: string, path: string): void {
   const aside = `${path}.stale.${process.pid}`;
   try {
@@ -120,7 +117,7 @@ function discardStale(home: string, path: string): void {
   rmSync(aside, { force: true });
 }
 
-/** Makes a private key: 32 bytes as base64url. */
+/** Creates a private key: 32 bytes as base64url. */
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();
@@ -150,7 +147,7 @@ export function keptSecrets(home: string): Secrets {
 }
 
 /**
- * Returns the settings of the installation that runs in a folder. The given settings override them. Null if no
+ * Returns the settings of the installation that runs in a folder, overridden by the given settings. Null if no
  * installation runs.
  */
 export function devEnvironment(

@@ -30,12 +30,15 @@ export interface InstallationOptions {
 }
 
 type RoleName = 'front' | 'deliver' | 'flush';
-/** The order of shutdown. The roles that accept new work stop first, and the role that saves the work stops last. */
+/**
+ * Lists the roles in the order of shutdown. The roles that accept new work stop first, and the role that saves the work
+ * stops last.
+ */
 const roleNames: readonly RoleName[] = ['front', 'deliver', 'flush'];
 
 const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 
-/** An installation: everything that runs in one PETREL_HOME. */
+/** Runs everything in one PETREL_HOME. */
 export class Installation {
   readonly #config: Config;
   readonly #say: (line: string) => void;
@@ -44,7 +47,7 @@ export class Installation {
   /** The settings from the environment and from the files that it names. */
   readonly #given: Readonly<Record<string, string | undefined>>;
   readonly #host: string;
-  /** Rate limits are off unless they are set, so that load tests work without configuration. */
+  /** Turns off rate limits that are not set, so that load tests work without configuration. */
   readonly #rates: Readonly<Record<string, string>>;
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
@@ -65,7 +68,7 @@ export class Installation {
     this.#say = options.say ?? (() => {});
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
-    // By default fronts listen on all addresses. On a developer's machine, `npm start` does so only if HOST is set.
+    // Fronts listen on all addresses by default. With `npm start` they do so only if HOST is set.
     this.#given = resolvedEnvironment();
     this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
@@ -211,7 +214,7 @@ export class Installation {
     this.#say(`  PostgreSQL runs (${seconds(since)})`);
   }
 
-  /** Supervises a server. A restarted server keeps its port, because the other processes remember it. */
+  /** Supervises a server. A restarted server keeps its port, because the other processes remember the port. */
   #keep(
     name: string,
     server: LocalServer,
@@ -242,7 +245,7 @@ export class Installation {
       HOST: this.#host,
       PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
-      // A shutdown need not wait, because no load balancer has to notice it and no other front takes over the port.
+      // Skips the wait at shutdown, because no load balancer has to notice it and no other front takes over the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
       ...this.#rates,
       PETREL_HOME: this.#home,
@@ -307,7 +310,7 @@ export class Installation {
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
-    // Removes the files only with the lock. Without it, they may belong to another run of `dev`.
+    // Removes the files only while it holds the lock. Otherwise they may belong to another run of `dev`.
     if (this.#unlock) {
       rmSync(this.#infoPath, { force: true });
       rmSync(demoKeyPath(this.#demoPath), { force: true });

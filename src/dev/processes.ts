@@ -1,4 +1,4 @@
-/** Reads whether a process runs, its start time and its command line. Also ends processes and finds free ports. */
+/** Ends processes and finds free ports. Also reads the start time and command line of a process. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -56,7 +56,8 @@ export function startOf(pid: number): string | undefined {
 }
 
 /**
- * Operating systems give outgoing connections ports from 32768 (Linux) or 49152. A free port below these stays free.
+ * Operating systems give outgoing connections ports from 32768 (Linux) or 49152. A free port below this range stays
+ * free.
  */
 const [port_min, port_max] = [15_000, 32_767];
 
@@ -71,9 +72,7 @@ function tryPort(port: number): Promise<number> {
   });
 }
 
-/**
- * Each process counts up from its own random port, so that it does not return a port again before the port is in use.
- */
+/** Counts up from a random port per process, so that a port is not returned again before it is in use. */
 let nextPort = randomInt(port_min, port_max + 1);
 
 /** Returns a loopback port that was free a moment ago and is not used for outgoing connections. */
@@ -96,7 +95,7 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The signals that end a process, in order. Each entry is `[signal, milliseconds to wait after it]`. */
+/** Lists the signals that end a process, in order. Each entry is `[signal, milliseconds to wait after it]`. */
 type Signals = readonly (readonly [NodeJS.Signals, number])[];
 
 /** Sends signals to a child, one after another, until the child ends. */
@@ -153,8 +152,8 @@ export async function launchServer(options: {
 }
 
 /**
- * Ends the process that a killed run left under this pid, but only if its command line shows that it is ours. Returns
- * whether there was one.
+ * Ends the process that a killed run left under this pid. Ends it only if its command line shows that it is ours.
+ * Returns whether there was such a process.
  */
 export async function endLeftover(
   pid: number,

@@ -1,6 +1,6 @@
 /**
- * Runs a private Redis server. It listens on loopback, has its own password, never evicts, and appends every write to
- * its append-only file.
+ * Runs a private Redis server on loopback. It has its own password, never evicts, and appends every write to its
+ * append-only file.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -48,14 +48,14 @@ function configuration(
     `dir ${quoted(dir)}`,
     `pidfile ${quoted(join(dir, 'redis.pid'))}`,
     'daemonize no',
-    // By default Redis replaces its own command line. We need the original to identify a leftover process as ours.
+    // Keeps the command line, which Redis replaces by default. It identifies a leftover process as ours.
     'set-proc-title no',
     'save ""',
     `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,
     'maxmemory-policy noeviction',
-    // The set of people who reacted to a post within an hour may have a million members. Redis frees it in the
-    // background, to avoid blocking other clients.
+    // Frees expired keys in the background, to avoid blocking other clients. The set of people who reacted to a post
+    // within an hour may have a million members.
     'lazyfree-lazy-expire yes',
     '',
   ].join('\n');
@@ -101,7 +101,7 @@ export async function startRedis(options: RedisOptions): Promise<LocalServer> {
     const port = options.port ?? (await freePort());
     const server = await launch(executable, dir, port, options).catch((error: Error) => error);
     if (!(server instanceof Error)) return server;
-    // This can happen if another process has taken the port since the check.
+    // Another process may have taken the port since the check.
     const taken = /address already in use/i.test(server.message);
     if (options.port !== undefined || !taken || attempt === 3) throw server;
   }

@@ -16,7 +16,9 @@ export function redisVersion(executable: string): string {
   return /v=(\d+\.\d+\.\d+)/.exec(output)?.[1] ?? '0';
 }
 
-/** The package managers with the names of their server packages. The first package that can be installed is used. */
+/**
+ * Lists the package managers with the names of their server packages. The first package that can be installed is used.
+ */
 const managers: readonly Manager[] = [
   apt('redis-server'),
   { command: 'dnf', steps: [['sh', '-c', 'dnf install -y valkey || dnf install -y redis']] },

@@ -1,6 +1,6 @@
 /**
  * Detects whether the files of the private Redis are unchanged since it stopped. Restoring files changes their inodes
- * or change times, which no program can set. This detects a restored older copy of the folder, even if Postgres was
+ * or change times, which no program can set. An older copy of the folder is therefore detected, even if Postgres was
  * restored together with it.
  */
 import { readdirSync, rmSync, statSync } from 'node:fs';

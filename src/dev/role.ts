@@ -30,15 +30,15 @@ function stopMsMax(env: RoleOptions['env']): number {
 const hurry_ms = 1_000;
 
 /**
- * The size of V8's young generation. Most objects of a front live for some milliseconds, and V8 copies the live ones at
+ * Enlarges V8's young generation. Most objects of a front live for some milliseconds, and V8 copies the live objects at
  * each collection. With 64 MB instead of 16 MB, a front spends half as much time on these copies.
  */
 export const node_flags = ['--enable-source-maps', '--max-semi-space-size=64'];
 
 /**
  * Starts the process of a role. Each role exits when its IPC channel closes, which also happens when this process is
- * killed. The role runs in its own process group, where a terminal's Ctrl-C does not reach it. This process therefore
- * controls the order of shutdown.
+ * killed. The role has its own process group, so that a terminal's Ctrl-C does not reach it and this process controls
+ * the order of shutdown.
  */
 function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   log.reset();
@@ -49,7 +49,7 @@ function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   });
   if (child.stdout) log.follow(child.stdout);
   if (child.stderr) log.follow(child.stderr);
-  // Sending to a child that just died causes an error. It must not end this process.
+  // Ignores the error from sending to a child that has just died, because it would end this process.
   child.on('error', () => {});
   return child;
 }

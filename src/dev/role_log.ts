@@ -16,8 +16,8 @@ interface Seen {
 }
 
 /**
- * Returns the text that the terminal shows for a line. Shows JSON from level warning up, and plain text that is not
- * part of a stack. Undefined for other lines.
+ * Returns the text that the terminal shows for a line: JSON from level warning up, and plain text that is not part of a
+ * stack. Undefined for other lines.
  */
 export function summarise(line: string): Seen | undefined {
   if (!line.startsWith('{')) {
@@ -55,7 +55,7 @@ export class RoleLog {
     this.#bytes = sizeOf(path);
   }
 
-  /** The last error that the role wrote, for use in a Refusal. '' if there is none. */
+  /** The last error that the role wrote, for use in a Refusal; '' if there is none. */
   get lastSevere(): string {
     return this.#lastSevere;
   }

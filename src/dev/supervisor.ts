@@ -1,5 +1,5 @@
 /**
- * Restarts a process that ends by itself. The pause before a restart doubles from 100 ms to 5 s. It is reset to 100 ms
+ * Restarts a process that ends by itself. The pause before a restart doubles from 100 ms to 5 s. It returns to 100 ms
  * once a run has lasted 10 s.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -35,7 +35,7 @@ export interface Supervision<T extends Running> {
   readonly onChange: () => void;
 }
 
-/** Supervises `first`, which is already running. If the first start fails, the caller must handle it. */
+/** Supervises `first`, which is already running. The caller handles a failure of the first start. */
 export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
   const stopping = new AbortController();
   let running: T | undefined = first;

@@ -108,7 +108,7 @@ export async function ensureProgram(wanted: Wanted, log: (line: string) => void)
   log(`${name} is not installed: installing it with ${manager.command}`);
   let failed = 0;
   for (const step of manager.steps) {
-    // sudo resets the environment, so the variables are set again inside sudo.
+    // Sets the variables again inside sudo, because sudo resets the environment.
     const environment = prefix.length > 0 ? ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'] : [];
     failed = await run([...prefix, ...environment, ...step], log);
   }

@@ -19,7 +19,7 @@ const jsonType = 'application/json';
 const schemaRef = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const jsonOf = (schema: Json): Json => ({ [jsonType]: { schema } });
 
-/** The errors that any call can return besides its own errors. */
+/** Lists the errors that any call can return besides its own errors. */
 const everywhere: readonly ErrorName[] = [
   'unauthorized',
   'too_large',
@@ -132,7 +132,7 @@ const pictureBody: Json = {
 
 const title = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
-/** Lists every method only for POST. The introduction says that GET works too. */
+/** Lists every method for POST only. The introduction says that GET works too. */
 function methodPath(method: Method, base: string, components: Components): Json {
   const parameters = parametersOf(method.params, components);
   const names = Object.keys(parameters.properties);
@@ -364,7 +364,10 @@ export function operationsOf({ methods, endpoints }: Operations): Json[] {
   ];
 }
 
-/** The parts that a front adds at run time, because they depend on its settings. `baseUrl` is the setting BASE_URL. */
+/**
+ * Holds the parts that a front adds at run time, because they depend on its settings. `baseUrl` is the setting
+ * BASE_URL.
+ */
 export interface HeadOptions {
   /** The program version. */
   readonly version: string;

@@ -7,8 +7,8 @@ export type Json = { [name: string]: unknown };
 export type Components = Record<string, Json>;
 
 /**
- * Drops bounds that only say that a number is a safe integer. Allows additional fields: results are strict
- * only in tests, and clients must accept new fields.
+ * Drops bounds that only say that a number is a safe integer. Allows additional fields, because clients must accept new
+ * fields.
  */
 function tidy(schema: Json): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;

@@ -1,4 +1,4 @@
-/** The webhook that bots receive, and the groups of the reference, for the OpenAPI document. */
+/** Describes the webhook that bots receive and the groups of the reference, for the OpenAPI document. */
 import type { Json } from './openapi_schemas.js';
 
 const header = (name: string, required: boolean, description: string): Json => ({
@@ -11,7 +11,7 @@ const header = (name: string, required: boolean, description: string): Json => (
 
 const webhookTag = 'Webhooks';
 
-/** The request that the service sends for each update of a bot with a webhook (behaviour §10). */
+/** Describes the request that the service sends for each update of a bot with a webhook (behaviour §10). */
 export const webhooks: Json = {
   update: {
     post: {

@@ -1,4 +1,7 @@
-/** The code samples of the reference: one call with its required parameters, in curl, JavaScript and Python. */
+/**
+ * Builds the code samples of the reference. Each shows one call with its required parameters, in curl, JavaScript and
+ * Python.
+ */
 import type { Json } from './openapi_schemas.js';
 
 export interface SampleCall {
@@ -36,7 +39,7 @@ const byName: Readonly<Record<string, unknown>> = {
 
 type Properties = Readonly<Record<string, Json>>;
 
-/** The samples of types without details. */
+/** Holds the samples of types without details. */
 const byType: Readonly<Record<string, unknown>> = { array: [], boolean: true, object: {} };
 
 /**
@@ -62,7 +65,7 @@ export function sampleOf(schema: Json, components: Properties, name = '', depth 
   if (Array.isArray(schema.enum)) return schema.enum[0];
   if (properties !== undefined) {
     const own = properties as Properties;
-    // Shows the optional text of a message, because a message without it would be refused.
+    // Shows the optional text of a message, because a message without text would be refused.
     const shown = (required as string[]).length === 0 && 'text' in own ? ['text'] : (required as string[]);
     return Object.fromEntries(shown.map((each) => [each, inner(own[each], each)]));
   }
@@ -75,7 +78,10 @@ export function sampleOf(schema: Json, components: Properties, name = '', depth 
   return byType[String(type)] ?? (name || 'text');
 }
 
-/** JSON literals are valid JavaScript. Python spells `true`, `false` and `null` differently. */
+/**
+ * Converts JSON to a Python literal. JSON literals are valid JavaScript, but Python spells `true`, `false` and `null`
+ * differently.
+ */
 const python = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`;
   if (typeof value === 'object' && value !== null)

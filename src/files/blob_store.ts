@@ -1,11 +1,11 @@
-/** The interface that every storage for uploaded files implements. */
+/** Defines the interface that every storage for uploaded files implements. */
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
 /** An entry in a list of files. */
 export interface ListedFile {
   readonly key: string;
-  /** when it was written, ms */
+  /** the time of the write, in ms */
   readonly at: number;
 }
 
@@ -16,7 +16,7 @@ export interface BlobStore {
   open(key: string, start: number, end: number): Promise<Readable | null>;
   /** Returns the size in bytes; null when the file does not exist. */
   size(key: string): Promise<number | null>;
-  /** Removes a file. A missing file is not an error. */
+  /** Removes a file. Does nothing if the file is missing. */
   remove(key: string): Promise<void>;
   /**
    * Lists up to `limit` files with keys greater than `after` ('' for all), sorted by key. Returns fewer only at the end
@@ -27,15 +27,14 @@ export interface BlobStore {
 
 export const key_bytes = 16;
 
-/** Makes a key of 128 random bits. Nobody can guess it, and no name from a client becomes part of a path. */
+/** Creates a key of 128 random bits. Nobody can guess it, and no client-supplied name becomes part of a path. */
 export const newKey = (): string => randomBytes(key_bytes).toString('hex');
 
 /** Returns whether a name has the form of `newKey`. */
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
 /**
- * Returns the path `ab/cd/abcd…` of a key. With four million files, each folder holds about 60. Throws for an invalid
- * key.
+ * Returns the path `ab/cd/abcd…` of a key. Each folder holds about 60 of four million files. Throws for an invalid key.
  */
 export function pathOfKey(key: string): string {
   if (!isKey(key)) throw new Error('not a key of a stored file');

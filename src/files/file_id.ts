@@ -1,6 +1,6 @@
 /**
  * Encodes and decodes file identifiers. A `file_id` contains the encrypted description of a file, so that sending and
- * downloading need no database. Making a `file_id` requires the installation's secret. One `file_id` reveals nothing
+ * downloading need no database. Creating a `file_id` requires the installation's secret. One `file_id` reveals nothing
  * about another.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
@@ -9,7 +9,7 @@ import { ruleLimits } from '../rules/limits.js';
 import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/core/codec.js';
 import { fileLimits as limits } from './limits.js';
 
-/** A file that was uploaded (`key`) or that is stored as a URL (`url`). Unknown fields are absent. */
+/** Describes a file that was uploaded (`key`) or that is stored as a URL (`url`). Unknown fields are absent. */
 export interface MediaFile {
   readonly type: MediaType;
   /** The key in the blob store. */
@@ -30,7 +30,7 @@ export interface MediaFile {
   readonly thumb?: ThumbnailFile;
 }
 
-/** A thumbnail of a file, stored as JPEG. */
+/** Describes a thumbnail, stored as JPEG. */
 export interface ThumbnailFile {
   readonly key: string;
   /** bytes */
@@ -45,7 +45,7 @@ export type FileIds = ReturnType<typeof createFileIds>;
 const format = Buffer.from([1]);
 const nonce_bytes = 12;
 const tag_bytes = 16;
-/** The length in base64 of the longest URL with a name, a title and a performer. */
+/** The longest `file_id` in base64: that of the longest URL with a name, a title and a performer. */
 const id_length_max = 4 * (ruleLimits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
@@ -101,8 +101,8 @@ const thumbnailOf = ([key, size, width, height]: NonNullable<Fields[10]>): Thumb
 });
 
 /**
- * Encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext. Equal files therefore get equal
- * identifiers. Two different plaintexts share a nonce no more often than with random nonces.
+ * Creates the codec. It encrypts with AES-256-GCM and a nonce that HMAC derives from the plaintext, so that equal files
+ * get equal identifiers. Different plaintexts share a nonce as rarely as with random nonces.
  */
 export function createFileIds(pepper: string) {
   const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));
@@ -116,7 +116,10 @@ export function createFileIds(pepper: string) {
       const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
       return Buffer.concat([format, nonce, sealed, cipher.getAuthTag()]).toString('base64url');
     },
-    /** The `file_unique_id` of a file: 16 characters, equal for the same key or URL. Gives no access to the file. */
+    /**
+     * Returns the `file_unique_id` of a file: 16 characters, equal for the same key or URL. Gives no access to the
+     * file.
+     */
     uniqueIdOf: ({ key, url }: MediaFile) =>
       createHash('sha256')
         .update(key ?? url ?? '')

@@ -17,7 +17,7 @@ export interface Upload {
   readonly bytes: Buffer;
 }
 
-/** Metadata given by the caller. It is used only for properties that the content itself does not contain. */
+/** Holds metadata given by the caller. It is used only for properties that the content itself does not contain. */
 export interface Described {
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -42,7 +42,7 @@ export interface FilesOptions {
   readonly pepper: string;
   /** Whether MEDIA_DAYS is set. A file with a valid id may then have been removed. */
   readonly expiring?: boolean;
-  /** Whether uploads are refused now. Redis could not store their messages while it is full. */
+  /** Whether uploads are refused now. A full Redis could not store their messages. */
   readonly refusing?: () => boolean;
   readonly stored: StoredFiles;
   /** Receives errors of the storage. */
@@ -52,7 +52,7 @@ export interface FilesOptions {
 const octets = 'application/octet-stream';
 const retry_after_s = 2;
 
-/** The image types that browsers can show. */
+/** Matches the image types that browsers can show. */
 const photoType = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
 const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
@@ -67,10 +67,10 @@ function shortened(name: string): string {
   return [...points.slice(0, max - kept), ...points.slice(points.length - kept)].join('');
 }
 
-/** The types whose files have no name. */
+/** Lists the types whose files have no name. */
 const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
 
-/** The types that are refused if their content is wrong. Their content must therefore have been measured. */
+/** Lists the types whose content must be valid. A file of these types is refused if it could not be measured. */
 const checked: readonly MediaType[] = ['photo', 'video_note'];
 
 /** Checks the content of a file. Errors: `photo_invalid`, `video_note_invalid`. */
@@ -122,7 +122,7 @@ export function createFiles({
   }
 
   /**
-   * Removes the file of a key and its count. Returns false on failure. The file then still counts, and the sweep of old
+   * Removes the file of a key and its count. Returns false on failure: the file still counts, and the sweep of old
    * files retries the removal.
    */
   async function remove(key: string): Promise<boolean> {
@@ -174,7 +174,7 @@ export function createFiles({
       if (type === 'video_note' && upload.bytes.length > limits.video_note_bytes_max) fail('file_too_big');
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(upload.bytes);
-      // Asks the client to try again. The file was not measured, so it may be valid.
+      // Asks the client to try again, because a file that was not measured may be valid.
       if (checked.includes(type) && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       checkContent(type, found, said);
       const [made] = thumbnail ? await pictures.make('thumbnail', thumbnail.bytes) : [];
@@ -195,9 +195,7 @@ export function createFiles({
     async open({ key }: MediaFile, start: number, end: number): Promise<Readable | null> {
       return key === undefined ? null : reach(blobs.open(key, start, end));
     },
-    /**
-     * Refuses a file that was removed because of its age, when MEDIA_DAYS is set. Errors: `wrong_file_id`, `unavailable`.
-     */
+    /** Refuses a file that was removed because of its age (MEDIA_DAYS). Errors: `wrong_file_id`, `unavailable`. */
     stillThere({ key }: MediaFile): void | Promise<void> {
       if (!expiring || key === undefined) return;
       return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));
@@ -217,5 +215,5 @@ export function createFiles({
   };
 }
 
-/** Returns whether the error refuses the call. In that case no message refers to the files that the call uploaded. */
+/** Returns whether the error refuses the call. No message then refers to the files that the call uploaded. */
 export const wasRefused = (error: unknown): boolean => error instanceof ApiError && error.code < 500;

@@ -5,7 +5,7 @@ import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.
 import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
-/** The age at which unfinished files are removed. No write takes this long, so their process has died. */
+/** The age at which unfinished files are removed. A write takes less time, so the process of an older file has died. */
 const stale_ms_min = 3_600_000;
 
 async function ifThere<T>(work: Promise<T>): Promise<T | null> {
@@ -17,7 +17,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Syncs a folder. Only then are new names in it durable. */
+/** Syncs a folder, which makes new names in it durable. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -46,8 +46,8 @@ async function removeStale(folder: string): Promise<void> {
 }
 
 /**
- * Lists the hexadecimal names of this length in a folder, sorted. Skips names that sort before `after`, because their
- * keys were already listed.
+ * Lists the hexadecimal names of this length in a folder, sorted. Skips names before `after`, which were already
+ * listed.
  */
 async function namesFrom(folder: string, length: number, after: string): Promise<string[]> {
   const names = (await ifThere(readdir(folder))) ?? [];
@@ -67,7 +67,8 @@ async function filesIn(root: string, at: string, after: string): Promise<ListedF
 }
 
 /**
- * Creates the folder for the first file. A file appears under its key completely or not at all, even after a power cut.
+ * Creates the folder with the first file. A file appears under its key completely or not at all, even after a power
+ * cut.
  */
 export function createFolderStore(root: string): BlobStore {
   const draftFolder = join(root, incoming);
@@ -101,7 +102,7 @@ export function createFolderStore(root: string): BlobStore {
         await rename(draft, path);
       } catch (error) {
         await rm(draft, { force: true }).catch(() => undefined);
-        // The folder may have been removed while we ran. The next call creates it again.
+        // Forgets the folder, which may have been removed while we ran. The next call creates it again.
         prepared = undefined;
         throw error;
       }

@@ -1,13 +1,13 @@
 /**
- * Reads type, dimensions and duration from the content of a file. This code may hang, so it must run in a thread: see
- * `measurer.ts`.
+ * Determines type, dimensions and duration from the content of a file. This code may hang, so it must run in a thread:
+ * see `measurer.ts`.
  */
 import { fileTypeFromBuffer } from 'file-type';
 import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
 import { fileLimits as limits } from './limits.js';
 
 export interface Measured {
-  /** The file was not read, because earlier files took too long. */
+  /** Present if the file was not read, because earlier files took too long. */
   readonly late?: true;
   /** The MIME type according to the content. Absent for text and other types without a signature. */
   readonly mime?: string;
@@ -18,9 +18,9 @@ export interface Measured {
   readonly duration?: number;
   readonly performer?: string;
   readonly title?: string;
-  /** has moving pictures */
+  /** whether it has moving pictures */
   readonly moving?: boolean;
-  /** has sound */
+  /** whether it has sound */
   readonly sounding?: boolean;
 }
 
@@ -48,7 +48,7 @@ function describe(tracks: readonly Track[]): Measured {
   const picture = video ?? of('Image');
   const width = within(picture?.Width, pixels_max);
   const height = within(picture?.Height, pixels_max);
-  // Players rotate such a picture, so width and height are swapped.
+  // Swaps width and height, because players rotate such a picture.
   const turned = Math.abs(Number(video?.Rotation ?? 0)) % 180 === 90;
   const duration = within(general.Duration ?? video?.Duration ?? audio?.Duration, duration_s_max);
   const [performer, title] = [tag(general.Performer), tag(general.Title ?? general.Track)];
@@ -62,13 +62,13 @@ function describe(tracks: readonly Track[]): Measured {
   };
 }
 
-/** Loads the library in advance, before the first file arrives. */
+/** Loads the library before the first file arrives. */
 export function loadReader(): Promise<MediaInfo<'object'>> {
   reader ??= mediaInfoFactory({ format: 'object' });
   return reader;
 }
 
-/** Measures a file. Never rejects because of the content, but may take long. */
+/** Measures a file. Never rejects because of the content. May take long. */
 export async function measure(bytes: Uint8Array): Promise<Measured> {
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   const mime = type?.mime.split(';', 1)[0];

@@ -1,7 +1,7 @@
-/** Messages from the measuring thread to its owner. */
+/** Defines the messages from the measuring thread to its owner. */
 import type { Measured } from './measure.js';
 
-/** The value that is sent instead of a task number when the thread has loaded its libraries. */
+/** Replaces the task number in the message that the thread has loaded its libraries. */
 export const ready = 0;
 
 export interface MeasureAnswer {

@@ -1,4 +1,4 @@
-/** Measures uploads on a separate thread, bounded in time and number. */
+/** Measures uploads on a separate thread, with bounds on time and number. */
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
 import { fileLimits as limits } from './limits.js';
@@ -13,7 +13,7 @@ interface Waiting {
 }
 
 const heap_mb_max = 256;
-/** The time for a new thread to load its libraries, which takes long on a busy machine. */
+/** The time that a new thread may take to load its libraries, which is long on a busy machine. */
 const start_ms_max = 15_000;
 const thread = new URL('./measure_worker.js', import.meta.url);
 
@@ -38,8 +38,7 @@ export class Measurer {
   /**
    * Returns the metadata of the file. The result is empty when measuring takes longer than `limits.measure_ms_max` or
    * kills the thread. It has only `late` when the file waited `limits.measure_wait_ms_max` for its turn. Error:
-   * `too_many_requests` when `limits.measure_waiting_max` files or more than `limits.measure_waiting_bytes_max` bytes
-   * wait.
+   * `too_many_requests` when too many files or bytes wait.
    */
   measure(bytes: Uint8Array): Promise<Measured> {
     const waiting = this.#queue.reduce((sum, one) => sum + one.bytes.length, 0);
@@ -71,7 +70,7 @@ export class Measurer {
     const fresh = this.#worker === undefined;
     this.#worker ??= this.#start();
     this.#allow(fresh ? start_ms_max : limits.measure_ms_max);
-    // Copies the file out of the request body, because transferring a view to the thread would transfer the whole body.
+    // Copies the file out of the request body, because a transfer would move the whole body to the thread.
     const bytes = new Uint8Array(this.#current.bytes);
     this.#worker.postMessage({ id: this.#current.id, bytes }, [bytes.buffer]);
   }

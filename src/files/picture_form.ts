@@ -4,11 +4,14 @@ import { fail } from '../errors.js';
 export type PictureForm = 'png' | 'jpeg' | 'webp';
 
 const png_head_bytes = 8;
-/** The number of bytes that a PNG chunk adds to its data, for length, type and checksum. */
+/** The bytes of a PNG chunk besides its data: length, type and checksum. */
 const png_chunk_frame_bytes = 12;
 const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
 
-/** Checks that nothing follows the last chunk of a PNG. An animated PNG announces its animation before its pixels. */
+/**
+ * Checks that nothing follows the last chunk of a PNG, and that it is not animated. An animated PNG announces its
+ * animation before its pixels.
+ */
 function checkPng(bytes: Buffer): void {
   for (let at = png_head_bytes; at + png_chunk_frame_bytes <= bytes.length; ) {
     const end = at + png_chunk_frame_bytes + bytes.readUInt32BE(at);
@@ -24,14 +27,14 @@ function checkPng(bytes: Buffer): void {
 }
 
 function checkWebp(bytes: Buffer): void {
-  // The size in the container head excludes the head itself.
+  // Adds the container head, which the size in the head excludes.
   if (bytes.readUInt32LE(4) + 8 !== bytes.length) fail('photo_invalid');
 }
 
 /**
- * Returns the format of a picture by its content. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for
- * a PNG, `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes. Data after a JPEG is allowed,
- * because cameras append previews and clips, and only the pixels are kept.
+ * Returns the format of a picture by its content. Allows data after a JPEG, because cameras append previews and clips,
+ * and only the pixels are kept. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` for a PNG,
+ * `photo_invalid` for a PNG or WebP that is truncated or followed by other bytes.
  */
 export function pictureForm(bytes: Buffer): PictureForm {
   if (bytes.length === 0) fail('file_empty');

@@ -1,7 +1,7 @@
 /**
- * Makes bot pictures and thumbnails from uploads. Decodes, rotates, resizes and re-encodes each picture, so that only
- * the pixels remain. Because uploads may be malicious, only three decoders are enabled, and one thread decodes one
- * picture at a time, with bounds on pixels and time.
+ * Produces bot pictures and thumbnails from uploads. Decodes, rotates, resizes and re-encodes each picture, so that
+ * only the pixels remain. Uploads may be malicious, so only three decoders are enabled. One thread decodes one picture
+ * at a time, with bounds on pixels and time.
  */
 import type Sharp from 'sharp';
 import { ApiError, fail } from '../errors.js';
@@ -12,7 +12,7 @@ import { pictureForm } from './picture_form.js';
 export type PictureKind = 'avatar' | 'start_picture';
 
 export interface MadePicture {
-  /** WebP; only a thumbnail is JPEG, because all clients of the Bot API support JPEG */
+  /** WebP, or JPEG for a thumbnail, because all clients of the Bot API support JPEG */
   readonly bytes: Buffer;
   /** pixels */
   readonly width: number;
@@ -62,7 +62,7 @@ const open = (sharp: Library, bytes: Buffer) =>
     seconds: limits.picture_make_ms_max / 1_000,
   });
 
-/** Returns the size of a picture after rotation, read from its head only. */
+/** Returns the size of a picture after rotation. Reads only the head of the picture. */
 async function sizeOf(sharp: Library, bytes: Buffer) {
   const form = pictureForm(bytes);
   const head = await sharp(bytes, { limitInputPixels: false }).metadata();
@@ -136,15 +136,15 @@ export function createPictures(onError: (error: unknown) => void) {
     try {
       return await makers[kind](sharp, bytes);
     } catch (error) {
-      // The decoder's own message is not shown to callers.
+      // Hides the decoder's own message from callers.
       throw error instanceof ApiError ? error : new ApiError('photo_invalid');
     }
   }
 
   return {
     /**
-     * Makes one of three kinds: an avatar cropped to a circle, in two sizes with the larger first; a start picture; or
-     * a thumbnail. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
+     * Produces an avatar, a start picture or a thumbnail. An avatar is cropped to a circle, in two sizes with the
+     * larger first. Errors: `file_empty`, `picture_type_invalid`, `picture_animated`, `picture_too_large`,
      * `picture_too_small`, `start_picture_size`, `photo_invalid` for a picture that cannot be decoded,
      * `too_many_requests` when too many wait, `unavailable`.
      */

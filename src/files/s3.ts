@@ -24,7 +24,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** A read cannot distinguish a missing bucket from a missing file. `put` reports a missing bucket. */
+/** Creates a store. A missing bucket looks like a missing file to reads; only `put` reports it. */
 export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): BlobStore & { close(): void } {
   const { bucket: Bucket } = options;
   const client = new S3Client({
@@ -32,7 +32,7 @@ export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): Bl
     region: options.region,
     forcePathStyle: options.pathStyle,
     credentials: { accessKeyId: options.keyId, secretAccessKey: options.secret },
-    // Many compatible servers do not support the newer checksums.
+    // Turns off the newer checksums, which many compatible servers do not support.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -63,8 +63,8 @@ export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): Bl
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // Reads further pages when a page contains only objects that are not ours. ListObjects version 1 works on every
-      // server and can start after any key.
+      // Continues with the next page when a page contains only objects that are not ours. Uses ListObjects version 1,
+      // which works on every server and can start after any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(
           new ListObjectsCommand({

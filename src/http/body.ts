@@ -13,7 +13,7 @@ export function bodyRoomBytes(): number {
   return Math.min(limits.bodies_bytes_max, Math.max(limits.bodies_bytes_min, Math.floor(memory / 4)));
 }
 
-/** The memory budget of all request bodies of one server, with shares per client address. */
+/** Holds the memory budget of all request bodies of one server, with shares per client address. */
 export class BodyRoom {
   /** The budget for all bodies together. Uploads (bodies above `callLimits.body_bytes_max`) may use half of it. */
   readonly bytesMax: number;
@@ -21,7 +21,7 @@ export class BodyRoom {
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
-  /** The unused buffers for large bodies. `lent` counts the buffers in use. */
+  /** Holds the unused buffers for large bodies. `lent` counts the buffers in use. */
   private readonly idle: Buffer[] = [];
   private lent = 0;
   private readonly addresses = new Map<string, number>();
@@ -36,7 +36,7 @@ export class BodyRoom {
   /**
    * Reserves bytes for a body. Returns false when the budget is used up. `share` is the budget for bodies of this kind.
    * Without `address`, only the total is counted. A small body that arrives in one piece from an authenticated caller
-   * is not counted per address, because counting would cost more than the body.
+   * has no `address`, because counting would cost more than the body.
    */
   take(bytes: number, share: number, address: string | undefined, isStranger: boolean): boolean {
     if (address === undefined) {
@@ -66,7 +66,7 @@ export class BodyRoom {
     lower(this.addresses, address, bytes);
   }
 
-  /** Moves bytes out of the budget of callers without a valid token, once this caller has proved to have one. */
+  /** Moves bytes out of the budget of callers without a valid token, once this caller has shown one. */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
     lower(this.strangers, address, bytes);
@@ -83,7 +83,7 @@ export class BodyRoom {
     return this.idle.pop() ?? Buffer.allocUnsafeSlow(callLimits.body_bytes_max);
   }
 
-  /** Takes a buffer back. If `isReusable` is false, the buffer is left to the garbage collector. */
+  /** Takes a buffer back. Leaves the buffer to the garbage collector unless `isReusable` is true. */
   takeBack(memory: Buffer, isReusable: boolean): void {
     this.lent--;
     if (isReusable) this.idle.push(memory);
@@ -101,7 +101,7 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** Whether the caller has not yet proved to have a valid token. */
+  /** Whether the caller has not yet shown a valid token. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
@@ -110,7 +110,7 @@ export class BodyBuffer {
   /** Bytes received so far, including those beyond the limit. */
   receivedBytes = 0;
 
-  /** If `reuses` is true, bodies of up to `callLimits.body_bytes_max` are read into reusable buffers. */
+  /** If `reuses` is true, bodies of up to `callLimits.body_bytes_max` are stored in reusable buffers. */
   constructor(bytesMax: number, room: BodyRoom, addressOf: () => string, reuses = false) {
     this.bytesMax = bytesMax;
     this.room = room;
@@ -119,8 +119,7 @@ export class BodyBuffer {
   }
 
   /**
-   * Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room', no part of the body is
-   * stored.
+   * Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room', stores no part of the body.
    */
   add(chunk: ArrayBuffer, isLast: boolean): 'kept' | 'too_large' | 'no_room' {
     const { room, isStranger } = this;
@@ -150,8 +149,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that nothing reads
-   * the body after this call.
+   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that the body is
+   * no longer used.
    */
   release(isRead = true): void {
     this.parts = [];

@@ -1,18 +1,17 @@
 /**
- * Loads the uWebSockets.js package that runs on this machine, and declares types for the parts that we use.
- *
- * Both packages end a request head at a header line with an empty name. They ignore the headers after it and run the
- * body as another request. Petrel cannot detect such a line, so a proxy shared with other clients must refuse it.
+ * Loads the uWebSockets.js package that runs on this machine, and declares types for the parts that we use. Both
+ * packages end a request head at a header line with an empty name. They ignore the headers after it and run the body as
+ * another request. Petrel cannot detect such a line, so a proxy shared with other clients must refuse it.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { httpLimits as limits } from './limits.js';
 
-/** Text for the engine. Strings are written as UTF-8, and bytes are written unchanged. */
+/** Text for the engine. The engine encodes strings as UTF-8, and writes bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** One reply of the engine. The methods throw once the reply has ended or `onAborted` has run. */
+/** Represents one reply of the engine. The methods throw once the reply has ended or `onAborted` has run. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
@@ -23,10 +22,10 @@ export interface EngineResponse {
   /** Writes what the kernel accepts now. Returns [all of `rest` accepted, reply complete]. */
   tryEnd(rest: EngineText, totalBytes: number): [boolean, boolean];
   getWriteOffset(): number;
-  /** The listener returns whether its write succeeded. A listener that writes nothing returns true. */
+  /** Sets a listener that returns whether its write succeeded. A listener that writes nothing returns true. */
   onWritable(listener: (offset: number) => boolean): EngineResponse;
   onAborted(listener: () => void): EngineResponse;
-  /** The engine empties the chunk when the listener returns. */
+  /** Sets a listener for chunks. The engine empties the chunk when the listener returns. */
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): EngineResponse;
   /** Stops reading the body from the socket until `resume`. A chunk that was already read still arrives. */
   pause(): void;
@@ -38,12 +37,12 @@ export interface EngineResponse {
   close(): EngineResponse;
 }
 
-/** One request head of the engine. It is readable only until the route handler returns. */
+/** Represents one request head of the engine. It can be used only until the route handler returns. */
 export interface EngineRequest {
   /** Returns the HTTP verb in lower case. */
   getMethod(): string;
   getUrl(): string;
-  /** A request without a query returns '' or undefined, depending on the engine version. */
+  /** Returns the query. Without a query, returns '' or undefined, depending on the engine version. */
   getQuery(): string | undefined;
   /** Returns the value of a header; '' when absent. */
   getHeader(lowerCaseName: string): string;
@@ -86,7 +85,7 @@ interface Binding {
 }
 
 export interface Engine {
-  /** The name of the installed package. This is the alias if the package's package.json cannot be read. */
+  /** The name of the installed package; its alias if the package's package.json cannot be read. */
   readonly name: string;
   /** The version of the package; 'unknown' if its package.json cannot be read. */
   readonly version: string;
@@ -94,7 +93,7 @@ export interface Engine {
   readonly note?: string;
   /**
    * The largest request head that is always accepted. The older engine buffers at most 4 KiB of a head that arrives in
-   * several reads, and drops the connection if the head is larger. The current engine reads `UWS_HTTP_MAX_HEADERS_SIZE`
+   * several reads, and drops the connection if the head is larger. The current engine takes `UWS_HTTP_MAX_HEADERS_SIZE`
    * from the environment, which the launcher sets to `limits.head_bytes_max`.
    */
   readonly headBytesMax: number;
@@ -132,7 +131,7 @@ function isNative(binding: Binding): boolean {
   return /\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(binding.App));
 }
 
-/** Reads package.json as a file, because the current package's `exports` hide it from `require`. Never throws. */
+/** Parses package.json as a file, because the current package's `exports` hide it from `require`. Never throws. */
 function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' | 'version'> {
   try {
     for (let folder = dirname(require.resolve(alias)); folder !== dirname(folder); folder = dirname(folder)) {
@@ -156,7 +155,7 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** No engine package runs on this machine. The message gives the reasons and what to install. */
+/** Reports that no engine package runs on this machine. The message gives the reasons and what to install. */
 export class EngineError extends Error {}
 
 /**

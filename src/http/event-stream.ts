@@ -1,4 +1,4 @@
-/** A server-sent event stream over one engine reply. Bounds the data that waits for a slow reader. */
+/** Sends server-sent events over one engine reply. Bounds the data that waits for a slow client. */
 
 import type { EventStream, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
@@ -6,7 +6,7 @@ import { httpLimits as limits } from './limits.js';
 
 /**
  * Writes text directly to the kernel while the kernel accepts everything. Otherwise the engine buffers the rest of that
- * write, and later text is queued here until the engine's buffer is empty. The engine disconnects a reader that accepts
+ * write, and later text is queued here until the engine's buffer is empty. The engine disconnects a client that accepts
  * nothing for 10 s. Each text must consist of whole events or lines, because a filler may be sent between two texts.
  */
 export class ReplyStream implements EventStream {
@@ -60,8 +60,7 @@ export class ReplyStream implements EventStream {
 
   /**
    * Ends the stream on the next turn of the event loop, never inside the parser. Does not use the engine's option to
-   * close the connection, because the engine would write a `Connection` header into the body, and a load balancer would
-   * treat the stream as broken.
+   * close the connection: the engine would write a `Connection` header into the body.
    */
   close(): void {
     if (!this.open) return;
@@ -78,7 +77,7 @@ export class ReplyStream implements EventStream {
     });
   }
 
-  /** The client has disconnected. The reply must no longer be used. */
+  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     this.open = false;
     this.abandoned = true;
@@ -92,7 +91,10 @@ export class ReplyStream implements EventStream {
     return taken;
   }
 
-  /** While a listener is set, the engine flushes its buffer only during a write. The filler provides that write. */
+  /**
+   * Sends the filler to make the engine flush. While a listener is set, the engine flushes its buffer only during a
+   * write.
+   */
   private resume(): boolean {
     if (!this.open || this.heldBytes === 0) return true;
     if (this.send(this.form.filler, this.form.filler.length) && this.queue.length > 0) {
@@ -117,7 +119,7 @@ export class ReplyStream implements EventStream {
   }
 }
 
-/** The stream for a client that has disconnected or sent HEAD. */
+/** Discards everything, for a client that has disconnected or sent HEAD. */
 export const closedStream: EventStream = {
   write: () => false,
   drained: () => Promise.resolve(),

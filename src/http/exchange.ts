@@ -43,7 +43,7 @@ import { type StreamOwner, StreamReply } from './stream_reply.js';
 const json = 'application/json';
 const noBody = Buffer.alloc(0);
 
-/** The state of the reply: pending, decided, sent, or dropped because the client disconnected. */
+/** Lists the states of the reply: pending, decided, sent, or dropped because the client disconnected. */
 type Stage = 'owed' | 'given' | 'out' | 'aborted';
 
 export class Exchange extends Head implements ApiRequest {
@@ -163,8 +163,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Starts handling the request inside the engine's callback. Before the callback returns, the engine needs a reply or
-   * a listener. Never throws.
+   * Starts handling the request inside the engine's callback. The engine needs a reply or a listener before the
+   * callback returns. Never throws.
    */
   begin(): void {
     this.accept();
@@ -187,8 +187,8 @@ export class Exchange extends Head implements ApiRequest {
       return;
     }
     const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
-    // The engine skips the rest of the body for at most 10 s. A reset would discard the answer before the client reads
-    // it.
+    // Lets the engine skip the rest of the body, for at most 10 s. A reset would discard the answer before the client
+    // has received it.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
       const { bodies, clientAddress } = this.context;
@@ -216,14 +216,14 @@ export class Exchange extends Head implements ApiRequest {
         return true;
       }
       this.admitting = true;
-      // Pauses reading until the token lookup ends. Otherwise a fast client could use up the body budget of callers
+      // Pauses the body until the token lookup ends. Otherwise a fast client could use up the body budget of callers
       // without a valid token.
       this.response.pause();
       known.then(
         (found) => this.admitted(incoming, found),
         (error: unknown) => {
           if (this.stage === 'owed') this.response.resume();
-          // Does not refuse the request again if its body exceeded the budget before the lookup ended.
+          // Does not refuse the request a second time if its body exceeded the budget before the lookup ended.
           if (this.stage === 'owed' || !(error instanceof ApiError)) this.fail(error);
         },
       );
@@ -235,8 +235,8 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /**
-   * Returns whether the body's memory can be reused after the call. The handlers of uploads and pictures may still
-   * refer to the body, so this is false for them. It is true for large parameters.
+   * Returns whether the body's memory can be reused after the call. False for uploads and pictures, because their
+   * handlers may still refer to the body. True for large parameters.
    */
   private isCopied(bytes: number): boolean {
     const { body_bytes_max: usual, large_body_bytes_min: large } = callLimits;
@@ -262,7 +262,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Only chunked bodies reach this line. The rest of a body that ends soon is skipped, as with a declared length.
+      // Skips the rest of a chunked body that ends soon, as with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -309,7 +309,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
-      // An error of the error reporter cannot be reported. It must not end the process.
+      // Ignores an error of the error reporter, which must not end the process.
     }
   }
 
@@ -386,7 +386,8 @@ export class Exchange extends Head implements ApiRequest {
     try {
       if (status !== 200) response.writeStatus(statusLine(status));
       response.writeHeader('Content-Type', contentType);
-      // Answers are private or short-lived. Cacheable replies are sent as streams with their own headers.
+      // Forbids caching, because answers are private or short-lived. Cacheable replies are sent as streams with their
+      // own headers.
       response.writeHeader('Cache-Control', 'no-store');
       if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
       if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
@@ -398,7 +399,7 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // The engine failed during a write. Closing is the only safe action, because nobody knows how much was sent.
+      // Closes the connection after the engine failed during a write, because nobody knows how much was sent.
       this.report(error);
       response.close();
       this.abort();
@@ -422,7 +423,7 @@ export class Exchange extends Head implements ApiRequest {
 
   private leave(): void {
     const { context } = this;
-    // The handler may still read the body after an abort.
+    // Keeps the body after an abort, because the handler may still use it.
     this.incoming?.release(this.stage === 'out');
     const { access, meter } = context;
     const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;

@@ -1,4 +1,4 @@
-/** The state that all exchanges of one server share. */
+/** Holds the state that all exchanges of one server share. */
 
 import { callLimits } from '../server/limits.js';
 import type { ApiRequest } from '../server/request.js';
@@ -24,7 +24,7 @@ export interface RequestListener {
 
 /**
  * Decides from the request head whether to accept a body. Returns true for a caller with a valid token, and false for a
- * call that needs no token. Throws or rejects with the error answer otherwise.
+ * call that needs no token. Otherwise throws or rejects with the error answer.
  */
 export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
@@ -32,18 +32,20 @@ export interface ExchangeContext {
   readonly bodies: BodyRoom;
   /** Decides whether to accept a body. See `ListenOptions.admit`. */
   readonly admit: Admit | undefined;
-  /** The client address for which the body budget is counted. */
+  /** Returns the client address for which the body budget is counted. */
   readonly clientAddress: (request: ApiRequest) => string;
-  /** The limit in bytes for a body larger than `usual`, or of unknown length. */
+  /** Returns the limit in bytes for a body larger than `usual`, or of unknown length. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
   /** Called with unexpected errors of handlers. Receives only the id of the request in the access log. */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access: AccessListener | undefined;
   readonly meter: RequestListener | undefined;
   readonly signed: SignedBodies | undefined;
-  /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
+  /**
+   * Counts requests whose reply has not been passed to the kernel. A small reply only has to be passed to the engine.
+   */
   open: number;
-  /** Requests started so far. */
+  /** The number of requests started so far. */
   begun: number;
   /** True during shutdown. Each reply then ends its connection. */
   closing: boolean;

@@ -1,7 +1,7 @@
 /** Collects the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** The relevant headers. Text fields are '' when absent. Of repeated headers, the last one counts. */
+/** Holds the relevant headers. Text fields are '' when absent. The last of repeated headers counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -23,12 +23,12 @@ export class Head {
 }
 
 /**
- * The head that `visit` fills. The engine calls `visit` before `forEach` returns. All requests can therefore share this
- * variable, and no request needs a closure.
+ * Receives the headers from `visit`, which the engine calls before `forEach` returns. All requests can therefore share
+ * this variable, and no request needs a closure.
  */
 let head: Head;
 
-/** The headers that most requests have come first. */
+/** Stores a header. Checks the most frequent headers first. */
 function visit(name: string, value: string): void {
   switch (name) {
     case 'host':
@@ -79,15 +79,15 @@ function visit(name: string, value: string): void {
   }
 }
 
-/** Fills `into`, which must be new. */
+/** Fills `into`, which must be a new Head. */
 export function readHead(request: EngineRequest, into: Head): void {
   head = into;
   request.forEach(visit);
 }
 
 /**
- * Returns whether a head must be refused, because a proxy may read its length or host differently than the engine (RFC
- * 9112 §3.2, §6.3). A missing `Host` is refused even in HTTP/1.0, because the engines do not report the protocol
+ * Returns whether a head must be refused, because a proxy may interpret its length or host differently than the engine
+ * (RFC 9112 §3.2, §6.3). Refuses a missing `Host` even in HTTP/1.0, because the engines do not report the protocol
  * version.
  */
 export function isAmbiguous(head: Head): boolean {
@@ -98,7 +98,7 @@ export function isAmbiguous(head: Head): boolean {
   return head.transferEncodings > 1 || head.transferEncoding !== 'chunked' || head.contentLengths > 0;
 }
 
-/** The path whose bodies are signed, and the lower-case header names that carry key id and signature. */
+/** Names the path whose bodies are signed, and the lower-case headers with key id and signature. */
 export interface SignedBodies {
   readonly path: string;
   readonly keyId: string;

@@ -1,7 +1,7 @@
-/** The limits of requests: heads, bodies, connections and shutdown. */
+/** Sets the limits of requests: heads, bodies, connections and shutdown. */
 export const httpLimits = {
   upload_bytes_max: 50 * 1024 * 1024,
-  /** The bounds for the memory of all request bodies, which is a quarter of a front's memory. */
+  /** Bounds the memory of all request bodies, which is a quarter of a front's memory. */
   bodies_bytes_min: 128 * 1024 * 1024,
   bodies_bytes_max: 1024 * 1024 * 1024,
   /** The budgets for bodies of requests without a valid token: one for all addresses together, and one per address. */

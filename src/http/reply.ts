@@ -1,4 +1,4 @@
-/** Writes replies in ways that both engine versions accept, and reads the peer address. */
+/** Writes replies in ways that both engine versions accept, and determines the peer address. */
 import { STATUS_CODES } from 'node:http';
 import type { StreamedReply, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
@@ -32,9 +32,8 @@ export function peerAddress(response: EngineResponse): string {
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * Ends a reply without a body. This function writes Content-Length itself, because the older engine waits forever for a
- * body if the length is not 0, and reports 2^63 if it is `undefined`. A reply that closes the connection reports no
- * length.
+ * Ends a reply without a body. Writes Content-Length itself: with a length above 0 the older engine waits forever for a
+ * body, and with `undefined` it reports 2^63. A reply that closes the connection reports no length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
   if (closes) response.endWithoutBody(0, true);
@@ -69,8 +68,8 @@ export function writeHead(
 }
 
 /**
- * Ends a reply to HEAD, or a 304. Its Content-Length is the length of the omitted body, which `endHead` cannot
- * write. Both engines close the connection by themselves when the request asked for it.
+ * Ends a reply to HEAD, or a 304. Its Content-Length is the length of the omitted body, which `endHead` cannot write.
+ * Both engines close the connection if the request asked for it.
  */
 export function endBodiless(response: EngineResponse, reply: StreamedReply, closes: boolean): void {
   writeHead(response, reply, closes);
@@ -78,7 +77,7 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
   response.endWithoutBody();
 }
 
-/** The form of a stream of server-sent events. The filler is an SSE comment line. */
+/** Defines the form of a stream of server-sent events. The filler is an SSE comment line. */
 export const eventForm: StreamForm = {
   contentType: 'text/event-stream',
   headers: [['X-Accel-Buffering', 'no']],

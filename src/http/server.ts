@@ -16,7 +16,7 @@ export interface ListenOptions {
   readonly host: string;
   /** The port to listen on; 0 for a free port. */
   readonly port: number;
-  /** If true, other processes of this machine may listen on the same port when they set this too. */
+  /** If true, other processes of this machine may listen on the same port when they also set this. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
   /** Decides from the request head whether to accept a body. If absent, every body is accepted. */
@@ -36,7 +36,9 @@ export interface ListenOptions {
   /** The access log. If absent, requests are not logged. */
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
-  /** The quiet time without requests before `close` closes idle connections; `limits.connection_quiet_ms` if absent. */
+  /**
+   * How long no request must arrive before `close` closes idle connections; `limits.connection_quiet_ms` by default.
+   */
   readonly quietMs?: number;
 }
 
@@ -45,8 +47,8 @@ export interface HttpServer {
   /** Returns the number of requests and event streams that are not yet answered completely. */
   openRequests(): number;
   /**
-   * Makes each later reply end its connection, so that a load balancer keeps no connection to this server. The server
-   * still accepts new connections.
+   * Ends each connection after its next reply, so that a load balancer keeps no connection to this server. Still
+   * accepts new connections.
    */
   leave(): void;
   /**
@@ -67,15 +69,15 @@ function refuseVerb(request: ApiRequest): void {
 }
 
 /**
- * Adds the routes. The connection must end after an unknown verb, because the bytes that follow could be parsed as a
- * request. The older engine closes the connection itself. With the current engine, our reply closes it.
+ * Adds the routes. The connection must end after an unknown verb, because the next bytes could be parsed as a request.
+ * The older engine closes the connection itself; with the current engine, our reply closes it.
  */
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // Only this route reads Accept and Accept-Encoding, because only pages depend on them.
+  // Looks up Accept and Accept-Encoding only for pages, because only pages depend on them.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
@@ -155,8 +157,8 @@ class Server implements HttpServer {
   async drain(msMax: number): Promise<number> {
     this.context.closing = true;
     if (this.socket) {
-      // Closes right after the event loop has accepted waiting connections, because the kernel resets those that were
-      // not accepted.
+      // Closes right after the event loop has accepted waiting connections, because the kernel resets all connections
+      // that were not accepted.
       await new Promise((resolve) => setImmediate(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;
@@ -198,7 +200,7 @@ class Server implements HttpServer {
   }
 }
 
-/** Rejects when the port is in use by a process that does not share it. */
+/** Starts listening. Rejects when a process that does not share the port uses it. */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {

@@ -14,8 +14,8 @@ export interface StreamOwner {
 }
 
 /**
- * Hands at most one chunk to the engine. The part that the kernel did not accept waits here, and the source is paused
- * meanwhile. A slow reader therefore costs the memory of one chunk and of the source's read-ahead.
+ * Passes at most one chunk to the engine at a time. The part that the kernel did not accept waits here, and the source
+ * is paused meanwhile. A slow client therefore costs the memory of one chunk and of the source's read-ahead.
  */
 export class StreamReply {
   private readonly response: EngineResponse;
@@ -28,7 +28,7 @@ export class StreamReply {
   private pending: Buffer | undefined;
   private pendingAt = 0;
 
-  /** `length` is above 0, and `source` yields exactly that many bytes. */
+  /** Requires that `length` is above 0 and that `source` yields exactly that many bytes. */
   constructor(response: EngineResponse, source: Readable, length: number, owner: StreamOwner) {
     this.response = response;
     this.source = source;
@@ -39,7 +39,7 @@ export class StreamReply {
     source.on('error', (error) => this.fail(error));
   }
 
-  /** The client has disconnected. The reply must no longer be used. */
+  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     if (this.over) return;
     this.over = true;
@@ -101,7 +101,7 @@ export class StreamReply {
       this.owner.failed(error);
       return;
     }
-    // An error answer is no longer possible. Closing the connection tells the client.
+    // Closes the connection, because an error answer is no longer possible.
     this.owner.broken(error);
     this.response.close();
   }

@@ -1,6 +1,6 @@
 /**
- * Reads and caches the public keys of an identity provider, from a URL or a file. A token with an unknown key id
- * triggers another read, because providers rotate their keys. A cooldown limits these reads, because anyone can make
+ * Loads and caches the public keys of an identity provider, from a URL or a file. A token with an unknown key id
+ * triggers another load, because providers rotate their keys. A cooldown limits these loads, because anyone can make
  * such a token.
  */
 import { readFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { identityLimits as limits } from './limits.js';
 export interface KeySetOptions {
   /** An HTTPS URL or the path of a file. */
   readonly source: { readonly url: string } | { readonly file: string };
-  /** Called with errors from reading the keys. The keys from the previous read stay in use. */
+  /** Called with errors from loading the keys. The previous keys stay in use. */
   readonly onError: (error: unknown) => void;
   /** Returns the milliseconds of a monotonic clock. */
   readonly now?: () => number;
@@ -44,8 +44,8 @@ async function readSource(source: KeySetOptions['source']): Promise<string> {
 type LocalKeys = ReturnType<typeof createLocalJWKSet>;
 
 /**
- * Creates the function that finds the key for a token. Errors: those of jose, and `unavailable` until the first
- * successful read of the keys.
+ * Creates the function that finds the key for a token. Errors: those of jose, and `unavailable` until the keys were
+ * loaded once.
  */
 export function createKeySet({
   source,

@@ -40,8 +40,8 @@ function personOf(claims: JWTPayload, subject: string): NewUser {
 }
 
 /**
- * Creates the provider. A token of the provider is verified once and then cached like our own tokens, but never beyond
- * its expiry.
+ * Creates the provider. A provider token is verified once and then cached like our own tokens, but never beyond its
+ * expiry.
  */
 export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
   const keys = createKeySet({ source: options.source, onError: options.onError });
@@ -58,7 +58,7 @@ export function createProvider(store: Store, options: ProviderOptions): TokenPro
   }
 
   return {
-    // A dot identifies a token of the provider, because our own tokens contain no dot.
+    // Recognises a provider token by its dots, because our own tokens contain none.
     takes: (token) => token.includes('.'),
     person: (token, known = false) => store.auth.external(token, () => resolve(token, known)),
     endOf: (token) => (decodeJwt(token).exp ?? 0) * 1_000 + limits.jwt_leeway_ms,

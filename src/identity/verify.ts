@@ -1,4 +1,4 @@
-/** Verifies a JWT. The identity provider must have signed it for this service, and it must be valid now. */
+/** Verifies a JWT: the identity provider must have signed it for this service, and it must be valid now. */
 
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { nowMs } from '../clock.js';
@@ -22,7 +22,7 @@ export interface VerifyOptions {
   readonly subjectClaim: string;
 }
 
-/** Only asymmetric algorithms are allowed, because knowing the public keys must not be enough to sign a token. */
+/** Allows only asymmetric algorithms, because knowing the public keys must not be enough to sign a token. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
 function subjectOf(value: unknown): string | null {

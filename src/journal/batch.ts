@@ -5,7 +5,7 @@
 import { journalLimits as limits } from './limits.js';
 import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
 
-/** A journal entry as read from Redis. */
+/** Holds a journal entry as stored in Redis. */
 export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
@@ -19,7 +19,7 @@ export interface JournalEntry {
   readonly state: string;
 }
 
-/** A prefix: a contiguous run of entries from the start of a partition's journal. */
+/** Holds a prefix: a contiguous run of entries from the start of a partition's journal. */
 export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
@@ -29,7 +29,7 @@ export interface JournalPrefix {
   readonly whole: boolean;
 }
 
-/** The newest version of an entity within a batch. */
+/** Holds the newest version of an entity within a batch. */
 export interface Change extends Entity {
   readonly entry: JournalEntry;
   /** The version of the entity's oldest entry within the batch. */
@@ -40,19 +40,19 @@ export interface Change extends Entity {
   readonly image: Buffer;
 }
 
-/** The greatest value that a batch contains for one sequence. */
+/** Holds the greatest value that a batch contains for one sequence. */
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The greatest key of the sequence. The last column of the key is the greatest value of the sequence. */
+  /** The greatest key of the sequence. Its last column is the greatest value of the sequence. */
   readonly key: readonly number[];
-  /** The greatest version of the sequence in the batch. The entry with the greatest key may have a lower version. */
+  /** The greatest version of the sequence in the batch, which may belong to another entry than the greatest key. */
   readonly version: number;
-  /** The incarnation that assigned the greatest key, if this batch is the first that contains this key. */
+  /** The incarnation that assigned the greatest key. Set if this batch is the first that contains this key. */
   readonly incarnation: number;
 }
 
-/** The entries, split into changes of readable entities and entries whose entity is unreadable. */
+/** Holds the entries, split into changes of known entities and entries with an unreadable entity. */
 export interface Gathered {
   /** The changes, sorted by table and key, so that all writers lock rows in the same order. */
   readonly changes: readonly Change[];
@@ -101,7 +101,7 @@ export function gather(entries: Iterable<JournalEntry>): Gathered {
   return { changes: changes.sort(compareChanges), unreadable };
 }
 
-/** Splits changes, which must be sorted by table, into one group per table. */
+/** Splits changes into one group per table. The changes must be sorted by table. */
 export function byTable(changes: readonly Change[]): Array<readonly [JournalTable, readonly Change[]]> {
   const runs: Array<readonly [JournalTable, readonly Change[]]> = [];
   for (let from = 0; from < changes.length; ) {

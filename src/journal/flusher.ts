@@ -1,6 +1,6 @@
 /**
- * Writes journals to Postgres in the background. A flusher takes leases on partitions and runs one loop per shard. An
- * unavailable or slow shard therefore delays only its own partitions.
+ * Writes journals to Postgres in the background. A flusher takes leases on partitions and runs one loop per shard, so
+ * that a slow shard delays only its own partitions.
  */
 import { randomUUID } from 'node:crypto';
 import { repeat, within } from '../clock.js';
@@ -32,8 +32,8 @@ export interface FlusherOptions {
   /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
   readonly hotBytesPerBot?: number;
   /**
-   * The setting FLUSH_INTERVAL_MS: the minimum time between two reads that find no entries. After a batch that was not
-   * full, the flusher waits at least four times this long before the next batch.
+   * The minimum time between two reads that find no entries: setting FLUSH_INTERVAL_MS. After a batch that was not
+   * full, the flusher waits at least four times this long.
    */
   readonly intervalMs: number;
   /** The id of this flusher, which is unique among flushers. Generated when absent. */
@@ -59,8 +59,8 @@ export interface FlusherStats extends PipelineStats {
   /** The number of partitions on which this flusher holds a lease. */
   readonly partitions: number;
   /**
-   * The number of future days for which the tables of delivery failures and of messages have a partition. NaN before
-   * the first check.
+   * The number of future days that have a partition in the tables of delivery failures and of messages. NaN before the
+   * first check.
    */
   readonly daysAhead: number;
   readonly messageDaysAhead: number;
@@ -113,7 +113,7 @@ export function createFlusher(options: FlusherOptions) {
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
-  // Uses the interval at which open Postgres connections are checked, because this check finds out that rows must be
+  // Uses the interval at which open Postgres connections are checked, because that check finds out that rows must be
   // rewritten.
   const stopRewriting = repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch(onError);
@@ -125,7 +125,7 @@ export function createFlusher(options: FlusherOptions) {
       for (const each of maintenance) each.start();
     },
     /**
-     * Ends the loop after the current batch, or, with `drain`, once the leased journals are empty. Then returns the
+     * Ends the loop after the current batch, or with `drain` once the leased journals are empty. Then returns the
      * leases. Resolves within `msMax` (default ruleLimits.shutdown_ms_max). Remaining entries stay in the journal.
      */
     async stop({ drain = false, msMax = ruleLimits.shutdown_ms_max as number } = {}) {

@@ -1,6 +1,6 @@
 /**
- * Removes journaled entities of some partitions from Redis. Their copies are outdated if Redis lost changes that had
- * reached Postgres. Removed entities are read again from Postgres on demand.
+ * Removes journaled entities of some partitions from Redis. Redis may have lost changes that had reached Postgres,
+ * which makes these copies outdated. Removed entities are loaded again from Postgres on demand.
  */
 import { randomUUID } from 'node:crypto';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -25,13 +25,13 @@ export const scanKeys = 1_000;
 /** Returns the key prefix of an entity, for example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
 export const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 
-/** The batches of found keys, by partition. */
+/** Maps each partition to the batches of its keys. */
 type Found = Map<number, string[]>;
 
 export class Forgetter {
   readonly #options: ForgetterOptions;
   readonly #owner = randomUUID();
-  /** The pass that will start after the current pass, by run id. */
+  /** The next pass, which starts after the current pass, by run id. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 
@@ -41,8 +41,8 @@ export class Forgetter {
 
   /**
    * Removes the entities of partitions that are closed to the Redis with this run id. Requests that arrive during a
-   * pass over a server's keys share the next pass. Returns the partitions that have no entities left. Another node is
-   * processing or has opened the other partitions. Errors: `unavailable` while Redis is unavailable.
+   * pass share the next pass. Returns the partitions that have no entities left. Another node is processing or has
+   * opened the other partitions. Errors: `unavailable` while Redis is unavailable.
    */
   forget(partitions: readonly number[], runId: string): Promise<ReadonlySet<number>> {
     const next = this.#waiting.get(runId);
@@ -78,8 +78,8 @@ export class Forgetter {
   }
 
   /**
-   * Makes one pass over the keys of a server. Each batch renews the leases. A lease lasts much longer than a batch
-   * takes. Removes from `held` the partitions that another node owns now.
+   * Scans the keys of a server once. Each batch renews the leases, which last much longer than a batch takes. Removes
+   * from `held` the partitions that another node owns now.
    */
   async #sweep(node: RedisConnection, held: Set<number>, runId: string): Promise<void> {
     const { keys } = this.#options;
@@ -109,7 +109,7 @@ export class Forgetter {
     await this.#removeFound(found, -1, held, runId);
   }
 
-  /** Removes from Redis the entities of each batch with more than `min` keys. */
+  /** Removes the entities of each batch with more than `min` keys from Redis. */
   async #removeFound(found: Found, min: number, held: Set<number>, runId: string): Promise<void> {
     for (const [partition, entities] of found) {
       if (entities.length <= min) continue;

@@ -40,7 +40,7 @@ import type { Keys } from '../store/core/keys.js';
 import { IdentityError } from './identity.js';
 import { journalLimits as limits } from './limits.js';
 
-/** The result of a recovery: the losses that were found and repaired. */
+/** Holds the result of a recovery: the losses that were found and repaired. */
 export interface WentBack {
   readonly transactions: number;
   readonly revoked: number;
@@ -59,7 +59,7 @@ export interface HistoryOptions {
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** Returns the script runner. Called each time a script must run, because the runner is created after this object. */
+  /** Returns the script runner. Called whenever a script must run, because the runner is created after this object. */
   readonly runner: () => Pick<ScriptRunner, 'call'>;
   /** Checks a Postgres. Throws if it belongs to another installation. */
   readonly checkInstallation?: (id: string | null) => void;
@@ -71,9 +71,9 @@ export interface HistoryOptions {
   readonly onError?: (error: Error) => void;
 }
 
-/** The state of Postgres as recorded in Redis. */
+/** Holds the state of Postgres as recorded in Redis. */
 interface Known {
-  /** The servers and histories that other servers have replaced. */
+  /** The replaced servers and histories. */
   readonly gone: ReadonlySet<string>;
   readonly marks: ReadonlyMap<number, number>;
   readonly id: number;
@@ -97,7 +97,7 @@ const raisePartitions = statement(
    returning partition, incarnation`,
 );
 
-/** Returns the number of transactions that this server lacks although they were committed according to Redis. */
+/** Returns how many transactions this server lacks although they were committed according to Redis. */
 function lostOf(known: Known, state: ServerState): number {
   let lost = 0;
   for (const [shard, mark] of known.marks) lost += Math.max(0, mark - (state.marks.get(shard) ?? 0));
@@ -108,7 +108,7 @@ const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
 /**
- * Returns whether another server has replaced this one, for instance by a promotion. The other server lacks every
+ * Returns whether another server has replaced this server, for instance by a promotion. The other server lacks every
  * change that this server still accepts.
  */
 function isReplaced({ gone, server }: Known, { server: running, history }: ServerState): boolean {
@@ -126,8 +126,8 @@ const replacedText =
   '"petrel accept-postgres" makes this one the present one again';
 
 /**
- * The guard of one database. While Redis is unavailable, it admits only connections to the server that was compared
- * last. A mark that Redis did not accept waits here until the next connection or check.
+ * Guards one database. While Redis is unavailable, admits only connections to the server that was compared last. A mark
+ * that Redis did not accept waits here until the next connection or check.
  */
 export class History implements Guard, ControlMarks {
   readonly #options: HistoryOptions;
@@ -148,7 +148,7 @@ export class History implements Guard, ControlMarks {
     try {
       return await this.#admit(session);
     } catch (error) {
-      // Reports a connection that is not admitted like a connection that could not be opened.
+      // Reports a refused connection like a connection that could not be opened.
       if (error instanceof ApiError && error.cause instanceof RefusedServer) throw error;
       if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
         throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
@@ -163,7 +163,7 @@ export class History implements Guard, ControlMarks {
 
   /** Starts to check open connections every limits.postgres_check_ms. Returns a function that stops the checks. */
   watch(pool: Pool): () => void {
-    // Ignores errors, because the next request gets and reports them.
+    // Ignores errors, because the next request encounters and reports them.
     return repeat(
       limits.postgres_check_ms,
       shared(() => Promise.allSettled([pool.recheck(), this.#sendWaiting()])),
@@ -201,7 +201,7 @@ export class History implements Guard, ControlMarks {
   async #readRevoked(): Promise<string[]> {
     const all = new Set<string>();
     for (let from = 0, ties = 0; ; ) {
-      // Skips the first revocations of the next page, which repeat revocations of the same millisecond.
+      // Requests more revocations, because the page repeats those of the last millisecond.
       const count = limits.revocations_page_max + ties;
       const page = await this.#runner.call(
         'history/read_revoked',
@@ -225,7 +225,7 @@ export class History implements Guard, ControlMarks {
       const wanted = Math.floor(highest / limits.versions_per_incarnation) + 1;
       const [row] = (await database.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]]))
         .rows;
-      // The partition was moved to another shard meanwhile.
+      // Stops if the partition was moved to another shard meanwhile.
       if (row === undefined) break;
       const raised = { incarnation: row.incarnation };
       const result = await this.#runner.call('partition/raise', partition, meta, raised);
@@ -235,7 +235,7 @@ export class History implements Guard, ControlMarks {
     throw unavailable();
   }
 
-  /** Repairs a Postgres before anybody reads from it. Each step may be repeated. */
+  /** Repairs a Postgres before anybody uses it. Each step may be repeated. */
   async #putRight(own: Pool, known: Known, lost: number): Promise<number> {
     const { shard = 0, place = async () => () => 'own', keys } = this.#options;
     const revoked = shard === 0 ? await this.#readRevoked() : [];
@@ -256,7 +256,7 @@ export class History implements Guard, ControlMarks {
     });
     for (const partition of all) {
       const found = whereIs(partition);
-      // A shard returns only its own partitions, because only these have copies of its records. All partitions have
+      // Covers only the shard's own partitions, because only these have copies of its records. All partitions have
       // copies of the control records.
       if (found !== null) await this.#raisePartition(found === 'own' ? own : found, partition);
     }
@@ -276,10 +276,10 @@ export class History implements Guard, ControlMarks {
         await lockHistory(lock);
         const known = await this.#read();
         const state = await loadServerState(lock);
-        // The server changed again meanwhile. The next connection checks the new server.
+        // Stops if the server changed again meanwhile. The next connection checks the new server.
         if (state.server !== found) throw unavailable();
         if (!wentBack(known, state)) return null;
-        // Refuses a former primary that still runs from now on. Otherwise it would raise further marks.
+        // Refuses a former primary that still runs. Otherwise it would raise further marks.
         await this.#meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
@@ -293,7 +293,9 @@ export class History implements Guard, ControlMarks {
     }
   });
 
-  /** Compares a server with the state recorded in Redis. Returns the previous server if it was another server. */
+  /**
+   * Compares a server with the state recorded in Redis. Returns the name of the previous server if it was another one.
+   */
   async #meet(known: Known, state: ServerState): Promise<string | null> {
     if (isReplaced(known, state)) throw this.#replaced();
     const same = known.server === state.history && known.running === state.server;
@@ -315,9 +317,9 @@ export class History implements Guard, ControlMarks {
   }
 
   /**
-   * Admits only the server that was compared last, while the Redis with the marks is unavailable. On a cluster, the
-   * chats on other Redis servers still need Postgres. A Postgres that was restored to an earlier state was restarted.
-   * It therefore has another name and is refused.
+   * Admits only the server that was compared last, while the Redis with the marks is unavailable. The chats on the
+   * other Redis servers of a cluster still need Postgres. A restored Postgres was restarted, so it has another name and
+   * is refused.
    */
   async #admitAlone(session: Queryable): Promise<string> {
     const { server, standby } = await loadServerState(session);
@@ -328,9 +330,9 @@ export class History implements Guard, ControlMarks {
   async #admit(session: Queryable, tries = 0): Promise<string> {
     if (this.#compared !== undefined && (this.#options.connection.at(0)?.runId() ?? null) === null)
       return this.#admitAlone(session);
-    // Includes the marks that only this process has.
+    // Sends the marks that only this process has.
     if (this.#waiting.size > 0) await this.#sendWaiting();
-    // Reads Redis first. A transaction that Postgres commits after this read is not lost.
+    // Reads Redis before Postgres. A transaction that Postgres commits between the two reads is not lost.
     const known = await this.#read();
     const state = await loadServerState(session);
     this.#options.checkInstallation?.(state.installation);
@@ -369,7 +371,7 @@ export class History implements Guard, ControlMarks {
       const revocations = `${before?.revocations ?? ''}${mark.revocations}`;
       this.#waiting.set(mark.shard, { ...newest, revocations });
       this.#options.onError?.(error as Error);
-      // Does not fail, because the change is committed.
+      // Succeeds anyway, because the change is committed.
       return true;
     }
   }

@@ -22,8 +22,8 @@ import type { Keys } from '../store/core/keys.js';
 import { journalLimits as limits } from './limits.js';
 
 /**
- * The error for a Redis and a Postgres that do not belong together. The message gives the reason and the next step for
- * the operator.
+ * Reports that a Redis and a Postgres do not belong together. The message gives the reason and the next step for the
+ * operator.
  */
 export class IdentityError extends Error {
   /** Whether the problem may disappear without an operator. */
@@ -35,9 +35,9 @@ export class IdentityError extends Error {
   }
 }
 
-/** The identity that a Redis stores. */
+/** Holds the identity that a Redis stores. */
 export interface RedisIdentity {
-  /** The id of the installation. Null in a Redis that no node of this version has used. */
+  /** The id of the installation; null if no node of this version has used this Redis. */
   readonly id: string | null;
   readonly generation: number;
   /** Whether partitions were opened in this Redis. */
@@ -48,15 +48,15 @@ export interface RedisIdentity {
 }
 
 /**
- * Whether a node may switch to an empty Redis. `unless_used`, for roles: yes, unless other nodes still use the former
- * Redis. `never`, for commands: no. `rebuild`, for `petrel redis rebuild`: yes, even if other nodes report that their
- * Redis is unavailable. With `rebuild` a node may also return to a Redis that the installation used earlier.
+ * Selects whether a node may switch to an empty Redis. `unless_used`, for roles: only if no other node uses the former
+ * Redis. `never`, for commands. `rebuild`, for `petrel redis rebuild`: always, and also back to a Redis that the
+ * installation used earlier.
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
 /**
- * The decision about a Redis. If the Redis may be used, it has the generation to use, and whether the Redis already
- * stores this generation. Otherwise it has the reason for the refusal.
+ * Holds the decision about a Redis: the generation to use and whether the Redis already stores it, or the reason for
+ * the refusal.
  */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
@@ -96,7 +96,7 @@ export function decide(
     return refuse(
       `this Redis belongs to the installation ${redis.id}, and DATABASE_URL to ${postgres.id}: one of them is the wrong server`,
     );
-  // A greater generation in Redis means that Postgres was restored to an earlier state.
+  // Refuses a greater generation in Redis, because Postgres was then restored to an earlier state.
   if (redis.id !== null && redis.generation >= postgres.generation)
     return { generation: redis.generation, marked: true };
   const next: Decision = { generation: postgres.generation + 1, marked: false };
@@ -137,7 +137,7 @@ export interface IdentityOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** Stores the identity in a Redis, unless another node has already stored a later generation in it. */
+/** Stores the identity in a Redis. Refuses if another node has already stored a later generation. */
 const mark = `local known = redis.call('HMGET', KEYS[1], 'ID', 'GENERATION')
 if known[1] == ARGV[1] and tonumber(known[2] or 0) > tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], 'ID', ARGV[1], 'GENERATION', ARGV[2])
@@ -147,8 +147,8 @@ const refusedRest_ms = 500;
 const failedRest_ms = 100;
 
 /**
- * Returns whether the partition has left this server or is about to leave it. The new server is checked when a
- * connection to it opens.
+ * Returns whether the partition has left this server or is about to leave it. Its new server is checked when a
+ * connection to that server opens.
  */
 async function isElsewhere(error: Error): Promise<boolean> {
   if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;
@@ -161,7 +161,7 @@ export class Identity {
   readonly #options: IdentityOptions;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
   #refusal: IdentityError | null = null;
-  /** The last reported refusal. '' if a Redis has been accepted since. */
+  /** The last reported refusal; '' if a Redis was accepted after it. */
   #reported = '';
   /** The last report about a master. Accepting the master of partition 0 does not clear it. */
   #reportedOfMaster = '';
@@ -177,7 +177,7 @@ export class Identity {
   /** The reason why Redis is not used at the moment. Null while Redis is used. */
   readonly refusal = (): IdentityError | null => this.#refusal;
 
-  /** Reads the id of the installation after `check` has passed. Must be called first. */
+  /** Loads the id of the installation after `check` has passed. Must be called first. */
   async open(check: (pool: Pool) => Promise<void>): Promise<void> {
     this.#own = await this.#withPool(async (pool) => {
       await check(pool);
@@ -258,22 +258,23 @@ export class Identity {
   }
 
   /**
-   * Makes a decision under a lock in Postgres and records the generation that this node uses. All connections that
-   * reach the same Redis share one decision.
+   * Makes a decision under a lock in Postgres and records the generation that this node uses. All connections to the
+   * same Redis share one decision.
    */
   readonly #settle = shared(async (connection: RedisConnection, isSameServer: boolean): Promise<Decision> => {
     const { node, adoption, keys, onAdopted } = this.#options;
     const decision = await this.#withPool((pool) =>
       pool.transaction(async (tx) => {
         const { others, opened, ...postgres } = await lockIdentity(tx, node);
-        // Another node may have marked this Redis while this node waited for the lock.
+        // Reads the identity again, because another node may have stored it while this node waited for the lock.
         const found = await this.#read(connection);
         const decided = decide(found, postgres, others, opened, adoption, isSameServer);
         const generation = 'refusal' in decided ? null : decided.generation;
         if (generation !== null && generation !== postgres.generation) await saveGeneration(tx, generation);
         if (adoption === 'unless_used') await noteNode(tx, node, { generation, away: false });
         if (generation !== null) this.#own = { ...postgres, generation };
-        // If the commit fails, the next decision finds the greater generation in Redis and saves it.
+        // Leaves the generation to the next decision if the commit fails. That decision finds the greater generation in
+        // Redis and saves it.
         if (!('refusal' in decided) && !decided.marked)
           await connection.client.eval(mark, 1, keys.installation(), postgres.id, decided.generation);
         return decided;
@@ -316,7 +317,7 @@ export class Identity {
     const server = connection.at(0);
     const usable = server?.runId() ? server : null;
     const found = usable && (await this.#read(usable));
-    // An unreachable Redis still counts as in use, because it may have the only copy of some data.
+    // Counts an unreachable Redis as in use, because it may have the only copy of some data.
     const holds = this.#refusal === null && (found === null || this.#matches(found));
     const state = { generation: holds ? this.#own.generation : null, away: found === null };
     const { id, generation, held } = await noteNode(pool, this.#options.node, state);

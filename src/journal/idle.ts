@@ -1,6 +1,6 @@
 /**
  * Waits for work on a dedicated connection. Redis answers as soon as a journal gets an entry. On a cluster the wait
- * always ends by timeout, because a command can name keys of only one slot.
+ * always ends by timeout, because the keys of a command must be in one slot.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
@@ -31,7 +31,7 @@ export function createIdleWait(servers: RedisServers, keys: Keys) {
     const late = sleep(msMax + late_ms, 'late', { signal: bound.signal }).catch(() => 'answered');
     const outcome = await Promise.race([answered.catch(() => 'failed'), late]);
     bound.abort();
-    // Does not disconnect a client that is still asking Sentinels for the master. That client would never connect
+    // Keeps a client that is still asking Sentinels for the master. After a disconnect, that client would never connect
     // again.
     if (outcome === 'late' && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;

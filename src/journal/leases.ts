@@ -1,8 +1,7 @@
 /**
- * Divides partitions among the running flushers. Each flusher registers with a heartbeat. All flushers compute the same
+ * Divides partitions among the running flushers. Each flusher registers with a heartbeat, and all compute the same
  * division by rendezvous hashing. When a flusher starts or dies, only its partitions move. Two flushers may briefly
- * disagree about the division. A short lease on each partition then keeps them from doing the same work. The result
- * would be correct even if both did the work. A single flusher takes no leases.
+ * disagree, so a short lease on each partition keeps them from doing the same work. A single flusher takes no leases.
  */
 import { createHash } from 'node:crypto';
 import { untilNext } from '../clock.js';
@@ -36,7 +35,7 @@ export function isShareOf(id: string, live: readonly string[], partition: number
 
 export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
   const held = new Set<number>();
-  /** The last division: its flushers and the partitions of this one. */
+  /** The last division: its flushers and the partitions of this flusher. */
   let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<void> = Promise.resolve();
@@ -70,7 +69,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
     try {
       const live = await beat(false);
       const wanted = shareAmong(live);
-      // A single flusher needs no leases. When another flusher starts, both may read the same journal until the next
+      // Takes no leases for a single flusher. When another flusher starts, both may use the same journal until the next
       // heartbeat.
       if (live.length === 1) {
         for (const partition of wanted) held.add(partition);
@@ -83,7 +82,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
     }
   }
 
-  /** Starts the rounds. Resolves after the first one, even if it failed and will be retried. */
+  /** Starts the rounds. Resolves after the first round, even if it failed and will be retried. */
   function start(): Promise<void> {
     round = tend().then(() => {
       if (!left) timer = setTimeout(start, untilNext(beatMs));
@@ -93,7 +92,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
 
   return {
     start,
-    /** The partitions that this flusher may read. */
+    /** Returns the partitions that this flusher may read. */
     held: (): readonly number[] => [...held],
     /** Returns all leases, so that other flushers can take over the partitions at once. */
     async leave() {

@@ -1,4 +1,4 @@
-/** The limits of the journal: batches, leases, recovery, retention and the lifetime of state in Redis. */
+/** Sets the limits of the journal: batches, leases, recovery, retention and the lifetime of state in Redis. */
 export const journalLimits = {
   retention_look_ms: 5_000,
   /** How long Redis remembers that something does not exist. */
@@ -28,7 +28,7 @@ export const journalLimits = {
   revocations_page_max: 1_000,
   /** The number of replaced Postgres servers that Redis remembers. */
   replaced_servers_kept_max: 256,
-  /** How many Redis keys are checked per batch, and per second, while entities are rewritten to Postgres. */
+  /** How many Redis keys a rewrite to Postgres checks per batch, and per second. */
   rewrite_batch_keys_max: 200,
   rewrite_keys_per_second: 20_000,
   tombstone_age_ms_max: 24 * 3_600_000,

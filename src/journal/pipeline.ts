@@ -1,11 +1,9 @@
 /**
- * The write-behind loop of one shard. It reads the starts of the shard's journals, writes one batch, commits, and only
- * then settles the batch. While one batch is written, the previous batch is settled and the next one is read, so that
- * Postgres never waits for Redis. Batches are written one at a time, so that commits, watermarks and trims follow the
- * order of the journal.
- *
- * A partition that cannot be settled is set aside and read again from its start. After any other failure all batches in
- * flight are dropped and read again from the start. This is safe because a batch may be written any number of times.
+ * Runs the write-behind loop of one shard. It reads the starts of the shard's journals, writes one batch, commits, and
+ * only then settles the batch. Meanwhile the previous batch is settled and the next batch is read. Batches are written
+ * one at a time, so that commits, watermarks and trims follow the order of the journal. A partition that cannot be
+ * settled is set aside and read again from its start. After any other failure all batches in flight are dropped and
+ * read again, which is safe because a batch may be written any number of times.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Shard } from '../postgres/shards.js';
@@ -21,7 +19,7 @@ import { type ReadResult, readPrefixes } from './source.js';
 import { createUnsettled, retryMs } from './unsettled.js';
 import { type OnQuarantine, type PreparedBatch, prepareBatch, type Written, writeBatch } from './write.js';
 
-/** The progress of a batch: read but not written, committed but still in the journal, or settled. */
+/** Names the progress of a batch: read but not written, committed but still in the journal, or settled. */
 export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface PipelineOptions {
@@ -49,7 +47,7 @@ export interface PipelineStats {
   readonly rows: number;
   /** How often the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
-  /** The time before which all entries of the shard are in Postgres. */
+  /** How far Postgres is behind the journals, in ms. All older entries of the shard are in Postgres. */
   readonly lagMs: number;
   /** The number of entries left in each journal when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
@@ -67,9 +65,8 @@ interface InFlight {
 }
 
 /**
- * How many intervals a flusher waits after a batch that was not full. Waiting lets more rows share the fixed cost of a
- * batch, which is the largest part of its cost. This fixed cost is one script per partition, one transaction, and one
- * disk flush on each server.
+ * How many intervals a flusher waits after a batch that was not full. More rows then share the fixed cost of a batch:
+ * one script per partition, one transaction, and one disk flush on each server.
  */
 const rests_after_batch = 4;
 /** The number of batches in flight: one is being settled, one is being written, and one is ready. */
@@ -77,7 +74,7 @@ const in_flight_max = 3;
 
 /**
  * Idle until `run`. A turn reads a batch and puts it in flight. After a batch that is not full, or after a stop, the
- * loop waits until no batch is in flight. Once the journals are empty, the loop waits for the next entry.
+ * loop waits until no batch is in flight. Once the journals are empty, it waits for the next entry.
  */
 export class Pipeline {
   readonly #options: PipelineOptions;
@@ -125,8 +122,7 @@ export class Pipeline {
   }
 
   /**
-   * Ends the loop after the current batch, or, for `drain`, once the journals are empty. `now` also ends a drain that
-   * has already started.
+   * Ends the loop after the current batch. With `drain`, ends it once the journals are empty; `now` also ends a drain.
    */
   stop(how: 'drain' | 'now'): void {
     this.#stopping = how;
@@ -227,10 +223,7 @@ export class Pipeline {
     await this.#options.onStep?.('settled');
   }
 
-  /**
-   * Waits until no batch is in flight. Error: the error of the first batch that failed. All batches are then read
-   * again.
-   */
+  /** Waits until no batch is in flight. Error: that of the first batch that failed. All batches are then read again. */
   async #settleAll(): Promise<void> {
     const waited = this.#inFlight;
     this.#inFlight = [];

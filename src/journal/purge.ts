@@ -28,19 +28,17 @@ const claimPurge = statement(
 const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
 const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
-/** Returns the SQL condition that a row of a part table belongs to a row of the table of the wholes. */
+/** Returns the SQL condition that a row is part of a row in the table of the wholes. */
 const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
 /**
- * The SQL condition that no partitions are being moved to this database. If this database deleted a row during such a
- * move, an update of that row from the source would be lost.
+ * Holds the SQL condition that no partitions are being moved to this database. A row deleted during such a move would
+ * lose an update from the source.
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 
-/**
- * Deletes parts before their whole, because only the tombstone of the whole shows that its parts must be deleted too.
- */
+/** Deletes parts before their whole, because only the tombstone of the whole shows that the parts must go. */
 const deletions = journalTables.flatMap((whole) => {
   const parts = partsOf(whole.table);
   const ofParts = parts.map(({ table }) =>
@@ -97,8 +95,8 @@ const surplusAttempts = statement(
 );
 
 /**
- * Most delivery failures disappear when the partition of their day is dropped. These two statements delete failures of
- * days without a partition, and failures of bots with very many failures.
+ * Deletes failures of days without a partition, and failures of bots with very many failures. The other failures
+ * disappear with the partition of their day.
  */
 const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
 const surplusFailures = statement(
@@ -186,7 +184,7 @@ const messageAgeMs = (messageDays: number | undefined) =>
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
-/** The kinds of tables in a database: control tables, written-behind tables, or both. */
+/** Names the kinds of tables in a database: control tables, written-behind tables, or both. */
 export interface Holds {
   readonly control: boolean;
   readonly sharded: boolean;
@@ -229,9 +227,8 @@ function dueIn(
 
 /**
  * Deletes tombstones older than limits.tombstone_age_ms_max from a database, with the rows that were part of the
- * deleted records. Does nothing if the database was purged within the last minute. `auditDays` is the setting
- * AUDIT_DAYS. `messageDays` is MESSAGE_DAYS, which also limits the age of copies of messages. Returns the number of
- * deleted rows.
+ * deleted records. Does nothing if the database was purged within the last minute. `auditDays` is AUDIT_DAYS.
+ * `messageDays` is MESSAGE_DAYS, which also limits the age of copies of messages. Returns the number of deleted rows.
  */
 export async function purgeTombstones(
   pool: Pool,

@@ -29,7 +29,7 @@ export interface RecoveryOptions {
   /** The id of the installation, which each partition stores. */
   readonly installation?: () => string;
   /**
-   * Called for each partition that continues under a raised incarnation. Not called when a partition is opened for the
+   * Called for each partition that continues under a raised incarnation, but not when a partition is opened for the
    * first time.
    */
   readonly onRaised?: (raised: RaisedPartition) => void;
@@ -39,7 +39,7 @@ export interface RaisedPartition {
   readonly partition: number;
   /**
    * Whether Redis has certainly lost changes, because Postgres has changes that Redis lacks. Those changes are safe in
-   * Postgres. False if it is unknown whether Redis lost changes.
+   * Postgres. False if a loss is only possible.
    */
   readonly proven: boolean;
 }
@@ -51,7 +51,7 @@ const seenIncarnations = statement(
   'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
 );
 
-/** Records a loss of Redis. Nodes discover one loss partition by partition, so this adds to the counts. */
+/** Records a loss of Redis. Nodes discover one loss partition by partition, so the statement adds to the counts. */
 const noteLoss = statement(
   'note_redis_loss',
   `insert into installation as i (name, value)
@@ -64,10 +64,10 @@ const noteLoss = statement(
 );
 
 /**
- * Registers the incarnation of a partition before its first use, and gives it to only one caller. If the row was raised
- * since it was read, another node is working on the partition, and the row stays unchanged. One raise is therefore
- * enough if a hundred nodes detect one failover. The watermark is compared too, so that a row restored from a backup
- * cannot get an incarnation below that of its entities.
+ * Registers the incarnation of a partition before its first use, and gives it to only one caller. The row stays
+ * unchanged if it was raised since it was read, because another node is working on the partition. One raise is enough
+ * if a hundred nodes detect one failover. Also compares the watermark, so that a row restored from a backup cannot get
+ * an incarnation below that of its entities.
  */
 const raiseIncarnations = statement(
   'raise_incarnations',
@@ -93,8 +93,9 @@ const noteSeal = statement(
 );
 
 /**
- * A seal opens only one run of Redis. A copy of sealed data that is started later is therefore not trusted. An
- * operator's seal is not trusted after both servers were restored from backups, because the restore restarts Postgres.
+ * Claims the seals that open this run of Redis. A seal opens only one run, so a copy of sealed data that is started
+ * later is not trusted. An operator's seal is not trusted after both servers were restored from backups, because the
+ * restore restarts Postgres.
  */
 const claimSeals = statement(
   'claim_seals',
@@ -105,7 +106,7 @@ const claimSeals = statement(
    returning partition, seal`,
 );
 
-/** A partition that is closed in Redis. */
+/** Describes a partition that is closed in Redis. */
 interface Behind {
   readonly partition: number;
   /** The greatest known version that Redis has assigned. */
@@ -120,7 +121,7 @@ interface Seen {
   flushed_at: Date | null;
 }
 
-/** A closed partition with its row in Postgres, if it was opened before. */
+/** Describes a closed partition with its row in Postgres. There is no row before the partition is first opened. */
 interface Closed extends Behind {
   readonly seen: Seen | undefined;
 }
@@ -184,8 +185,8 @@ export class Recovery {
 
   /**
    * Closes partitions to changes, as the last step of a clean Redis shutdown. The next start then knows that nothing
-   * was lost. Every node trusts an operator's seal for limits.redis_seal_age_ms_max, as long as the Postgres server
-   * that recorded it keeps running. Error: `unavailable`. The next start is then as careful as after a crash.
+   * was lost. Every node trusts an operator's seal for limits.redis_seal_age_ms_max, as long as the same Postgres
+   * server keeps running. Error: `unavailable`; the next start is then as careful as after a crash.
    */
   async seal(partitions: readonly number[], byOperator = false): Promise<void> {
     const { keys, runner } = this.#options;
@@ -232,7 +233,7 @@ export class Recovery {
     return found.flat();
   }
 
-  /** Returns the partitions that are closed. The incarnation 0 changes nothing. */
+  /** Returns the partitions that are closed. Changes nothing, because it applies the incarnation 0. */
   #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
     const wanted = partitions.map((partition) => ({ partition, incarnation: 0, post: 0 }));
     return this.#apply(wanted, runId);
@@ -262,8 +263,7 @@ export class Recovery {
       pool.query<Seen>(seenIncarnations, [own]),
     );
     const seen = new Map(rows.map((row) => [row.partition, row]));
-    // Reads Redis only after the rows. An earlier raise is then either applied in Redis or visible to the statements
-    // below.
+    // Reads Redis after the rows. An earlier raise is then either applied in Redis or visible to the statements below.
     const behind = await this.#read(partitions, runId);
     const closed = behind.map((b) => ({ ...b, seen: seen.get(b.partition) }));
     const raised = await this.#raise(await this.#forgetOlder(closed, runId), runId);

@@ -1,7 +1,7 @@
 /**
- * Rewrites journaled entities from Redis to Postgres after Postgres was restored to an earlier state. An entity is
- * rewritten if Redis has a newer version. A rewrite writes rows in the same way as a flush, so that an older image
- * never replaces a newer image. Several flushers may therefore rewrite rows repeatedly while journals are flushed.
+ * Rewrites journaled entities from Redis to Postgres after Postgres was restored to an earlier state. Rewrites an
+ * entity if Redis has a newer version. Writes rows like a flush, so that an older image never replaces a newer image.
+ * Several flushers may therefore rewrite rows repeatedly while journals are flushed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,7 +28,7 @@ export interface RewriteOptions {
   readonly onQuarantine: OnQuarantine;
 }
 
-/** The rows to write for one batch of Redis keys. */
+/** Holds the rows to write for one batch of Redis keys. */
 interface Found {
   readonly entries: JournalEntry[];
   readonly sequences: SequenceChange[];
@@ -36,7 +36,7 @@ interface Found {
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
-/** A Redis key of a partition whose entities are rewritten if their version is above `after`. */
+/** Holds a Redis key of a partition whose entities are rewritten if their version is above `after`. */
 interface Wanted {
   readonly key: string;
   readonly partition: number;

@@ -1,6 +1,6 @@
 /**
- * The step after a commit. Entries that are in Postgres are removed from the journal. Their entities may then leave
- * Redis when they are unused.
+ * Settles a batch after its commit. Removes its entries from the journal. Their entities may then leave Redis when they
+ * are unused.
  */
 
 import type { ScriptRunner } from '../redis/scripts/scripts.js';
@@ -13,7 +13,7 @@ import type { Written } from './write.js';
 interface Settled {
   readonly entities: string[];
   readonly versions: number[];
-  /** The number of entities at the start of the list. These entities leave Redis soon. */
+  /** The number of entities at the start of the list that leave Redis soon. */
   brief: number;
 }
 
@@ -38,7 +38,7 @@ function add(
 }
 
 /**
- * Collects the state keys that entries name. Superseded entries are included, because any of them may be the last entry
+ * Collects the state keys that entries name. Superseded entries count too, because any of them may be the last entry
  * that names its state.
  */
 function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
@@ -57,8 +57,8 @@ export interface SettleResult {
 
 /**
  * Settles the prefixes of a committed batch with one script per partition. If a partition fails, for instance because
- * its slot is being moved, the other partitions are still settled. `written` excludes quarantined entries. Their
- * entities must stay in Redis, because Postgres lacks them.
+ * its slot is being moved, the other partitions are still settled. `written` excludes quarantined entries, whose
+ * entities must stay in Redis because Postgres lacks them.
  */
 export async function settlePrefixes(
   runner: ScriptRunner,
@@ -76,8 +76,7 @@ export async function settlePrefixes(
     add(records, entry.partition, table.record(keys, key), entry.version, brief);
   }
   for (const { table, partition, key, version } of written.sequences) {
-    // If a batch was written in parts, several parts may contain the same sequence. Only its greatest version can
-    // match.
+    // Adds a sequence once per part of a batch that was written in parts. Only its greatest version can match.
     if (table.sequence?.state) add(states, partition, table.sequence.state(keys, key), version);
   }
   for (const { partition, state, version } of namedStates(prefixes, written)) {

@@ -1,6 +1,6 @@
 /**
- * Reads the starts of journals into one batch, with an equal share of each journal. The batch is bounded in entries and
- * in bytes.
+ * Fills one batch from the starts of the journals, with an equal share of each journal. The batch is bounded in entries
+ * and in bytes.
  */
 
 import type { RedisServers } from '../redis/connection.js';
@@ -56,7 +56,7 @@ async function readFrom(
   try {
     return await node.client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
   } catch (error) {
-    // The slot's journal is not read while the slot migrates. The next read goes to the new server of the slot.
+    // Skips the journals of a migrating slot. The next read goes to the new server of the slot.
     servers.redirect(node, (error as Error).message);
     throw error;
   }
@@ -77,8 +77,8 @@ export interface ReadResult {
 }
 
 /**
- * The number of entries that the first round of a batch requests over all partitions. Each partition gets at least one.
- * The size of entries is unknown in the first round, so this number limits how far a batch may exceed its byte limit.
+ * The number of entries that the first round of a batch requests over all partitions, at least one each. The size of
+ * entries is then unknown, so this number limits how far a batch may exceed its byte limit.
  */
 const first_round_entries = 128;
 
@@ -86,14 +86,11 @@ const first_round_entries = 128;
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**
- * Reads each journal from its start, or from after the version in `after`, if the caller is already writing the entries
- * before it. A batch ends at `entriesMax` or `bytesMax`, whichever comes first.
- *
- * The batch is read in rounds. Each partition contributes an equal share, and partitions with more entries fill the
- * next round. A round estimates the size of an entry as twice the mean size so far, and requests only as many entries
- * as fit. This keeps a batch of large records near `bytesMax`.
- *
- * Errors: those of Redis, if no partition can be read.
+ * Reads each journal from its start, or from after the version in `after` while the caller is writing the entries
+ * before it. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. The batch is read in rounds. Each
+ * partition contributes an equal share, and partitions with more entries fill the next round. A round estimates the
+ * size of an entry as twice the mean size so far, and requests only as many entries as fit. Errors: those of Redis, if
+ * no partition can be read.
  */
 export async function readPrefixes(
   servers: RedisServers,

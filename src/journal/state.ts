@@ -1,4 +1,4 @@
-/** The progress of write-behind in each partition, as printed by `petrel doctor`. */
+/** Returns the progress of write-behind in each partition, which `petrel doctor` prints. */
 import type { Pool } from '../postgres/pool.js';
 import { holding, type Shards } from '../postgres/shards.js';
 import { plainSql } from '../postgres/sql.js';
@@ -77,8 +77,8 @@ export const quarantinedIn = (pool: Pool, partitions: readonly number[]) => plai
   select count(*) from quarantine where partition = any(${partitions}::int[])`;
 
 /**
- * The last detected loss of changes in Redis: its time, the number of affected partitions, and the last flush before
- * the loss.
+ * Describes the last detected loss of changes in Redis: its time, the number of affected partitions, and the last flush
+ * before the loss.
  */
 export interface RedisLoss {
   readonly at: string;

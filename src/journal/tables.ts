@@ -8,7 +8,9 @@ import type { ChatRef, Keys } from '../store/core/keys.js';
 export interface JournalTable {
   /** The first part of the entity's name, for example `msg` in `msg:12.5:7`. */
   readonly kind: string;
-  /** A table with the key columns in `columns` (bigint), and with the columns `version`, `record` and `deleted_at`. */
+  /**
+   * The table with the key columns in `columns` (bigint), and with the columns `version`, `record` and `deleted_at`.
+   */
   readonly table: string;
   readonly columns: readonly string[];
   /**
@@ -24,19 +26,19 @@ export interface JournalTable {
     day(image: Buffer): number;
     isTombstone(image: Buffer): boolean;
   };
-  /** The key of the STRING whose header contains the version, if Redis stores the entity as a STRING. */
+  /** Returns the key of the STRING whose header contains the version. Set if Redis stores the entity as a STRING. */
   record?(keys: Keys, key: readonly number[]): string;
   /**
-   * Set only for a table whose last key column counts up for each combination of the other key columns. Names the table
-   * and column that store the greatest value.
+   * Names the table and column that store the greatest value. Set only for a table whose last key column counts up for
+   * each combination of the other key columns.
    */
   readonly sequence?: {
     readonly table: string;
     readonly columns: readonly string[];
     readonly last: string;
     /**
-     * The key of the HASH whose field `v` is the version of the sequence's last entry. Set only if the HASH can be
-     * evicted.
+     * Returns the key of the HASH whose field `v` is the version of the sequence's last entry. Set only if the HASH can
+     * be evicted.
      */
     state?(keys: Keys, key: readonly number[]): string;
   };
@@ -65,7 +67,10 @@ const deadUpdates: JournalTable = {
   columns: ['bot_id', 'update_id'],
 };
 
-/** The pin of a chat. Redis stores the pin in the HASH of the chat. Journal entries name this HASH as their state. */
+/**
+ * Stores the pin of a chat. Redis stores the pin in the HASH of the chat. Journal entries name this HASH as their
+ * state.
+ */
 const pins: JournalTable = {
   kind: 'pin',
   table: 'chat_pins',
@@ -80,7 +85,7 @@ const posts: JournalTable = {
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
-/** Reactions by user. Journal entries name the HASH of recent reactions as their state. */
+/** Stores reactions by user. Journal entries name the HASH of recent reactions as their state. */
 const reactions: JournalTable = {
   kind: 'react',
   table: 'post_reactions',
@@ -96,7 +101,7 @@ const tallies: JournalTable = {
 };
 
 /**
- * The kinds of updates that a bot requested. The state of the bot's queue also contains these kinds and is never
+ * Stores the kinds of updates that a bot requested. The state of the bot's queue also contains these kinds and is never
  * evicted.
  */
 const masks: JournalTable = {
@@ -137,8 +142,8 @@ function endOfDigits(text: string, start: number): number {
 
 /**
  * Parses the name of an entity in the journal: first the kind, then the key columns. The user column is 0 for a chat
- * without a user. Returns null for an unknown kind, and for a key that is malformed or not an exact integer. Such
- * entries go to quarantine. This loop replaces a regular expression, which took ten times as long per row.
+ * without a user. Returns null for an unknown kind, and for a malformed or inexact key; such entries go to quarantine.
+ * Uses a loop, because a regular expression took ten times as long per row.
  */
 export function parseEntity(text: string): Entity | null {
   let at = text.indexOf(':');

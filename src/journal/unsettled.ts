@@ -1,9 +1,8 @@
 /**
- * The partitions whose journal could not be settled, for instance because their slot is migrating. Each of them is set
- * aside and read again from its start after a backoff. Other partitions are not affected.
- *
- * While a partition is set aside, its later prefixes in flight are not settled either. Settling a later prefix would
- * trim all entries before it, and the entities of the failed prefix would then stay in Redis without an expiry.
+ * Holds the partitions whose journal could not be settled, for instance because their slot is migrating. Each of them
+ * is set aside and read again from its start after a backoff. Later prefixes in flight of such a partition are not
+ * settled either. Settling a later prefix would trim all entries before it, and the entities of the failed prefix would
+ * stay in Redis without an expiry.
  */
 import { journalLimits as limits } from './limits.js';
 
@@ -29,8 +28,8 @@ export function createUnsettled(now = () => performance.now()) {
       if (failures.size > 0) for (const partition of partitions) failures.delete(partition);
     },
     /**
-     * Returns the partitions that have no prefix in flight and whose backoff has ended. After the call, they are no
-     * longer set aside.
+     * Returns the partitions that have no prefix in flight and whose backoff has ended. They are then no longer set
+     * aside.
      */
     takeBack(isInFlight: (partition: number) => boolean): number[] {
       const back = [...retryAt].filter(([partition, at]) => at <= now() && !isInFlight(partition));

@@ -1,6 +1,6 @@
 /**
- * Writes a batch to Postgres in one transaction. Entries that Postgres refuses because of their data are isolated and
- * quarantined.
+ * Writes a batch to Postgres in one transaction. Isolates and quarantines entries that Postgres refuses because of
+ * their data.
  */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
 import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/marks.js';
@@ -16,13 +16,13 @@ import {
 } from './batch.js';
 import { type JournalTable, journalTables } from './tables.js';
 
-/** The changes that Postgres has after the commit, in these versions or later versions. */
+/** Holds the changes that Postgres has after the commit, in these versions or later versions. */
 export interface Written {
   readonly changes: readonly Change[];
   readonly sequences: readonly SequenceChange[];
 }
 
-/** The changes and the SQL statements for them. They are prepared while the previous batch is being written. */
+/** Holds the changes and the SQL statements for them, which are prepared while the previous batch is being written. */
 interface Encoded extends Written {
   readonly calls: readonly Call[];
 }
@@ -37,7 +37,7 @@ export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-/** Returns the SQL that inserts newer versions. A day is sent as the number of days since 1970. */
+/** Returns the SQL that inserts newer versions. A day is the number of days since 1970. */
 function upsert({ table, columns, dated }: JournalTable): Statement {
   const all = [...columns, ...(dated ? ['day'] : [])];
   const keys = all.join(', ');
@@ -71,8 +71,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * Builds the statement for tombstones that name no day. Releases before the partitions by day wrote them to the journal.
- * The statement looks for the row in every partition.
+ * Builds the statement for tombstones without a day, which releases before the partitions by day wrote. The statement
+ * looks for the row in every partition.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
@@ -191,7 +191,7 @@ const quarantineIn =
       entry.image,
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
-    // If a batch is written again, its refused entries are already in quarantine and are not reported again.
+    // Skips entries that are already in quarantine, because the batch was written before.
     if (count > 0) onQuarantine(entry, reason);
   };
 
@@ -235,8 +235,8 @@ export async function writeSequences(
 /**
  * Writes a batch to the shard of this pool. All partitions of the batch must belong to this shard. When this function
  * returns, every entry is in quarantine or in its table, in its version or a later version. The entries may then leave
- * the journal. Errors: any problem of the database rather than of an entry. The journals must then stay as they are,
- * and the same batch can be written again.
+ * the journal. Errors: any problem of the database itself. The journals must then stay as they are, and the same batch
+ * can be written again.
  */
 export async function writeBatch(
   pool: Pool,

@@ -10,14 +10,14 @@ export interface Found {
   readonly id: number;
 }
 
-/** A token in UTF-16 takes twice as many bytes. */
+/** Doubles the length, because a token in UTF-16 takes twice as many bytes. */
 const carriedMax = 2 * escapedTokenLengthMax;
 
 export function createFinder() {
   const known = new Set<string>();
   let carried = '';
   return {
-    /** Returns the tokens that end in these bytes. Returns each token only once. */
+    /** Returns the tokens that end in these bytes, each token only once. */
     take(bytes: Buffer): Found[] {
       const text = carried + bytes.toString('latin1');
       carried = text.slice(-carriedMax);

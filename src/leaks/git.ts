@@ -1,4 +1,4 @@
-/** Reads every object of a git repository as a stream, with the program git. */
+/** Streams every object of a git repository with the program git. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -23,7 +23,7 @@ export interface Piece {
 const askedMax = 1_000;
 const errorLengthMax = 500;
 
-/** The options that prevent git from running programs that the repository configures. */
+/** Keeps git from running programs that the repository configures. */
 const safely = ['-c', 'core.fsmonitor=false', '--no-pager', '--no-replace-objects'];
 
 interface Git {

@@ -1,4 +1,4 @@
-/** Searches a folder for tokens. If it is a git repository, searches its whole history. Files are read as streams. */
+/** Searches a folder for tokens, and the whole history if the folder is a git repository. Reads files as streams. */
 import { createReadStream, existsSync } from 'node:fs';
 import { opendir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -22,8 +22,7 @@ const isRepository = (path: string) =>
   existsSync(join(path, '.git')) || ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
 
 /**
- * Yields all files below a folder. Does not follow links. Skips git's compressed objects, because they are read through
- * git.
+ * Yields all files below a folder. Follows no links. Skips git's compressed objects, because they are read through git.
  */
 async function* filesBelow(path: string, options: ScanOptions): AsyncGenerator<string> {
   let entries: Awaited<ReturnType<typeof opendir>>;

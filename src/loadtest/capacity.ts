@@ -1,12 +1,12 @@
-/** Prints the resources that a load needs. This is the output of `petrel capacity`. */
+/** Prints the resources that a load needs, for `petrel capacity`. */
 import type { Costs, Demand, Need } from './capacity_model.js';
 import { shares } from './shares.js';
 import { table, whole } from './table.js';
 
 const gb = 2 ** 30;
 /**
- * The bench itself keeps some processes per core busy. If the load average is higher than this multiple of the number
- * of cores, other programs were running during the bench.
+ * The load average per core above which other programs were running during the bench. The bench itself keeps some
+ * processes per core busy.
  */
 const busy_load_times = 3;
 

@@ -1,8 +1,8 @@
-/** The capacity model: computes from measured costs how many processes and servers a load needs. Performs no I/O. */
+/** Computes from measured costs how many processes and servers a load needs. Performs no I/O. */
 import { z } from 'zod';
 import measured from './measured_costs.json' with { type: 'json' };
 
-/** The costs of one call. CPU times are in µs. */
+/** Holds the costs of one call. CPU times are in µs. */
 const callCost = z.object({
   server: z.number(),
   redis: z.number(),
@@ -19,8 +19,8 @@ const callCost = z.object({
 export type CallCost = z.infer<typeof callCost>;
 
 /**
- * The costs that the bench measured, with a description of the machine. `npm run bench -- --costs <file>` writes this
- * file.
+ * Holds the costs that the bench measured, with a description of the machine. `npm run bench -- --costs <file>` writes
+ * this file.
  */
 export const costsSchema = z.object({
   schema: z.literal('petrel-costs'),
@@ -51,8 +51,8 @@ export const costsSchema = z.object({
 export type Costs = z.infer<typeof costsSchema>;
 
 /**
- * The default costs. Their bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
- * PostgreSQL 18. That machine was too busy for measuring times.
+ * Holds the default costs. Their bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
+ * PostgreSQL 18, which was too busy for measuring times.
  */
 export const measuredCosts = measured as Costs;
 
@@ -161,8 +161,8 @@ export function plan(costs: Costs, demand: Demand): Need {
 }
 
 /**
- * Returns the highest rate of one kind of call on one machine that runs all processes and the load generator. The rate
- * is limited by the fronts, by the single thread of Redis, or by all cores together. Costs are in µs per call.
+ * Returns the highest rate of one kind of call on one machine that runs all processes and the load generator. The
+ * fronts, the single thread of Redis, or all cores together limit the rate. Costs are in µs per call.
  */
 export function highestRate(
   cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,

@@ -1,4 +1,7 @@
-/** An HTTP client for load tests. It calls the service as a person or a bot, sets up the tests and verifies answers. */
+/**
+ * Provides an HTTP client for load tests. It calls the service as a person or a bot, sets up the tests and verifies
+ * answers.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionCause } from '../rules/connection_causes.js';
 
@@ -9,13 +12,13 @@ export interface BenchBot {
   readonly username: string;
 }
 
-/** A bot, and a user who has opened a chat with it. */
+/** Holds a bot, and a user who has opened a chat with it. */
 export interface Pair {
   readonly bot: BenchBot;
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** The error for a wrong answer, which makes the run invalid and ends it. */
+/** Reports a wrong answer, which makes the run invalid and ends it. */
 export class WrongAnswer extends Error {}
 
 /** Throws WrongAnswer unless `holds` is true. */
@@ -71,8 +74,8 @@ export async function answerOf<T>(url: string, options: CallOptions = {}): Promi
 const tries_max = 10;
 
 /**
- * Makes a call that sets up a run, and returns its result. Retries when the service answers that it is busy. Loads and
- * verifications must not retry, so they use other functions. Throws WrongAnswer for any other failure.
+ * Makes a call that sets up a run, and returns its result. Retries when the service answers that it is busy; loads and
+ * verifications use other functions, because they must not retry. Throws WrongAnswer for any other failure.
  */
 export async function call<T>(url: string, options: CallOptions = {}): Promise<T> {
   for (let tries = 1; ; tries++) {

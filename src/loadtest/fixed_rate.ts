@@ -22,7 +22,7 @@ export interface FixedRate {
   /** A text that is unique to this load run. */
   readonly salt: string;
   readonly signal?: AbortSignal;
-  /** Ends the load early if the share of failed calls exceeds this value, but not before a hundred calls. */
+  /** Ends the load early if the share of failed calls exceeds this value. The first hundred calls never end it. */
   readonly failedShareMax?: number;
 }
 
@@ -36,8 +36,8 @@ export interface FixedRateResult {
   /** Answers per second, from the first request to the last answer. */
   readonly rate: number;
   /**
-   * The longest delay, in ms, between the time a request was due and the time it was sent. A long delay shows that the
-   * load generator had to share its core.
+   * The longest delay in ms between the due time of a request and its sending. A long delay shows that the load
+   * generator had to share its core.
    */
   readonly late_ms: number;
   readonly latency: LatencyPercentiles;
@@ -54,7 +54,7 @@ export interface Sent {
   readonly body: string | null;
 }
 
-/** A pool of connections. Each connection has at most one request in flight. */
+/** Describes a pool of connections. Each connection has at most one request in flight. */
 export type Wire = ReturnType<typeof poolWire>;
 
 /** Opens connections through undici, with TLS and proxies. `ca` is the certificate of a private authority. */
@@ -68,7 +68,7 @@ export function poolWire(origin: string, connections: number, ca?: string) {
   });
   let open = 0;
   return {
-    /** The number of idle connections. */
+    /** Returns the number of idle connections. */
     free: () => connections - open,
     /** Sends a request on an idle connection. Then calls `over` with the HTTP status, or with 0 and the reason. */
     send(request: Sent, over: (status: number, why: string) => void) {
@@ -127,8 +127,7 @@ export function requestsOf(
 }
 
 /**
- * Loads a server at a fixed rate, through `wire` or undici. The result shows whether the server could not keep up with
- * the rate.
+ * Loads a server at a fixed rate, through `wire` or undici. The result shows whether the server kept up with the rate.
  */
 export async function loadAtRate(
   series: Series,

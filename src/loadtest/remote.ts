@@ -1,6 +1,4 @@
-/**
- * The command `petrel bench`: puts a bounded load at fixed rates on a running installation, and reports the latencies.
- */
+/** Runs `petrel bench`: puts a bounded load at fixed rates on a running installation, and reports the latencies. */
 import { writeFileSync } from 'node:fs';
 import { version } from '../config/version.js';
 import { type FixedRateResult, loadAtRate } from './fixed_rate.js';
@@ -113,7 +111,7 @@ async function ratesAt(url: string): Promise<string> {
   }
 }
 
-/** Runs every load. Returns whether all of them succeeded. Prints and writes the results in any case. */
+/** Runs every load. Returns whether all of them succeeded. Always prints and writes the results. */
 export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const url = options.url.replace(/\/+$/, '');
   const { token, chat, rates } = options;

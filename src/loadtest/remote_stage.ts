@@ -1,6 +1,6 @@
 /**
- * Prepares a load on a running installation: its calls, and the data that they need. With a person's token, this
- * creates a bot for the run.
+ * Prepares a load on a running installation: its calls, and the data that they need. Creates a bot for the run if the
+ * token belongs to a person.
  */
 import { randomBytes } from 'node:crypto';
 import { call, expect, inParallel } from './client.js';
@@ -44,7 +44,7 @@ const text = 'The parcel 4711 has left the depot and will be with you between tw
 const batch = 100;
 
 /**
- * Returns whether a token belongs to a bot. A person's token has another letter after the colon. Tokens of identity
+ * Returns whether a token belongs to a bot. The letter after the colon differs in a person's token. Tokens of identity
  * providers contain no colon.
  */
 export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);

@@ -1,6 +1,6 @@
 /**
- * The result file of a bench run. This schema defines the file, and `--schema` prints it as JSON Schema. Changing or
- * removing a field raises the version. A new field must be optional and does not raise the version.
+ * Defines the result file of a bench run. `--schema` prints this schema as JSON Schema. Changing or removing a field
+ * raises the version. A new field must be optional and does not raise the version.
  */
 import { z } from 'zod';
 

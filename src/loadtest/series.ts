@@ -1,6 +1,6 @@
 /**
- * The format for the requests of a load: either one repeated call, or calls that are filled with rows of ids. Both load
- * tools read this format.
+ * Defines the requests of a load: either one repeated call, or calls that are filled with rows of ids. Both load tools
+ * use this format.
  */
 
 export interface Call {
@@ -13,27 +13,27 @@ export interface Call {
 }
 
 /**
- * A series of requests. Path, token and body may contain placeholders: `{1}`, `{2}`, … are the columns of a row,
- * `{pass}` counts how often all rows have been used, and `{salt}` is a text that is unique to the load.
+ * Describes a series of requests. Path, token and body may contain placeholders: `{1}`, `{2}`, … are the columns of a
+ * row, `{pass}` counts how often all rows have been used, and `{salt}` is unique to the load.
  */
 export interface Series {
   /** The scheme, host and port of the server. */
   readonly origin: string;
   /**
-   * The calls of the series. The first pass over the rows uses the first call, the second pass uses the second call,
-   * and so on.
+   * The calls of the series. The first pass over the rows uses the first call, the second pass the second call, and so
+   * on.
    */
   readonly calls: readonly Call[];
   /** Whether the first column of each row is the index of the call that the row fills. */
   readonly byRow?: boolean;
   /**
-   * The rows of ids. Requests take the rows in order and start again after the last one. If all requests are the same,
+   * The rows of ids. Requests take the rows in order and start again after the last row. If all requests are the same,
    * there is a single empty row.
    */
   readonly rows: readonly (readonly string[])[];
 }
 
-/** A template: literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
+/** Holds a template: literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {

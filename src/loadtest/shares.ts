@@ -1,4 +1,4 @@
-/** The mix of calls in the bench. */
+/** Holds the mix of calls in the bench. */
 
 /** Percentages of all calls. */
 export const shares = {

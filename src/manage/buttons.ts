@@ -1,13 +1,13 @@
 /**
- * The buttons of the management bot. Their data begins with a format version. A press is checked like any other call, so
- * the data grants nothing.
+ * Defines the buttons of the management bot. Their data begins with a format version. A press is checked like any other
+ * call, so the data grants nothing.
  */
 import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 
-/** The version of the data format. Increase it with a change that makes old buttons unreadable. */
+/** The version of the data format. Increase it when a change makes old buttons unreadable. */
 const version = '1';
 
-/** The pages about one bot. A list of bots opens one of these pages for the chosen bot. */
+/** Lists the pages about one bot. A list of bots opens one of these pages for the chosen bot. */
 export const pages = {
   m: 'menu',
   e: 'edit',
@@ -22,7 +22,7 @@ export const pages = {
 } as const;
 export type PageKey = keyof typeof pages;
 
-/** The action of a button. */
+/** Describes the action of a button. */
 export type Press =
   /** Shows page `number` of the bot list. Choosing a bot in the list opens the page `page` of that bot. */
   | { readonly ask: 'list'; readonly page: PageKey; readonly number: number }
@@ -43,7 +43,7 @@ export type Press =
   | { readonly ask: 'accept' | 'decline'; readonly bot: number }
   | { readonly ask: 'cancel' };
 
-/** The letter of each action in the data of a button, and the fields that follow it. */
+/** Holds the letter of each action in the data of a button, and the fields that follow it. */
 const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: string[]]>> = {
   list: ['l', 'page', 'number'],
   page: ['p', 'page', 'bot'],

@@ -1,9 +1,9 @@
-/** The commands of the management bot. */
+/** Defines the commands of the management bot. */
 
 import type { PageKey } from './buttons.js';
 import type { ManageTexts, TextKey } from './texts.js';
 
-/** The commands in the order of the menu. A command with a page opens that page of a bot. */
+/** Lists the commands in the order of the menu. A command with a page opens that page of a bot. */
 export const commands = {
   newbot: null,
   mybots: 'm',

@@ -1,6 +1,6 @@
 /**
- * The management bot. It sends notices, and handles the updates that a delivery worker passes to it under the bot's
- * lease.
+ * Runs the management bot. It sends notices, and handles the updates that a delivery worker passes to it under the
+ * bot's lease.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -102,7 +102,8 @@ export class Manager {
       before = (await store.management.begin<Talk>(user.id, shownId)) ?? nothing;
     } catch (error) {
       if (!passing(error)) throw error;
-      // Tells the person that the action failed while Postgres is unavailable. Otherwise they would get no answer.
+      // Tells the person that the action failed while Postgres is unavailable. Otherwise the person would get no
+      // answer.
       return this.#put(
         place,
         update,
@@ -115,9 +116,7 @@ export class Manager {
     await this.#put(place, update, reply);
   }
 
-  /**
-   * Handles one update. Handling the same update again makes no change twice. Rejects when the update must be retried.
-   */
+  /** Handles one update. A repeated update makes no change twice. Rejects when the update must be retried. */
   async handle(update: UpdateEntry): Promise<void> {
     const { chat } = update.message;
     if (!isDirect(chat)) {

@@ -4,7 +4,7 @@ import { button, rowsOf } from './buttons.js';
 import { type ManageTexts, textsFor } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
-/** Returns a time in UTC, because the person's time zone is unknown. */
+/** Formats a time in UTC, because the person's time zone is unknown. */
 const timeText = (seconds: number) =>
   `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 

@@ -1,4 +1,7 @@
-/** The pages about a person's bots: the list, and one bot's pages. Every page checks that the person owns the bot. */
+/**
+ * Builds the pages about a person's bots: the list, and one bot's pages. Every page checks that the person owns the
+ * bot.
+ */
 
 import { type Language, languages, type Texts } from '../rules/identity_texts.js';
 import type { InlineButton } from '../store/core/codec.js';

@@ -19,7 +19,7 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
   const press = readPress(data);
   if (press === null) return tooOld;
   if ('until' in press && press.until < turn.now) return expired;
-  // Ends the question that the bot asked, because the person opens a list or another page.
+  // Ends the bot's open question, because the person opens a list or another page.
   const left = turn.talk.at === 'nothing' ? undefined : nothing;
   switch (press.ask) {
     case 'list':
@@ -48,7 +48,7 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
   }
 }
 
-/** The operation checks the owner and writes the audit log. The message itself does not contain the token. */
+/** Shows the token in a message that does not store it. The operation checks the owner and writes the audit log. */
 async function showToken(turn: Turn, id: number): Promise<Reply> {
   const bot = await turn.store.bots.owned(turn.user.id, id);
   await turn.under('token').bots.token(turn.user.id, id);
@@ -106,8 +106,9 @@ async function setWriters(
 }
 
 /**
- * The button stores the recipient's id, because the username may move to another person. Only the operation checks the
- * owner. A check here would fail when the press is handled again after a successful transfer.
+ * Offers or transfers a bot. The button stores the recipient's id, because the username may move to another person.
+ * Only the operation checks the owner: a check here would fail when the press is handled again after a successful
+ * transfer.
  */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const { user, store, under } = turn;
@@ -118,7 +119,7 @@ async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
 }
 
-/** The operation checks whether the bot is still offered to this person. */
+/** Answers an offer. The operation checks whether the bot is still offered to this person. */
 async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): Promise<Reply> {
   const { user, store, under } = turn;
   const values = { username: (await store.bots.find(id))?.username ?? String(id) };
@@ -129,7 +130,7 @@ async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): P
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  // Uses the id if the bot is already deleted, which happens when this press is handled again.
+  // Uses the id if the bot is already deleted, because this press is handled a second time.
   const username = (await store.bots.find(id))?.username ?? String(id);
   await under('delete').bots.remove(user.id, id);
   return { screen: { key: 'deleted', values: { username } }, next: nothing };

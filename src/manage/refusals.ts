@@ -1,4 +1,4 @@
-/** The texts for refused operations in the person's language, instead of the English error catalogue. */
+/** Holds the texts for refused operations in the person's language, instead of the English error catalogue. */
 import type { ErrorName } from '../errors.js';
 import type { TextKey } from './texts.js';
 

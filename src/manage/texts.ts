@@ -1,4 +1,4 @@
-/** The texts of the management bot in the seven languages of the interface (§2), one file per language. */
+/** Loads the texts of the management bot in the seven languages of the interface (§2), one file per language. */
 import { type Language, languages } from '../rules/identity_texts.js';
 import en from './texts/en.json' with { type: 'json' };
 import hy from './texts/hy.json' with { type: 'json' };
@@ -9,12 +9,12 @@ import tt from './texts/tt.json' with { type: 'json' };
 import uz from './texts/uz.json' with { type: 'json' };
 
 export type TextKey = keyof typeof en;
-/** The texts of one language. A missing text is a compile error. */
+/** Holds the texts of one language. A missing text is a compile error. */
 export type ManageTexts = Readonly<Record<TextKey, string>>;
 
 export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };
 
-/** The name of each language in that language. */
+/** Holds the name of each language in that language. */
 export const languageNames: Readonly<Record<Language, string>> = {
   ru: 'Русский',
   en: 'English',

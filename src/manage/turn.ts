@@ -1,6 +1,6 @@
 /**
- * One update of the management bot: its sender and the reply. Each change derives its request id from the update and
- * the step's name. No change or message is therefore repeated when a node handles the update again (law 4).
+ * Handles one update of the management bot: its sender and the reply. Each change derives its request id from the
+ * update and the step's name. A repeated update therefore repeats no change and no message (law 4).
  */
 import { ApiError } from '../errors.js';
 import type { InlineKeyboard, Profile } from '../store/core/codec.js';
@@ -11,14 +11,14 @@ import type { Talk } from './talk.js';
 import type { ManageTexts } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
-/** A message of the bot: text and buttons. */
+/** Holds a message of the bot: text and buttons. */
 export interface Screen extends Said {
   readonly keyboard?: InlineKeyboard | undefined;
 }
 
-/** The reply to an update. */
+/** Holds the reply to an update. */
 export interface Reply {
-  /** Replaces the message whose button was pressed. If no button was pressed, it is sent as a new message. */
+  /** Replaces the message whose button was pressed; sent as a new message if no button was pressed. */
   readonly screen?: Screen | undefined;
   /** An additional message. */
   readonly also?: Screen | undefined;
@@ -36,7 +36,7 @@ export interface Turn {
   readonly talk: Talk;
   /** The store, for reads. */
   readonly store: Store;
-  /** Returns the store for one change of this update. The same step has the same request id in every run. */
+  /** Returns the store for one change of this update. The same step always has the same request id. */
   under(step: string): Store;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Builds messages of the management bot. In place of a token, a stored message contains a marked range that names the
- * bot.
+ * Builds messages of the management bot. A stored message contains a marked range that names the bot instead of its
+ * token.
  */
 
 import { formatText } from '../rules/entities/format.js';
@@ -8,7 +8,7 @@ import { tokenEntity } from '../rules/token_entity.js';
 import type { Content, Entity } from '../store/core/codec.js';
 import type { ManageTexts, TextKey, Values } from './texts.js';
 
-/** A text with its values. `{token}` stands for the live token of the bot `tokenOf`. */
+/** Holds a text with its values. `{token}` stands for the live token of the bot `tokenOf`. */
 export interface Said {
   readonly key: TextKey;
   readonly values?: Values | undefined;

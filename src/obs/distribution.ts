@@ -1,10 +1,11 @@
 /**
- * Histograms of durations, cheap enough for every request. A histogram is a single array, without labels or objects.
+ * Builds histograms of durations, cheap enough for every request. A histogram is a single array, without labels or
+ * objects.
  */
 
 /**
- * The upper bounds of the buckets in seconds. They range from a call answered from memory to the deadline of a webhook
- * receiver.
+ * Holds the upper bounds of the buckets in seconds. They range from a call answered from memory to the deadline of a
+ * webhook receiver.
  */
 export const durationBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60,
@@ -18,7 +19,7 @@ export class Distribution {
   sumMs = 0;
 
   /**
-   * Adds a duration in ms that represents `weight` durations. Searches from the shortest bucket, because most durations
+   * Adds a duration in ms that counts as `weight` durations. Searches from the shortest bucket, because most durations
    * are short.
    */
   observe(ms: number, weight = 1): void {
@@ -29,7 +30,7 @@ export class Distribution {
   }
 }
 
-/** A set of histograms by name. The names must come from a bounded set. */
+/** Holds histograms by name. The names must come from a fixed set. */
 export class Distributions {
   readonly byName = new Map<string, Distribution>();
 
@@ -43,7 +44,7 @@ export class Distributions {
   }
 }
 
-/** A set of counts, each under a pair of names. Both names must come from bounded sets. */
+/** Holds counts, each under a pair of names. Both names must come from fixed sets. */
 export class Counts {
   readonly byName = new Map<string, Map<string | number, number>>();
 

@@ -24,7 +24,7 @@ export function createLog(level: string, role: string): Logger {
   );
 }
 
-/** A request in the access log. The log contains neither path nor headers. */
+/** Describes a request in the access log. The log contains neither path nor headers. */
 export interface Access {
   /** The id of the request, which also appears in other log lines and in the response header `X-Request-Id`. */
   readonly request: string;
@@ -44,7 +44,7 @@ export type AccessLog = ReturnType<typeof createAccessLog>;
 const flushMs = 100;
 const waitingMax = 256;
 
-/** Creates a log with one line per request. Lines are buffered for a moment, because a write costs more than a line. */
+/** Creates a log with one line per request. Buffers lines for a moment, because a write costs more than a line. */
 export function createAccessLog(role: string) {
   let waiting: string[] = [];
   let timer: NodeJS.Timeout | undefined;

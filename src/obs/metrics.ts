@@ -1,7 +1,7 @@
 /**
- * The Prometheus metrics of one process, with bounded label values. Frequent events are counted as plain numbers where
- * they happen. A scrape reads these numbers. Looking up a set of labels for each event would cost more than a short
- * call.
+ * Holds the Prometheus metrics of one process, with bounded label values. Frequent events are counted as plain numbers
+ * where they happen, and a scrape collects these numbers. A lookup of labels for each event would cost more than a
+ * short call.
  */
 import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
 import { type Distribution, durationBounds } from './distribution.js';
@@ -18,7 +18,7 @@ interface Named {
 type Values = number | Rows<number>;
 
 /**
- * A metric of the process that is read on each scrape. The scrape waits for `read`, so a returned promise must settle
+ * Defines a metric whose value each scrape requests. The scrape waits for `read`, so a returned promise must settle
  * within seconds.
  */
 export type Figure = Named &
@@ -28,8 +28,8 @@ export type Figure = Named &
   );
 
 /**
- * Makes metrics that have a single value each. A metric is a counter if its name ends in `_total`, and a gauge
- * otherwise. `read` returns the values of all of them.
+ * Creates metrics that have a single value each. A metric is a counter if its name ends in `_total`, and a gauge
+ * otherwise. `read` returns all values.
  */
 export const figuresOf = <N extends string>(
   helps: Readonly<Record<N, string>>,
@@ -106,8 +106,8 @@ export function createMetrics(info: BuildInfo) {
     contentType: registry.contentType as string,
     register(figure: Figure) {
       const { name, help, kind } = figure;
-      // The interface that a registry needs. The library's metrics store a value per set of labels. Our metrics store
-      // no values.
+      // Implements the interface that a registry needs. The library's metrics store a value per set of labels; our
+      // metrics store none.
       const metric = {
         name,
         get: async () => ({ name, help, type: kind, values: await samplesOf(figure), aggregator: 'sum' }),

@@ -4,7 +4,7 @@ import type { Figure } from './metrics.js';
 
 export type RequestMeter = ReturnType<typeof createRequestMeter>;
 
-/** The outcomes of all calls with one name since the start. */
+/** Counts the outcomes of all calls with one name since the start. */
 export interface CallFigures {
   readonly call: string;
   readonly ok: number;
@@ -44,14 +44,14 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
   };
 }
 
-/** The pages that consist of many files. All requests for one page count as one call. */
+/** Matches the pages that consist of many files. All requests for one page count as one call. */
 const ownPages = /^\/(app|docs|ops)(?![^/])/;
 
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /**
- * In each second, the first `timedEach` requests are measured. Of the rest, one request in `sampled` is measured and
- * represents the others. Reading the clock twice would slow a call that is answered from memory by 3 %.
+ * The number of requests measured in each second. Of the rest, one request in `sampled` is measured and represents the
+ * others, because reading the clock twice would slow a call from memory by 3 %.
  */
 const timedEach = 1_000;
 const sampled = 16;

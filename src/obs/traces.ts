@@ -1,9 +1,8 @@
 /**
- * OpenTelemetry traces: request → scripts → event → delivery. This module is loaded only when traces are turned on.
- *
- * A trace is made when its request ends. Its id is derived from the change that the request made (chat, message and
- * edit). Any process that delivers the change derives the same id. Redis therefore need not store the id, and all
- * processes sample the same traces. Requests that changed no message get a random id.
+ * Exports OpenTelemetry traces: request → scripts → event → delivery. Loaded only when traces are turned on. A trace is
+ * made when its request ends. Its id is derived from the change that the request made (chat, message and edit). Every
+ * process that delivers the change derives the same id, so Redis need not store the id, and all processes sample the
+ * same traces. Requests that changed no message get a random id.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
@@ -41,7 +40,7 @@ export interface TracesOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** The outcome of a delivery attempt. */
+/** Holds the outcome of a delivery attempt. */
 export interface TracedDelivery {
   readonly bot: number;
   readonly kind: string;
@@ -121,7 +120,7 @@ function spansOfRequest(under: Under, call: string, status: number, traceId: str
 function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string): Span[] {
   const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
   const endMs = nowMs();
-  // Each bot has its own event span. Retries are children of the event span that the first attempt reported.
+  // Derives the id of the bot's own event span. Retries are children of the event span that the first attempt reported.
   const event = createHash('sha256').update(`${change}|${kind}|${bot}`).digest().toString('hex', 0, 8);
   const attempt: Span = {
     traceId,
@@ -148,7 +147,7 @@ function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string
   return [waited, attempt];
 }
 
-/** The traces of one process. Spans wait in memory and are sent once a second. */
+/** Collects the traces of one process. Spans wait in memory and are sent once a second. */
 export class Traces {
   readonly #options: TracesOptions;
   readonly #requests = new AsyncLocalStorage<Under>();
@@ -160,7 +159,7 @@ export class Traces {
     this.#timer = setInterval(() => void this.#send(), sendMs).unref();
   }
 
-  /** Runs a request. Assigns the scripts that run meanwhile to this request. */
+  /** Runs a request, and assigns the scripts that run meanwhile to it. */
   within<T>(work: () => T): T {
     return this.#requests.run({ beginMs: nowMs(), scripts: [], change: null }, work);
   }

@@ -1,4 +1,4 @@
-/** Logs background failures and what they mean. Failures are logged at intervals instead of at each attempt. */
+/** Logs background failures and their effects. Logs failures at intervals instead of at each attempt. */
 import type { Logger } from './log.js';
 
 export type Troubles = ReturnType<typeof createTroubles>;
@@ -6,7 +6,7 @@ export type Troubles = ReturnType<typeof createTroubles>;
 /** The minimum time in ms between two lines about the same source. */
 const quietMs = 5_000;
 
-/** Prefers the cause of an error, because the message is written for callers and less precise. */
+/** Prefers the cause of an error. The message is written for callers and less precise. */
 const reasonOf = (error: unknown) => {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
@@ -40,7 +40,7 @@ export function createTroubles(log: Pick<Logger, 'error' | 'warn'>, now = () => 
         isDelay: (error: unknown) => boolean = () => true,
       ): ((error: unknown) => void) =>
       (error) => {
-        // A delay is logged under another key, so that it does not suppress the report of a failure.
+        // Logs a delay under another key, so that it does not suppress the report of a failure.
         if (!isDelay(error)) failed(source, error);
         else if (shouldLog(`${source} late`)) log.warn({ source, reason: reasonOf(error) }, meaning);
       },

@@ -1,6 +1,6 @@
 /**
- * The task `accept-postgres`: accepts a Postgres server again after another server replaced it. Nodes then treat the
- * accepted server like one that lost transactions.
+ * Accepts a Postgres server again after another server replaced it (task `accept-postgres`). Nodes then treat the
+ * accepted server like a server that lost transactions.
  */
 import { type Config, redisOf, requireSettings } from '../config/config.js';
 import type { Logger } from '../obs/log.js';
@@ -13,7 +13,7 @@ import { makeKeys } from '../store/core/keys.js';
 
 /**
  * Accepts the Postgres server of a shard. `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown
- * shard, or those of Redis and Postgres.
+ * shard, and those of Redis and Postgres.
  */
 export async function acceptPostgres(
   given: Config,

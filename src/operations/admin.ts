@@ -1,4 +1,4 @@
-/** The tasks `admin …`: manage administrators' tokens, and show the log of administrators' calls. */
+/** Manages administrators' tokens, and shows the log of administrators' calls (tasks `admin …`). */
 import { userInfo } from 'node:os';
 import { z } from 'zod';
 import { nowMs } from '../clock.js';

@@ -1,7 +1,4 @@
-/**
- * The task `doctor`: prints the state of the installation. The output shows processes, versions, the journal, and
- * findings.
- */
+/** Prints the state of the installation (task `doctor`): processes, versions, the journal, and findings. */
 
 import { ratesOf, ratesText, redisOf } from '../config/config.js';
 import { version } from '../config/version.js';
@@ -40,8 +37,8 @@ async function storedText({ config, pool }: Backends): Promise<string> {
 }
 
 /**
- * Prints the state of the installation. Returns true if there are no problems. Advice does not count as a problem.
- * Errors: those of an unavailable Redis or Postgres.
+ * Prints the state of the installation. Returns true if there are no problems; advice is not a problem. Errors: those
+ * of an unavailable Redis or Postgres.
  */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;

@@ -1,4 +1,4 @@
-/** The tasks `bots …` and `users …`: suspend bots and people, and end their suspensions (behaviour §14). */
+/** Suspends bots and people, and ends their suspensions (tasks `bots …` and `users …`, behaviour §14). */
 
 import { findName } from '../postgres/accounts/users.js';
 import { asDatabase } from '../postgres/sql.js';
@@ -13,7 +13,7 @@ async function idOf({ pool }: Backends, name: string): Promise<number> {
 }
 
 /**
- * Suspends a bot or person, or ends the suspension. Returns once all nodes refuse the tokens (or accept them again).
+ * Suspends a bot or person, or ends the suspension. Returns once all nodes refuse the tokens, or accept them again.
  * Throws a StartError when there is no such bot or person.
  */
 export async function suspend(

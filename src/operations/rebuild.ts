@@ -1,5 +1,5 @@
 /**
- * The task `redis rebuild`: after Redis lost its data, loads the data that Postgres has and reports which data is lost.
+ * Loads the data that Postgres has after Redis lost its data, and reports which data is lost (task `redis rebuild`).
  * Without this task, nodes load the data on demand, one partition at a time.
  */
 import { journalState, lastLoss } from '../journal/state.js';
@@ -10,8 +10,8 @@ import { allPages } from '../server/pages.js';
 import { describeRecords } from '../store/core/redis_state.js';
 
 /**
- * Opens the queue of each bot that has a webhook, with the bot's allowed update kinds. Without this, the bot's next
- * update would open the queue.
+ * Opens the queue of each bot that has a webhook, with the bot's allowed update kinds. Otherwise the bot's next update
+ * would open it.
  */
 async function openQueues({ pool, store }: Backends): Promise<number> {
   const db = asDatabase(pool);
@@ -24,10 +24,7 @@ async function openQueues({ pool, store }: Backends): Promise<number> {
   return opened;
 }
 
-/**
- * Prints what was lost, and opens the queues of bots. The partitions are already open, because opening the backends
- * opens them.
- */
+/** Prints what was lost, and opens the queues of bots. The partitions were opened together with the backends. */
 export async function rebuildRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { pool, connection } = backends;
   const state = await journalState(backends);

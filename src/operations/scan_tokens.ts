@@ -1,7 +1,4 @@
-/**
- * The task `tokens scan`: finds tokens in a folder or a git repository, and blocks the ones that belong to this
- * installation.
- */
+/** Finds tokens in a folder or a git repository, and blocks the tokens of this installation (task `tokens scan`). */
 import { type LeakFound, scan } from '../leaks/scan.js';
 import { StartError } from '../processes/installation.js';
 import { maskTokens } from '../rules/token.js';
@@ -23,7 +20,7 @@ async function revoked({ admins }: Stores, token: string): Promise<boolean> {
   return found !== null && admins.revoke(found.name);
 }
 
-/** Whether a token is unknown to this installation, was blocked by this task, or could not be blocked. */
+/** Tells whether a token is unknown to this installation, was blocked by this task, or could not be blocked. */
 type Verdict = 'blocked' | 'not known here' | 'not blocked';
 
 /**

@@ -1,7 +1,4 @@
-/**
- * The task `redis seal`: prepares a clean shutdown of Redis, so that the next start of Redis can prove that nothing was
- * lost.
- */
+/** Prepares a clean shutdown of Redis, so that its next start can prove that nothing was lost (task `redis seal`). */
 import { journalLimits } from '../journal/limits.js';
 import { countNodes } from '../postgres/identity.js';
 import { type Backends, StartError } from '../processes/backends.js';

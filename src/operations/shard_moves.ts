@@ -25,7 +25,7 @@ type Say = (line: string) => void;
 /** The bytes of replication log that the target may still lack when flushers are paused. */
 const lagBytesMax = 1_048_576;
 /**
- * How long the target may take to catch up while partitions are paused. After this time the source serves the
+ * How long the target may take to catch up while partitions are paused, in ms. After this time the source serves the
  * partitions again.
  */
 const catchUpMsMax = 60_000;
@@ -106,8 +106,8 @@ function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, fr
 }
 
 /**
- * Makes both databases refuse changes by the process that ran the move before. After this, the claim must be checked
- * again.
+ * Makes both databases refuse changes by the process that ran the move before. The claim must be checked again
+ * afterwards.
  */
 async function claimShards({ source, target, share }: Runner): Promise<void> {
   await copy.claimShard(source, share);
@@ -263,7 +263,7 @@ async function begin(
   // Starts the move again if the partitions are neither outdated in the source nor stored in another database. The
   // control database has then lost its row of an unfinished move.
   if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
-    // Otherwise the control database was restored to a state before an earlier move.
+    // Refuses otherwise, because the control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} says that these partitions have left it, and ${shardName(target.id)} does not have all of them: ` +
@@ -282,15 +282,18 @@ async function begin(
   return moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
 }
 
-/** `from` is the URL with which the target reaches the source, if this URL differs from the settings. */
+/**
+ * Holds the options of a move. `from` is the URL with which the target reaches the source, if it differs from the
+ * settings.
+ */
 export interface MoveOptions {
   readonly from?: string | undefined;
   readonly say: Say;
 }
 
 /**
- * Moves partitions to a shard, or continues an interrupted move to this shard. After an error, the same command
- * continues the move. Errors: StartError, or those of Postgres.
+ * Moves partitions to a shard. After an error, the same command continues the move. Errors: StartError, and those of
+ * Postgres.
  */
 export async function movePartitions(
   backends: Backends,
@@ -328,7 +331,7 @@ export async function movePartitions(
 }
 
 /**
- * Cancels a move that has not reached the step `switch`. The partitions stay at the source. Errors: StartError, or
+ * Cancels a move that has not reached the step `switch`. The partitions stay at the source. Errors: StartError, and
  * those of Postgres.
  */
 export async function undoMove(backends: Backends, say: Say): Promise<void> {
@@ -357,8 +360,8 @@ const gibibytes = (bytes: number): string =>
   bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
 
 /**
- * Lists the partitions of each database, and the move in progress if there is one. With `rows`, also counts the
- * messages of each partition, which reads all messages.
+ * Lists the partitions of each database and the move in progress. With `rows`, also counts the messages of each
+ * partition by reading all messages.
  */
 export async function listShards(backends: Backends, rows: boolean, say: Say): Promise<void> {
   const { pool, shards, keys } = backends;

@@ -1,4 +1,4 @@
-/** The tasks `tokens …`: rotate keys and peppers, and list leaked tokens. They never print a token. */
+/** Rotates keys and peppers, and lists leaked tokens (tasks `tokens …`). Never prints a token. */
 
 import type { LeakRow } from '../postgres/accounts/leaks.js';
 import { type Backends, StartError } from '../processes/backends.js';

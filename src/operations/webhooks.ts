@@ -1,4 +1,4 @@
-/** The tasks `webhooks …`: show and repeat deliveries. The output shows only the host of a webhook URL. */
+/** Shows and repeats deliveries (tasks `webhooks …`). The output shows only the host of a webhook URL. */
 
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks/webhooks.js';

@@ -1,4 +1,4 @@
-/** Copies whole tables: out of a database as of one moment, or into an empty database. */
+/** Copies whole tables out of a database as of one moment, or into an empty database. */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
@@ -16,10 +16,10 @@ export interface SequenceState {
   readonly called: boolean;
 }
 
-/** A snapshot: all tables as they were when it was opened, without later writes. */
+/** Holds a snapshot: all tables as they were when it was opened, without later writes. */
 export type Snapshot = Awaited<ReturnType<typeof openSnapshot>>;
 
-/** The tables that are not copied. The migration runner fills the first one, and running nodes fill the others. */
+/** Lists the tables that are not copied. The migration runner and running nodes fill them. */
 const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -89,7 +89,7 @@ export async function openSnapshot(url: string) {
       { name, columns }: TableShape,
       to: readonly [...NodeJS.ReadWriteStream[], Writable],
     ): Promise<number> {
-      // Uses a query, because COPY of a partitioned table does not read the table's partitions.
+      // Uses a query, because COPY of a partitioned table omits the rows in its partitions.
       const out = client.query(
         copyTo(`copy (select ${columns.map(quoted).join(', ')} from ${quoted(name)}) to stdout`),
       );
@@ -120,9 +120,8 @@ export interface TableSource extends TableShape {
 }
 
 /**
- * Replaces the content of these tables, in the given order, and the state of sequences. All changes are made in one
- * transaction. Throws the errors of Postgres, and throws if a table received an unexpected number of rows. After an
- * error nothing has changed.
+ * Replaces the content of these tables, in the given order, and the state of sequences, in one transaction. Throws the
+ * errors of Postgres, and throws if a table received an unexpected number of rows. After an error nothing has changed.
  */
 export async function copyIn(
   url: string,

@@ -1,11 +1,9 @@
 /**
- * The tables that are partitioned by day (UTC). Partitions are created some days ahead. A partition is dropped as a
- * whole once all its rows have passed their maximum age. Rows of a day without a partition go into the default
- * partition, and are deleted there one by one. A day with rows in the default partition never gets its own partition,
- * because its rows would have to be moved.
- *
- * Several processes may maintain these tables at the same time. One process changes a table, and the others find the
- * work done. The wait for a lock is bounded. If the lock is not available in time, the work is retried later.
+ * Maintains the tables that are partitioned by day (UTC). Creates partitions some days ahead. Drops a partition once
+ * all its rows have passed their maximum age. Rows of a day without a partition go into the default partition, and are
+ * deleted there one by one. Such a day never gets its own partition, because its rows would have to be moved. Several
+ * processes may run this at the same time: one process changes a table, and the others find the work done. If a lock is
+ * not available in time, the work is retried later.
  */
 import { type Pool, type Queryable, statement } from './pool.js';
 
@@ -15,7 +13,7 @@ export const days_ahead = 3;
 /** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
 const advisory_lock = 7_261_530_115;
 
-/** A table that is partitioned by day, and the number of days that each new partition covers. */
+/** Names a table that is partitioned by day, and the number of days that each new partition covers. */
 export interface ByDay {
   readonly table: 'delivery_failures' | 'messages';
   /** The column that determines the partition of a row. */
@@ -28,19 +26,22 @@ export const failuresByDay: ByDay = { table: 'delivery_failures', column: 'at', 
 /** The number of partitions into which MESSAGE_DAYS is divided. */
 const message_partitions = 10;
 /**
- * The days per partition if messages are kept forever. The number of partitions stays small even after decades.
- * Partitions are still short enough if MESSAGE_DAYS is set later.
+ * The days per partition if messages are kept forever. The number of partitions stays small even after decades, and
+ * partitions stay short enough for a later MESSAGE_DAYS.
  */
 const message_days_unbounded = 180;
 
-/** Each partition covers a tenth of MESSAGE_DAYS, so a message is kept for at most a tenth longer than MESSAGE_DAYS. */
+/**
+ * Returns the partitioning of messages. Each partition covers a tenth of MESSAGE_DAYS, so a message is kept for at most
+ * a tenth longer than MESSAGE_DAYS.
+ */
 export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   table: 'messages',
   column: 'day',
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** A partition other than the default one. Its bounds are days since 1970. */
+/** Describes a partition other than the default one. Its bounds are days since 1970. */
 export interface Span {
   readonly name: string;
   /** The first day of the partition; -Infinity for the partition with rows older than the partitioning of the table. */
@@ -58,8 +59,8 @@ const dayOf = (text: string) =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / day_ms;
 
 /**
- * The name of a partition contains its first day. Names of message partitions also contain the day after the last day,
- * because these partitions differ in length.
+ * Returns the name of a partition, which contains its first day. Names of message partitions also contain the day after
+ * the last day, because these partitions differ in length.
  */
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
@@ -98,7 +99,7 @@ const holds = (spans: readonly Span[], day: number) => spans.some(({ from, to })
 
 /**
  * Takes a lock and runs `work`. Returns false without running it if `wanted` shows that another process has done the
- * work meanwhile. The wait for the lock is bounded.
+ * work. The wait for the lock is bounded.
  */
 function alone(
   pool: Pool,
@@ -145,8 +146,8 @@ function make(pool: Pool, { table, column }: ByDay, first: number, next: number)
 }
 
 /**
- * Returns `held` when a lock was not available in time. Returns false when the default partition meanwhile got a row of
- * these days, which stays there.
+ * Returns `held` when a lock was not available in time. Returns false when the default partition has got a row of these
+ * days, which stays there.
  */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
@@ -160,8 +161,8 @@ async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
 }
 
 /**
- * Returns whether rows of this table are being moved to this database. The posts and pins that belong to these rows are
- * erased only after the move, so their partition must stay until then.
+ * Returns whether rows of this table are being moved to this database. Their partition must stay until then, because
+ * the posts and pins that belong to the rows are erased only after the move.
  */
 const isReceiving = (table: ByDay['table']) =>
   statement(
@@ -180,7 +181,7 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
       table,
       (spans) => spans.some((span) => span.name === name),
       async (tx) => {
-        // While this lock is held, no copy of rows can begin.
+        // Keeps any copy of rows from beginning while this lock is held.
         await tx.query(statement(`lock_${table}`, `lock table only ${table} in access exclusive mode`));
         if ((await tx.query(isReceiving(table))).count > 0) return false;
         await tx.query(statement(`drop_${name}`, `drop table ${name}`));
@@ -193,8 +194,8 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
 /**
- * Returns the number of consecutive days after today that have their own partition. Less than `days_ahead` if creating
- * partitions has failed.
+ * Returns the number of consecutive days after today that have their own partition. The number is below `days_ahead` if
+ * creating partitions has failed.
  */
 export async function daysAhead(
   sql: Queryable,
@@ -208,7 +209,7 @@ export async function daysAhead(
 }
 
 /**
- * The partitions that were created and dropped, and the number of future days that have no partition because another
+ * Holds the partitions that were created and dropped, and the number of future days without a partition because another
  * session locked the table.
  */
 export interface KeptDays {

@@ -1,4 +1,4 @@
-/** SQL statements for the identity of an installation. It records which Redis the nodes use. */
+/** Holds SQL statements for the identity of an installation, which records the Redis that the nodes use. */
 import { postgresLimits as limits } from './limits.js';
 import type { Queryable } from './pool.js';
 import { fragment, plainSql } from './sql.js';
@@ -12,7 +12,7 @@ export interface PostgresIdentity {
   readonly held: boolean;
 }
 
-/** The last report of another node. */
+/** Holds the last report of another node. */
 export interface OtherNode {
   /** The generation of the Redis that this node uses. */
   readonly generation: number | null;
@@ -20,7 +20,7 @@ export interface OtherNode {
   readonly away: boolean;
 }
 
-/** The Postgres history with which partition 0 was opened most recently. */
+/** Names the Postgres history with which partition 0 was opened most recently. */
 export interface OpenedAs {
   readonly run_id: string | null;
   readonly seal: string | null;
@@ -37,12 +37,12 @@ export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
   return row;
 }
 
-/** Counts the roles that reported recently. This includes roles that were killed since. */
+/** Counts the roles that reported recently, including roles that were killed since. */
 export const countNodes = (on: Queryable) => plainSql(on).value<number>`
   select count(*)::int from redis_nodes
   where seen_at > now() - ${limits.redis_node_age_ms_max}::int * interval '1 ms'`;
 
-/** Reads and locks the identity. Other changes of the generation wait until the transaction ends. */
+/** Loads and locks the identity. Other changes of the generation wait until the transaction ends. */
 export async function lockIdentity(tx: Queryable, node: string) {
   const sql = plainSql(tx);
   await sql.run`select 1 from installation where name = 'REDIS_GENERATION' for update`;

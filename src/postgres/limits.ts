@@ -1,4 +1,4 @@
-/** The limits for Postgres: statements, replicas, shards and copies. */
+/** Sets the limits for Postgres: statements, replicas, shards and copies. */
 export const postgresLimits = {
   /** The number of rows in the table control_marks. */
   control_mark_shards: 64,
@@ -12,11 +12,11 @@ export const postgresLimits = {
   /** How often the shard map is checked, and the age at which the map is too old to use. */
   shard_map_look_ms: 1_000,
   shard_map_age_ms_max: 5_000,
-  /** The same two limits for installations without DATABASE_SHARDS. */
+  /** How often the shard map is checked, and the age at which it is too old to use, without DATABASE_SHARDS. */
   shard_map_idle_look_ms: 10_000,
   shard_map_idle_age_ms_max: 25_000,
   webhook_failing_ms: 3_600_000,
-  /** The time after its last report when a node no longer counts as a user of its Redis. */
+  /** How long after its last report a node counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
   /** The time between two notices to bot owners about one report of leaked tokens. */
   leak_notice_interval_ms: 2,

@@ -1,8 +1,8 @@
-/** Marks are counters in Postgres. Every transaction that changes something raises a mark. */
+/** Raises marks, which are counters in Postgres. Every transaction that changes something raises a mark. */
 import { postgresLimits as limits } from './limits.js';
 import { type Call, type Pool, statement, type Transaction } from './pool.js';
 
-/** The mark that a transaction raised at its end. A transaction that changed nothing raises no mark. */
+/** Holds the mark that a transaction raised at its end. A transaction that changed nothing raises no mark. */
 export interface RaisedMark {
   readonly shard: number;
   /** The server that ran the transaction, as the guard named it. */
@@ -18,8 +18,8 @@ export interface RaisedMark {
 export interface ControlMarks {
   /**
    * Reports a committed transaction to Redis, and waits until Redis has stored the report. If Redis is unavailable, the
-   * report is sent together with the next one. Error: `unavailable` when a server without this transaction has replaced
-   * the server that committed it.
+   * report is sent with the next one. Error: `unavailable` when a server without this transaction has replaced the
+   * server that committed it.
    */
   note(raised: readonly RaisedMark[]): Promise<void>;
 }
@@ -32,7 +32,7 @@ const raise = statement(
 /** Builds the last statement of a transaction on the server with this name. The statement raises the mark. */
 export const raiseMark = (server: string): Call => ({
   statement: raise,
-  // Marks are spread over several rows, so that transactions that end at the same time do not wait for each other.
+  // Spreads marks over several rows, so that transactions that end at the same time do not wait for each other.
   values: [Math.floor(Math.random() * limits.control_mark_shards), server],
 });
 

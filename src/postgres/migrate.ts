@@ -1,9 +1,7 @@
 /**
  * Updates a database to the schema of this program. Migrations are numbered SQL files. Each file is applied once, in
- * one transaction.
- *
- * A file that begins with `-- serves 0014` is compatible with programs of schema 14 and later: they can run and start
- * on a database with this migration. Without this line, only programs that contain the file can use the database.
+ * one transaction. Programs of schema 14 and later can use a database with a migration that begins with `-- serves
+ * 0014`. Without this line, only programs that contain the file can use the database.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -14,7 +12,7 @@ import { addressOf } from '../rules/database_url.js';
 import { postgresVersionProblem } from '../rules/versions.js';
 import { openSession } from './session.js';
 
-/** This path works from both `src/` and the built `dist/`. */
+/** Works from both `src/` and the built `dist/`. */
 const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
 /** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
@@ -30,8 +28,8 @@ interface Migration {
 }
 
 /**
- * The error for a database that this program must not use. The database is newer than the program, one of its
- * migrations was changed, or its server is too old.
+ * Reports a database that this program must not use: the database is newer than the program, one of its migrations was
+ * changed, or its server is too old.
  */
 export class SchemaError extends Error {}
 
@@ -208,7 +206,7 @@ async function databaseState(url: string): Promise<DatabaseState> {
     // Detects a pooler, which sends its own process id at the start of the session.
     const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
     if (!known) return { server, pooled, applied: 0, serves: 0 };
-    // Migrations from before this column existed only support programs that contain them.
+    // Treats a migration from before this column as one that only supports programs that contain it.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
     return { server, pooled, ...rows[0] };

@@ -7,7 +7,9 @@ import { ApiError } from '../errors.js';
 import { addressOf, type PostgresAddress } from '../rules/database_url.js';
 import { postgresLimits as limits } from './limits.js';
 
-/** A statement that each connection prepares once, under its name. A name must always stand for the same text. */
+/**
+ * Describes a statement that each connection prepares once, under its name. A name must always stand for the same text.
+ */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -29,26 +31,22 @@ export interface Queryable {
   ): Promise<Result<R>>;
 }
 
-/** A transaction on one connection. */
+/** Represents a transaction on one connection. */
 export interface Transaction extends Queryable {
   /** The name that the guard gave to the server of the connection; '' without a guard. */
   readonly server: string;
 }
 
-/**
- * The cause of an error when the guard refuses a server. An error has another cause if the server could not be checked.
- */
+/** Is the cause of an error when the guard refuses a server. Other causes mean that the server could not be checked. */
 export class RefusedServer extends Error {}
 
-/** The guard, which checks each new connection before it is used. */
+/** Checks each new connection before it is used. */
 export interface Guard {
-  /**
-   * Returns the name of a connection's server. If that server must not be used now, throws the error for the caller.
-   */
+  /** Returns the name of a connection's server. Throws the error for the caller if that server must not be used now. */
   admit(connection: Queryable): Promise<string>;
 }
 
-/** A statement together with its values. */
+/** Holds a statement together with its values. */
 export interface Call {
   readonly statement: Statement;
   readonly values: readonly unknown[];
@@ -63,10 +61,9 @@ export interface Pool extends Queryable {
    */
   transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Runs statements in one transaction and one round trip, with the same retries as `transaction`. The values of a
-   * statement cannot depend on the results of another statement. `last` gets the server name from the guard and creates
-   * the last statement. Returns the rows of the last statement. Errors: the first error of a statement. The database is
-   * then unchanged.
+   * Runs statements in one transaction and one round trip, with the same retries as `transaction`. No statement may
+   * depend on the results of another. `last` gets the server name from the guard and creates the last statement.
+   * Returns the rows of the last statement. Errors: the first error of a statement. The database is then unchanged.
    */
   batch<R extends object = Record<string, unknown>>(
     calls: readonly Call[],
@@ -110,7 +107,7 @@ const isStandby = statement('is_standby', 'select pg_is_in_recovery() as standby
 const bigintOid = 20;
 const bigintArrayOid = 1016;
 
-/** Reads bigint as a number, which is exact because ids and versions stay below 2^53 (limits.ts). */
+/** Converts bigint to a number, which is exact because ids and versions stay below 2^53 (limits.ts). */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === bigintOid && format !== 'binary') return Number;
@@ -125,9 +122,9 @@ const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
 /**
- * The SQLSTATE codes with which Postgres reports that it cannot serve now. They mean: connection lost, out of
- * resources, shutdown or cancelled, lock not available, read-only (a standby), idle too long in a transaction, or a
- * partition that was moved to another shard.
+ * Matches the SQLSTATE codes with which Postgres reports that it cannot serve now: connection lost, out of resources,
+ * shutdown or cancelled, lock not available, read-only (a standby), idle too long in a transaction, or a partition that
+ * was moved to another shard.
  */
 const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
@@ -139,7 +136,7 @@ const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
 /**
- * Returns whether an error means that all connections of the pool are in use. It gives no information about the server.
+ * Returns whether an error means that all connections of the pool are in use. The error says nothing about the server.
  */
 const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
 
@@ -155,10 +152,7 @@ export function isUnavailable(error: unknown): boolean {
   return awayCodes.has((error as NodeJS.ErrnoException).code ?? '') || awayMessages.test(error.message);
 }
 
-/**
- * Returns whether the answer came from another Postgres server than the one that the guard admitted
- * (`raise_control_mark`).
- */
+/** Returns whether the answer came from another Postgres server than the guard admitted (`raise_control_mark`). */
 const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
 
 /**
@@ -173,11 +167,11 @@ const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sq
 /** Returns whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** The timeouts of a session. They are set as startup parameters, or in each transaction behind a pooler. */
+/** Holds the timeouts of a session. They are set as startup parameters, or in each transaction behind a pooler. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
-  // Releases the row locks of a process that was stopped in the middle of a transaction, after the time limit of one
-  // statement.
+  // Ends a transaction that stays idle for the time limit of one statement. This releases the row locks of a stopped
+  // process.
   idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
 };
 
@@ -192,9 +186,9 @@ function beginPooled(server: string): string {
 }
 
 /**
- * The connections of a pool. They lead to one host until this host fails. Each connection belongs to a generation. The
- * next generation begins when a connection leads to another server than the guard admitted. Connections of older
- * generations are then closed and not reused.
+ * Manages the connections of a pool, which lead to one host until this host fails. Each connection belongs to a
+ * generation. The next generation begins when a connection leads to another server than the guard admitted. Connections
+ * of older generations are then closed and not reused.
  */
 class Connections {
   readonly pool: pg.Pool;
@@ -226,7 +220,7 @@ class Connections {
       query_timeout: limits.postgres_statement_timeout_ms + 1_000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      // Lets queries that are sent without waiting for each other share a round trip. Other queries are not affected.
+      // Lets queries that are sent without waiting for each other share a round trip.
       pipeline: true,
       types,
       // `pg` calls this function for each new connection, but its types lack it.
@@ -237,8 +231,7 @@ class Connections {
       Client: Client as unknown as new () => pg.ClientBase,
     });
     this.pool.on('error', (error) => onError?.(error));
-    // Handles the error that a connection emits when it breaks while in use. Without this listener the error would end
-    // the process.
+    // Handles the error that a connection emits when it breaks while in use. The error would otherwise end the process.
     this.pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
   }
 
@@ -275,10 +268,7 @@ class Connections {
     return client.query(this.address.pooled ? beginPooled(this.serverOf(client)) : 'begin');
   }
 
-  /**
-   * Lends a connection to `work`. Closes the connection after an error that makes it unusable, or if `work` calls
-   * `discard`.
-   */
+  /** Lends a connection to `work`. Closes it after an error that makes it unusable, or if `work` calls `discard`. */
   async lend<T>(work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>): Promise<T> {
     const client = await this.#connect();
     let broken: Error | undefined;
@@ -296,7 +286,7 @@ class Connections {
     }
   }
 
-  /** Closes and replaces all connections of this connection's generation or older. */
+  /** Closes and replaces the connections of this connection's generation and older generations. */
   distrust(client: pg.PoolClient): void {
     if (!this.#isOld(client)) this.#generation++;
   }
@@ -349,7 +339,8 @@ export function createPool(options: PoolOptions): Pool {
   const batchOnce = <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
     connections.lend(async (client): Promise<Result<R>> => {
       const all = last === undefined ? calls : [...calls, last(connections.serverOf(client))];
-      // After a failed statement, Postgres refuses the following statements and turns the commit into a rollback.
+      // Sends the commit in any case. After a failed statement, Postgres refuses the following statements and turns the
+      // commit into a rollback.
       const began = connections.begin(client);
       const ran = all.map(({ statement, values }) => connections.run<R>(client, statement, values));
       const ended = client.query('commit');

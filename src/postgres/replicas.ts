@@ -1,6 +1,6 @@
 /**
  * Reads from standbys of Postgres. A read checks in its own snapshot that the standby has replayed the changes that the
- * caller needs. Otherwise the read goes to the primary.
+ * caller needs. Otherwise the primary runs the read.
  */
 import { postgresLimits as limits } from './limits.js';
 import { createPool, type Pool, statement } from './pool.js';
@@ -9,7 +9,7 @@ import { checked, plainSql, type Sql, sqlOver } from './sql.js';
 export interface Replicas {
   /**
    * Runs a read of a partition's written-behind tables. `flushed` is the version up to which the partition was flushed,
-   * according to the last answer of Redis. Null if unknown. `read` may run twice: on a standby of the shard, and then
+   * according to the last answer of Redis; null if unknown. `read` may run twice: on a standby of the shard, and then
    * on the primary. Errors: those of the primary.
    */
   read<T>(
@@ -20,14 +20,14 @@ export interface Replicas {
     read: (sql: Sql) => Promise<T>,
   ): Promise<T>;
   /**
-   * The number of reads by outcome since the start. Either a standby answered, or the primary answered because a
-   * standby was behind or failed.
+   * Counts the reads since the start by outcome: answered by a standby, or by the primary because a standby was behind
+   * or failed.
    */
   readonly counts: { readonly replica: number; readonly behind: number; readonly failed: number };
   close(): Promise<void>;
 }
 
-/** The replicas of an installation without standbys. */
+/** Serves an installation without standbys. */
 export const noReplicas: Replicas = {
   read: (_shard, primary, _partition, _flushed, read) => read(primary),
   counts: { replica: 0, behind: 0, failed: 0 },

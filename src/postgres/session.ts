@@ -1,4 +1,4 @@
-/** A single connection outside of a pool, for migrations and copies. */
+/** Opens a single connection outside of a pool, for migrations and copies. */
 import pg from 'pg';
 import { addressOf } from '../rules/database_url.js';
 

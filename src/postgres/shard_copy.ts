@@ -11,8 +11,7 @@ import { type Shard, shardedTables } from './shards.js';
 import { fragment, plainSql, type Sql } from './sql.js';
 
 /**
- * The tables that are replicated. The rows of the table `partitions` are copied last, when the target has all other
- * rows.
+ * Lists the replicated tables. The rows of the table `partitions` are copied last, when the target has all other rows.
  */
 const copied = Object.entries(shardedTables).filter(([table]) => table !== 'partitions');
 
@@ -26,13 +25,13 @@ export function partitionSql(id: string, count: number): string {
   return `((${mixed} * ${count}) >> 32)`;
 }
 
-/** The partitions to move. */
+/** Holds the partitions to move. */
 export interface Share {
   /** The common name prefix of all publications, slots and subscriptions of this installation. */
   readonly prefix: string;
   /**
-   * The name of the publication, the slot and the subscription. A move of other partitions, or with another source or
-   * target, has another name.
+   * The name of the publication, the slot and the subscription. It differs for other partitions, another source or
+   * another target.
    */
   readonly name: string;
   readonly partitions: readonly number[];
@@ -60,12 +59,12 @@ const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
   insert into installation (name, value) values (${name}, ${value})
   on conflict (name) do update set value = excluded.value`;
 
-/** Returns the error for a process when another process has taken over its move. */
+/** Returns the error for a process whose move another process has taken over. */
 export const takenOver = () => new Error('another process has taken over this move');
 
 /**
- * Makes a database accept changes of a move from this process only. Without this, a process that was suspended could
- * continue a move that another process has taken over.
+ * Makes a database accept changes of a move from this process only. Otherwise a suspended process could continue a move
+ * that another process has taken over.
  */
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
@@ -146,7 +145,7 @@ export async function replicationProblem(
     return `the role of ${there} may not subscribe: PostgreSQL ${to.version} allows it to superusers only. Run "alter role … superuser" there until the move has ended`;
   if (!to.superuser && !to.subscribes)
     return `the role of ${there} may not subscribe: run "grant pg_create_subscription to …" there`;
-  // Postgres refuses a subscription without a password to a role that is not a superuser.
+  // Refuses a subscription without a password for an ordinary role, as Postgres does.
   if (!to.superuser && new URL(conninfo).password === '')
     return `the URL of ${at} has no password, which a subscription of the role of ${there} needs: set one, or name a URL by --from`;
   if (!to.creates)
@@ -169,8 +168,8 @@ const createSlot = statement(
 );
 
 /**
- * Begins a copy, unless it has already begun. `conninfo` is the connection string with which the target reaches the
- * source.
+ * Begins a copy. Does nothing if the copy has already begun. `conninfo` is the connection string with which the target
+ * reaches the source.
  */
 export async function beginCopy(source: Shard, target: Shard, share: Share, conninfo: string): Promise<void> {
   const { name } = share;
@@ -185,12 +184,12 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
   const history = await historyOf(target);
   await moving(source, share, (sql) => noteInstallation(sql, 'SHARD_COPY', history));
   await source.pool.transaction(async (tx) => {
-    // Allows a long wait, because creating the slot waits until every running transaction has ended.
+    // Allows a long wait, because the slot is created only after every running transaction has ended.
     await tx.query(longWait);
     await tx.query(createSlot, [name]);
   });
-  // Creates the slot separately. If the subscription created the slot and both databases were on one server, the
-  // statement would wait forever.
+  // Creates the slot separately. If the subscription created it and both databases were on one server, the statement
+  // would wait forever.
   await moving(target, share, async (sql) => {
     if (await isSubscribed(sql, name)) return;
     await sql.run`
@@ -203,8 +202,8 @@ export async function beginCopy(source: Shard, target: Shard, share: Share, conn
 const historyOf = async ({ pool }: Shard) => (await loadServerState(pool)).history;
 
 /**
- * Returns whether a started copy can continue. It cannot continue if another server has replaced the target, because
- * that server may lack rows that the slot does not send again.
+ * Returns whether a started copy can continue. It cannot if another server has replaced the target, which may lack rows
+ * that the slot does not send again.
  */
 export async function isCopying(source: Shard, target: Shard, { name }: Share): Promise<boolean> {
   const status = await source.db.firstValue<string>`
@@ -219,7 +218,7 @@ export interface CopyState {
   readonly tables: number;
   /** The number of tables whose initial copy is complete and that now receive changes. */
   readonly ready: number;
-  /** The number of errors since the subscription began. The log of the target contains their texts. */
+  /** The number of errors since the subscription began. Their texts are in the log of the target. */
   readonly errors: number;
 }
 
@@ -232,12 +231,12 @@ export async function copyState(target: Shard, { name }: Share): Promise<CopySta
   return state ?? { tables: 0, ready: 0, errors: 0 };
 }
 
-/** Reads the current write position in the log of the source. */
+/** Loads the current write position in the log of the source. */
 export const positionOf = (source: Pool) => plainSql(source).value<string>`
   select pg_current_wal_insert_lsn()::text`;
 
 /**
- * Returns how many bytes of the source's log before a position the target has not stored on disk yet. Fails when the
+ * Returns how many bytes of the source's log before a position the target has not yet stored on disk. Fails when the
  * slot no longer exists.
  */
 export async function lagOf(source: Shard, { name }: Share, position: string): Promise<number> {
@@ -255,7 +254,7 @@ const lockTriesMax = 30;
 
 /**
  * Changes a table. Each attempt waits at most one second for the table's writers, because other sessions must wait
- * behind the attempt.
+ * behind it.
  */
 async function altering(shard: Shard, share: Share, text: string): Promise<void> {
   for (let tries = 1; ; tries++) {
@@ -272,7 +271,7 @@ async function altering(shard: Shard, share: Share, text: string): Promise<void>
 }
 
 /**
- * Fences partitions. Once this returns, the source accepts no more rows of these partitions, and every accepted row is
+ * Fences partitions. Afterwards the source accepts no more rows of these partitions, and every accepted row is
  * committed.
  */
 export async function fenceRows(source: Shard, share: Share): Promise<void> {
@@ -293,8 +292,8 @@ export async function unfenceRows(source: Shard, share: Share): Promise<void> {
 }
 
 /**
- * Removes the subscriptions, slots and publications that exist. If the control database was restored to an earlier
- * state, they may belong to a move that it no longer has.
+ * Removes the subscriptions, slots and publications that exist. They may belong to a forgotten move, if the control
+ * database was restored to an earlier state.
  */
 export async function endCopy(source: Shard, target: Shard, share: Share): Promise<void> {
   const { prefix } = share;
@@ -303,8 +302,7 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
       select oid::bigint as id, subname::text as name from ${ownSubscriptions}
         and starts_with(subname::text, ${prefix})`;
     for (const { name } of found) {
-      // Detaches the slot first, because a subscription without a slot can be dropped even when the source is
-      // unavailable.
+      // Detaches the slot first. A subscription without a slot can be dropped even when the source is unavailable.
       await sql.run`alter subscription ${fragment(name)} disable`;
       await sql.run`alter subscription ${fragment(name)} set (slot_name = none)`;
       await sql.run`drop subscription ${fragment(name)}`;
@@ -317,7 +315,7 @@ export async function endCopy(source: Shard, target: Shard, share: Share): Promi
     (sql) => sql.column<string>`
       select pubname::text from pg_publication where starts_with(pubname::text, ${prefix})`,
   );
-  // Also removes the slots of single tables. A table has its own slot until its initial copy is complete.
+  // Also removes the slots of single tables. Each table has its own slot until its initial copy is complete.
   const ofTables = subscriptions.map(({ id }) => `pg_${id}_sync_%`);
   for (let tries = 1; ; tries++) {
     const left = await source.db.rows<{ slot: string; pid: number | null }>`
@@ -364,7 +362,7 @@ const leavesOf = (table: string) =>
 
 /**
  * Deletes the rows of these partitions from a database whose own records say that the partitions have left it. Makes
- * one pass over the tables, and reads 8 MiB per statement. Returns the number of deleted rows.
+ * one pass over the tables, 8 MiB per statement. Returns the number of deleted rows.
  */
 export async function deleteRows(shard: Shard, share: Share): Promise<number> {
   let deleted = 0;
@@ -389,7 +387,7 @@ export async function deleteRows(shard: Shard, share: Share): Promise<number> {
               returning 1)
             select count(*)::int from gone`;
         }).catch((error) => {
-          // Skips this partition of the table, because retention has dropped it meanwhile.
+          // Skips a partition of the table that retention has dropped meanwhile.
           if ((error as { code?: string }).code === '42P01') return null;
           throw error;
         });
@@ -436,7 +434,7 @@ export async function markPresent(shard: Shard, share: Share): Promise<void> {
   );
 }
 
-/** Returns the given partitions that a database records as its own. */
+/** Returns which of the given partitions a database records as its own. */
 export const presentIn = (shard: Pick<Shard, 'db'>, partitions: readonly number[]) => shard.db.column<number>`
   select partition from partitions where partition = any(${partitions}::int[]) and left_at is null`;
 
@@ -446,7 +444,7 @@ export interface LeftPartition {
   readonly outdated: boolean;
 }
 
-/** Returns the given partitions that have left this database. */
+/** Returns which of the given partitions have left this database. */
 export const leftFrom = (shard: Shard, partitions: readonly number[]) => shard.db.rows<LeftPartition>`
   select partition, outdated from partitions
   where partition = any(${partitions}::int[]) and left_at is not null`;
@@ -476,8 +474,8 @@ async function bringRequests(source: Shard, target: Shard, share: Share): Promis
 }
 
 /**
- * Copies the rows of the table `partitions`, and the results of calls on the partitions. After this the target has all
- * data of the moved partitions.
+ * Copies the rows of the table `partitions`, and the results of calls on the partitions. The target then has all data
+ * of the moved partitions.
  */
 export async function bringPartitions(source: Shard, target: Shard, share: Share): Promise<void> {
   const { partitions } = share;
@@ -486,7 +484,7 @@ export async function bringPartitions(source: Shard, target: Shard, share: Share
     select to_jsonb(p) from partitions p where partition = any(${partitions}::int[])`;
   await moving(target, share, async (sql) => {
     await sql.run`delete from partitions where partition = any(${partitions}::int[])`;
-    // Starts from the list of partitions, because a partition that was never used has no row in the table `partitions`.
+    // Starts from the list of partitions, because an unused partition has no row in the table `partitions`.
     await sql.run`
       insert into partitions select p.* from unnest(${partitions}::int[]) as wanted (partition)
       left join jsonb_array_elements(${JSON.stringify(rows)}::jsonb) r
@@ -504,7 +502,7 @@ export const isRewriting = (shard: Shard, partitions: readonly number[]) => shar
 
 export interface ShardSize {
   readonly bytes: number;
-  /** Reads Postgres's last estimate of the number of messages. */
+  /** Postgres's last estimate of the number of messages. */
   readonly messages: number;
 }
 

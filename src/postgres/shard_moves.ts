@@ -1,5 +1,5 @@
 /**
- * SQL statements for the unfinished move of partitions, and for the process that runs it. There is at most one
+ * Holds SQL statements for the unfinished move of partitions, and for the process that runs it. There is at most one
  * unfinished move. The statements use the control database.
  */
 import type { Queryable } from './pool.js';
@@ -7,8 +7,7 @@ import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
 /**
- * The steps of a move, in order. The source serves the partitions up to `fence`. The target serves them from `switch`
- * on.
+ * Lists the steps of a move, in order. The source serves the partitions up to `fence`, and the target from `switch` on.
  */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
@@ -24,13 +23,13 @@ export interface Move {
   readonly renewed_at: Date;
 }
 
-/** The number of seconds after its last report when a process no longer counts as the one that runs the move. */
+/** How many seconds after its last report a process loses the move. */
 const lease_s = 10;
 export const moveRenewal_ms = 2_000;
 
 const columns = fragment('partitions, source, target, step, since, renewed_at');
 
-/** Reads the unfinished move. Null if there is none. */
+/** Loads the unfinished move; null if there is none. */
 export const loadMove = (on: Queryable) => plainSql(on).first<Move>`select ${columns} from shard_moves`;
 
 /** Adds a move. Returns null if another move has begun meanwhile. */
@@ -59,7 +58,7 @@ export async function advanceMove(control: Queryable, runner: string, step: Move
 }
 
 /**
- * Prevents other processes from taking over the move until the transaction ends. Fails when another process has already
+ * Keeps other processes from taking over the move until the transaction ends. Fails when another process has already
  * taken it over.
  */
 export async function holdMove(tx: Queryable, runner: string): Promise<void> {
@@ -79,7 +78,7 @@ export const nodesWithout = (control: Queryable, shard: number) =>
     select n.node, s.node is not null as follows from redis_nodes n left join shard_nodes s on s.node = n.node
     where n.seen_at > now() - interval '10 seconds' and (s.node is null or not ${shard} = any(s.shards))`;
 
-/** Reads the map epoch that each process follows. Includes processes that ended without deregistering. */
+/** Loads the map epoch that each process follows, including processes that ended without deregistering. */
 export const nodeEpochs = (control: Queryable) =>
   plainSql(control).rows<{ readonly node: string; readonly epoch: number }>`
     select node, epoch from shard_nodes order by node`;

@@ -1,7 +1,7 @@
 /**
- * The databases (shards) of written-behind data. The map in the control database assigns each partition to one shard.
- * The control database is shard 0. It has all other tables, and the partitions that the map does not list. No statement
- * or transaction uses two shards, or mixes tables of both kinds.
+ * Defines the databases (shards) of written-behind data. The map in the control database assigns each partition to one
+ * shard. The control database is shard 0. It has all other tables, and the partitions that the map does not list. No
+ * statement or transaction uses two shards, or mixes tables of both kinds.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
@@ -10,7 +10,7 @@ import { type ControlMarks, markedTransaction } from './marks.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database, ShardDatabase } from './sql.js';
 
-/** The tables whose rows are divided by partition, each with the column that determines a row's partition. */
+/** Lists the tables whose rows are divided by partition, each with the column that determines a row's partition. */
 export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
   messages: 'chat_id',
   chat_sequences: 'chat_id',
@@ -49,8 +49,8 @@ export interface Shards {
    */
   of(partition: number): Shard;
   /**
-   * Returns the database with the rows of these partitions. Needs at least one partition, and all must be in one shard.
-   * Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
+   * Returns the database with the rows of these partitions, which must all be in one shard. Needs at least one
+   * partition. Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
    */
   at(...partitions: readonly number[]): Database;
   /** Returns the partitions of a shard, according to the last read of the map. */
@@ -85,7 +85,7 @@ interface Divided<S> {
   owned(shard: Pick<Shard, 'id'>): readonly number[];
 }
 
-/** The shards that have partitions now. */
+/** Returns the shards that have partitions now. */
 export const holding = <S extends Pick<Shard, 'id'>>(shards: Divided<S>): S[] =>
   shards.all.filter((shard) => shards.owned(shard).length > 0);
 
@@ -106,9 +106,9 @@ export function byShard<S, T>(
 }
 
 /**
- * Reads one page of rows that are spread over several shards, in their common order. Requests a page from each shard
+ * Loads one page of rows that are spread over several shards, in their common order. Requests a page from each shard
  * and keeps the first rows of all. Requests only the partitions that belong to a shard, because the shard may still
- * have rows of a partition that was moved.
+ * have rows of a moved partition.
  */
 export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
   shards: Divided<S>,
@@ -128,7 +128,7 @@ export interface MapRow {
 
 export interface ShardMap {
   readonly epoch: number;
-  /** Reads the partitions that are outside the control database or paused. */
+  /** The partitions that are outside the control database or paused. */
   readonly rows: readonly MapRow[];
 }
 
@@ -136,7 +136,7 @@ const readEpoch = statement(
   'shard_epoch',
   "select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch",
 );
-/** Reads the epoch and the rows in one statement, so that both are from the same instant. */
+/** Loads the epoch and the rows in one statement, so that both are from the same instant. */
 const readMap = statement(
   'shard_map',
   `select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch,
@@ -197,13 +197,13 @@ const dropNodes = statement(
   'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
 );
 
-/** An allowance for clocks that run at different speeds. Other processes may trust their map for this much longer. */
+/** How much longer other processes may trust their map, because clocks run at different speeds. */
 const trustMargin_ms = 500;
 const acknowledgePoll_ms = 50;
 
 /**
  * Waits until no process follows a map older than this committed epoch. Each process must have reported the epoch, or
- * must have been silent for longer than it trusts its map. Errors: those of Postgres.
+ * been silent for longer than it trusts its map. Errors: those of Postgres.
  */
 export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
   const began = performance.now();
@@ -212,7 +212,7 @@ export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
     if (rows.length === 0) return;
     const waited = performance.now() - began;
     const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
-    // Removing a process is safe. If it still runs, it reports again before it follows any map.
+    // Removes silent processes. A process that still runs reports again before it follows any map.
     if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
     if (silent.length < rows.length) await sleep(acknowledgePoll_ms);
   }
@@ -234,13 +234,13 @@ export interface FollowOptions {
 }
 
 export interface FollowedShards extends Shards {
-  /** Reads the map now. */
+  /** Loads the map now. */
   look(): Promise<void>;
   /** Stops following the map. */
   stop(): Promise<void>;
 }
 
-/** How often a process with these databases checks the epoch, and how long the process trusts a map after a check. */
+/** How often a process with these databases checks the epoch, and how long it trusts a map after a check. */
 const looksOf = (all: readonly unknown[]) =>
   all.length > 1
     ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
@@ -257,8 +257,8 @@ const forgetOld = statement(
 );
 
 /**
- * Announces that a process is about to read the map. A change of the map then waits for this process. Call this before
- * the first read.
+ * Announces that a process is about to load the map. A change of the map then waits for this process. Must be called
+ * before the first load.
  */
 export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): Promise<void> {
   await all[0].pool.query(forgetOld);
@@ -281,7 +281,7 @@ function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: Fol
 
 /**
  * Follows the map. Checks the map's epoch every limits.shard_map_look_ms (every limits.shard_map_idle_look_ms without
- * DATABASE_SHARDS), and reads the map again when the epoch has grown. The first check reports the initial map.
+ * DATABASE_SHARDS), and loads the map again when the epoch has grown. The first check reports the initial map.
  */
 export function followShards(options: FollowOptions): FollowedShards {
   const { all, node, onError } = options;
@@ -314,7 +314,7 @@ export function followShards(options: FollowOptions): FollowedShards {
     if (stopped) return;
     const failed = (error: Error) => {
       onError(error);
-      // The next check comes soon, because calls that need a shard are refused once the map is too old.
+      // Checks again soon, because calls that need a shard are refused once the map is too old.
       lookIn(limits.shard_map_look_ms);
     };
     timer = setTimeout(() => look().then(() => lookIn(every), failed), ms).unref();
@@ -325,14 +325,14 @@ export function followShards(options: FollowOptions): FollowedShards {
     throw new ApiError('unavailable', { retry_after: 1 });
   };
   function of(partition: number): Shard {
-    // Refuses calls when the map is too old. A move of a partition relies on this: it waits until every process has
-    // read the new map or no longer trusts the old map.
+    // Refuses calls when the map is too old. A move of a partition waits until every process has loaded the new map or
+    // no longer trusts the old map.
     if (performance.now() - readAt > trust) refuse();
     return byId.get(followed.places.get(partition)?.shard ?? 0) ?? refuse();
   }
   return {
     ...{ all, control, look, of },
-    // The database also checks the partitions, because the clock of this process stops while its virtual machine is
+    // Lets the database check the partitions too. The clock of this process stops while its virtual machine is
     // suspended.
     at(...own) {
       const { db } = of(own[0] as number);

@@ -1,5 +1,5 @@
 /**
- * The interface between modules with SQL statements and a database connection. The connection can be a pool or a
+ * Defines the interface between modules with SQL statements and a database connection, which is a pool or a
  * transaction.
  */
 
@@ -8,7 +8,7 @@ import { ApiError } from '../errors.js';
 import { type ControlMarks, markedTransaction } from './marks.js';
 import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
-/** SQL text, in contrast to a value. The text must not come from a user. */
+/** Holds SQL text, in contrast to a value. The text must not come from a user. */
 class Fragment {
   readonly text: string;
 
@@ -26,7 +26,7 @@ export const fragment = (text: string) => new Fragment(text);
 /** Returns the SQL that converts a time to Unix seconds. */
 export const seconds = (column: string) => fragment(`floor(extract(epoch from ${column}))::bigint`);
 
-/** A statement written as a template literal. Values in the template become parameters. Fragments become SQL text. */
+/** A statement written as a template literal. Its values become parameters, and its fragments become SQL text. */
 type Template = [parts: TemplateStringsArray, ...values: unknown[]];
 
 export interface Sql {
@@ -81,7 +81,7 @@ export interface Database extends Sql {
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
 }
 
-/** A database from which partitions may be moved away. */
+/** Represents a database from which partitions may be moved away. */
 export interface ShardDatabase extends Database {
   /**
    * Returns the same database, for statements on rows of these partitions. Each statement fails with `unavailable` once
@@ -114,8 +114,8 @@ export const noteStale = (
 const requireCurrent = 'select require_current($1::int[])';
 
 /**
- * Adds a check to a query. Postgres runs the check once, before it reads rows, in the snapshot of the query. The rows
- * therefore belong to a moment at which the check was true.
+ * Adds a check to a query. Postgres runs the check once, before it reads rows, in the snapshot of the query. The check
+ * was therefore true at the moment of the rows.
  */
 export const checked = (query: string, check: string): string =>
   `select q.* from (${query}) q where (select true from ${check})`;
@@ -141,7 +141,7 @@ export const plainSql = (queryable: Queryable): Sql =>
 
 /**
  * Runs statements over a pool. Fails with `unavailable` while Postgres is unavailable. With `marks`, each transaction
- * that changes something raises a mark. The call returns once Redis has stored the mark.
+ * that changes something raises a mark, and the call returns once Redis has stored it.
  */
 export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
   const away = (error: unknown): never => {
@@ -156,7 +156,7 @@ export function asDatabase(pool: Pool, marks?: ControlMarks): ShardDatabase {
     ...sqlOver((text, params) => plain.query<never>(text, params).catch(away)),
     transaction,
     whileCurrent(partitions) {
-      // The check comes last, because each statement has its own snapshot.
+      // Runs the check after the work, because each statement has its own snapshot.
       const thenCheck = async <T>(sql: Sql, work: (sql: Sql) => Promise<T>): Promise<T> => {
         const result = await work(sql);
         await sql.query(requireCurrent, [partitions]);
@@ -219,7 +219,7 @@ export interface StaleRow {
 
 /**
  * Takes up to `limit` copies that have been stale for `ageMs`. Skips rows that another sweep is processing. Removes the
- * outbox rows of the copies that `work` reports as refreshed. Returns how many rows it removed.
+ * outbox rows of the copies that `work` reports as refreshed, and returns their number.
  */
 export async function takeStale(
   db: Database,
@@ -227,8 +227,8 @@ export async function takeStale(
   limit: number,
   work: (row: StaleRow) => Promise<boolean>,
 ): Promise<number> {
-  // Checks for stale copies first. Usually there are none. A transaction would need several round trips to find that
-  // out.
+  // Checks for stale copies first, because usually there are none. A transaction would need several round trips to find
+  // that out.
   const some = await db.some`
     select 1 from control_outbox where created_at < now() - ${ageMs} * interval '1 millisecond' limit 1`;
   if (!some) return 0;

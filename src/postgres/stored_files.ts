@@ -1,8 +1,9 @@
-/** SQL statements for stored uploads, and for the storage that each owner uses. */
+/** Holds SQL statements for stored uploads, and for the storage that each owner uses. */
 import type { Database, Sql } from './sql.js';
 
 /**
- * Records a file if the owner's files stay within `max` bytes in total. Otherwise records nothing and returns false.
+ * Records a file and returns true. Records nothing and returns false if the owner's files would exceed `max` bytes in
+ * total.
  */
 export const noteStored = (sql: Sql, owner: number, key: string, bytes: number, max: number) => sql.some`
   with total as (
@@ -14,7 +15,7 @@ export const noteStored = (sql: Sql, owner: number, key: string, bytes: number, 
   insert into stored_files (key, owner_id, bytes) select ${key}, ${owner}::bigint, ${bytes}::bigint
   from total returning 1`;
 
-/** Removes the records of files that are no longer stored. Returns how many records it removed. */
+/** Removes the records of files that are no longer stored. Returns the number of removed records. */
 export const forgetStored = (sql: Sql, keys: readonly string[]) => sql.value<number>`
   with gone as (delete from stored_files where key = any(${keys}::text[]) returning owner_id, bytes),
        freed as (

@@ -65,7 +65,7 @@ export interface Backends {
   readonly files: Files;
   /** Returns why uploaded files cannot be written now, or null when they can. */
   readonly filesProblem: () => Promise<string | null>;
-  /** Whether this is a drill. During a drill nothing is sent to webhooks and browsers. */
+  /** Whether this is a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
   /** The metrics of the roles in this process. */
@@ -81,8 +81,8 @@ export interface Backends {
 }
 
 /**
- * Explains the effect when a task fails, because Redis or Postgres is unavailable or the task ran out of time. This
- * text is logged with the failure.
+ * Holds the log texts that explain the effect of a failed task. A task fails when Redis or Postgres is unavailable, or
+ * when it runs out of time.
  */
 const meaning = {
   wakeQueue:
@@ -94,10 +94,7 @@ const meaning = {
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/**
- * Returns whether an error is final. Wrong settings and versions are final. An unavailable server is not, because it
- * may return.
- */
+/** Returns whether an error is final. Wrong settings and versions are final. An unavailable server may return. */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||
   (error instanceof RedisCheckError && !error.away) ||
@@ -159,8 +156,8 @@ export function openRedis(
 }
 
 /**
- * Creates one queue for a single server, or several for a cluster. The two kinds may use different keys, because no
- * installation runs nodes of both kinds.
+ * Creates one queue for a single server, or several for a cluster. They may use different keys, because no installation
+ * runs nodes of both kinds.
  */
 function openWakeQueue(
   target: RedisTarget,
@@ -218,7 +215,7 @@ async function openManagementBot(store: Store, username: string): Promise<number
   }
 }
 
-/** The state that every step of the start needs. */
+/** Holds the state that every step of the start needs. */
 interface Opening {
   readonly config: ReturnType<typeof requireAll>;
   readonly target: RedisTarget;

@@ -1,4 +1,4 @@
-/** Reads metrics on demand. They are the backlogs over all partitions, and the memory of the Redis servers. */
+/** Reads metrics on demand: the backlogs over all partitions, and the memory of the Redis servers. */
 import { nowMs, shared, within } from '../clock.js';
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';
@@ -8,7 +8,7 @@ import { parseInfo } from './facts.js';
 import { processLimits as limits } from './limits.js';
 import type { Role } from './role.js';
 
-/** The number of pending items in Redis over all partitions, by kind. */
+/** Counts the pending items in Redis over all partitions, by kind. */
 export interface Backlog {
   journal: number;
   fullestJournal: number;

@@ -1,4 +1,4 @@
-/** The role `deliver`. It pushes updates to webhooks, and finishes the work of processes that died. */
+/** Runs the role `deliver`. It pushes updates to webhooks, and finishes the work of processes that died. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/outbound/receivers.js';
@@ -84,7 +84,7 @@ function createParts({
   return { sender, recorder, answers, manager, meter, worker };
 }
 
-/** Adds the metrics of the parts, and the report of these parts for operators. */
+/** Adds the metrics of the parts, and their report for operators. */
 function report({ figures, node }: Backends, parts: ReturnType<typeof createParts>): void {
   const { sender, recorder, answers, meter, worker } = parts;
   figures.push(

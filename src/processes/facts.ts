@@ -41,7 +41,7 @@ async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
 async function overdueWebhooks({ connection, keys }: Backends): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
-      // Does not count webhooks that became due within the last few seconds.
+      // Skips webhooks that became due within the last few seconds.
       connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', nowMs() - 10_000),
     ),
   );
@@ -56,7 +56,7 @@ async function runningFlushers({ connection, keys }: Backends): Promise<number> 
   return seen.filter((at) => Number(seconds) * 1_000 - Number(at) < flusher_age_ms_max).length;
 }
 
-/** Reads the number of open connections of one database, and their maximum. */
+/** Loads the number of open connections of one database, and their maximum. */
 export async function connectionsOf(
   pool: Pool,
 ): Promise<Pick<DatabaseFacts, 'connections' | 'connectionsMax'>> {

@@ -16,15 +16,14 @@ export interface DatabaseFacts {
   readonly connectionsMax: number;
   readonly quarantined: number;
   /**
-   * The number of future days with a table partition for delivery failures. Null for a database without chat
-   * partitions.
+   * The number of future days that have a partition for delivery failures. Null for a database without chat partitions.
    */
   readonly failureDaysAhead: number | null;
-  /** The number of future days with a table partition for messages. Null for a database without chat partitions. */
+  /** The number of future days that have a partition for messages. Null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
   /**
-   * The last detected loss of committed transactions in this database: how long ago it was (in ms), and how many
-   * transactions were lost. Null if there was none.
+   * The age in ms of the last detected loss of committed transactions in this database, and the number of lost
+   * transactions. Null if there was none.
    */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
   /** The number of partitions whose entities are still being rewritten from Redis to this database. */
@@ -33,7 +32,7 @@ export interface DatabaseFacts {
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** The warnings about the configuration of Redis. The configuration is checked before Redis is used. */
+  /** The warnings about the configuration of Redis, which is checked before Redis is used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
@@ -54,16 +53,16 @@ export interface Facts {
    * if no partitions are moving.
    */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** Whether this is a drill. During a drill nothing is sent to webhooks and browsers. */
+  /** Whether this is a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: boolean;
   /** The reason why uploaded files cannot be written. Null when they can be written, or when this was not checked. */
   readonly files: string | null;
-  /** The time since Redis was last found to have lost changes, in ms; null if it never was. */
+  /** The time in ms since Redis was last found to have lost changes; null if it never was. */
   readonly lostAgo: number | null;
 }
 
 export interface Finding {
-  /** Whether the finding is a problem that causes failures now or soon. False for advice. */
+  /** Whether the finding causes failures now or soon. False for advice. */
   readonly bad: boolean;
   readonly what: string;
   readonly todo: string;
@@ -71,7 +70,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** A move counts as interrupted when its process has reported nothing for this many milliseconds. */
+/** How many ms without a report a move counts as interrupted. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -148,7 +147,7 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
-      // Only advice if no flusher is running, because a flusher creates the partitions when it starts.
+      // Only gives advice while no flusher is running, because a flusher creates the partitions when it starts.
       bad: flushers > 0,
       what: `${database} has no table partition for the delivery failures of tomorrow`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',

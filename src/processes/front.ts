@@ -1,4 +1,4 @@
-/** The role `front`. It serves HTTP for bots and people. */
+/** Runs the role `front`. It serves HTTP for bots and people. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
@@ -33,11 +33,11 @@ import { createOperations } from './overview.js';
 import type { Role } from './role.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
-/** The format of a request id. No token matches this format. */
+/** Matches a request id. No token has this format. */
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
- * Takes the request id from a trusted load balancer. Otherwise makes an id from the node and a number. Does not use ids
+ * Takes the request id from a trusted load balancer. Otherwise builds an id from the node and a number. Ignores ids
  * from clients, because a client might send its token as an id.
  */
 function accessListener(access: AccessLog, trustedProxies: readonly string[]): AccessListener {
@@ -176,8 +176,8 @@ export async function startFront(backends: Backends): Promise<Role> {
   const metrics = metricsOf(engine);
   const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
-  // A front cannot answer any request without Redis. On a cluster, the token lease is not required. One master has all
-  // leases, and its loss must not stop every front. A front without the lease looks up the token at each call.
+  // Returns whether the front can answer requests. A front needs Redis, but no token lease: without the lease it looks
+  // up the token at each call. One master of a cluster has all leases, and its loss must not stop every front.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const dispatch = openDispatch(backends, {

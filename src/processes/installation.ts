@@ -1,6 +1,6 @@
 /**
  * Checks the settings that must be equal on all nodes of an installation: partitions, keys and peppers. The first node
- * records these settings.
+ * records them.
  */
 import type { Config } from '../config/config.js';
 import { noteInstallation, readInstallation } from '../postgres/accounts/rotation.js';
@@ -10,14 +10,13 @@ import type { Keys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
 
 /**
- * The error for a start that cannot succeed until someone changes a setting. The message tells the operator what to
- * change.
+ * Reports a start that cannot succeed until someone changes a setting. The message tells the operator what to change.
  */
 export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
 
-/** Throws a StartError when this node's settings contradict the recorded ones. */
+/** Throws a StartError when this node's settings contradict the recorded settings. */
 export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))
@@ -51,8 +50,8 @@ export async function checkSettings(db: Sql, config: Given): Promise<void> {
 }
 
 /**
- * Compares the settings with the recorded ones, and then opens the secrets. Secrets that must survive a change of the
- * pepper are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
+ * Compares the settings with the recorded settings, and then opens the secrets. Secrets that must survive a change of
+ * the pepper are derived from the installation's first pepper, which is stored encrypted. Errors: StartError.
  */
 export async function openSecrets(db: Database, config: Given): Promise<Secrets> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
@@ -66,8 +65,7 @@ export async function openSecrets(db: Database, config: Given): Promise<Secrets>
     const values = { PARTITIONS: String(partitions), TOKEN_PEPPER: pepper, TOKEN_ROOT: box };
     await noteInstallation(db, new Map(Object.entries(values)));
   }
-  // If two nodes of a new installation start at the same time, the later node finds the values of the earlier node
-  // here.
+  // Loads the values again. A node that starts a moment later finds the values of the earlier node here.
   const noted = await readInstallation(db);
   compare(noted, partitions, own);
   const root = own.open(Buffer.from(noted.get('TOKEN_ROOT') as string, 'base64'), 'installation:root');
@@ -89,8 +87,7 @@ export async function checkPartitions(redis: RedisConnection['client'], keys: Ke
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');
   let inRedis = await read();
-  // Only the first node writes the number, because other nodes must be able to start when Redis is full and refuses
-  // writes.
+  // Writes the number only as the first node. Other nodes must be able to start when Redis is full and refuses writes.
   if (inRedis === null) {
     await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
     inRedis = await read();

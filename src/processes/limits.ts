@@ -1,12 +1,11 @@
-/** The limits for the reports of processes and for the operations page. */
+/** Sets the limits for the reports of processes and for the operations page. */
 export const processLimits = {
-  /** The time within which all scrapes share one count of the backlogs in Redis. */
+  /** How long all scrapes share one count of the backlogs in Redis. */
   backlog_age_ms_max: 1_000,
-  /** How long a scrape waits for the count of backlogs. After this time it shows the last known counts. */
+  /** How long a scrape waits for the count of backlogs before it shows the last known counts. */
   backlog_wait_ms_max: 2_000,
   /**
-   * How often a process reports to the operations page, and the times without a report after which it counts as silent
-   * or as ended.
+   * How often a process reports to the operations page, and how long without a report it counts as silent or as ended.
    */
   node_tell_ms: 2_000,
   node_silent_ms: 7_000,

@@ -1,6 +1,6 @@
 /**
- * Every process writes its counters to one Redis hash every few seconds. Any front reads this hash for operators. These
- * reports do not delay calls.
+ * Reports on this process. Every process writes its counters to one Redis hash every few seconds, and any front reads
+ * the hash for operators. The reports delay no calls.
  */
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -14,7 +14,7 @@ import type { Backends } from './backends.js';
 import { processLimits } from './limits.js';
 import type { Role } from './role.js';
 
-/** A report, its time of writing (Redis clock), and its age in ms. */
+/** Holds a report, its time of writing (Redis clock), and its age in ms. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
 /** Reads the time of the Redis server in ms, because the clocks of nodes may differ. */
@@ -23,7 +23,7 @@ async function clockOf(client: RedisConnection['client']): Promise<number> {
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 }
 
-/** Parses a report. A process of another version may report other details, but its core fields are readable. */
+/** Parses a report. A process of another version may report other details, but its core fields can be parsed. */
 function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCore | null {
   try {
     const parsed: unknown = JSON.parse(text);
@@ -35,8 +35,8 @@ function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCo
 }
 
 /**
- * Reads the processes that reported recently. A killed process stays in the list for up to
- * processLimits.node_age_ms_max. Details beyond wireLimits.nodes_report_bytes_max are dropped.
+ * Loads the reports of the processes that reported recently. A killed process stays in the list for up to
+ * processLimits.node_age_ms_max. Drops details beyond wireLimits.nodes_report_bytes_max.
  */
 export async function readNodes({
   connection,
@@ -69,16 +69,14 @@ export async function readNodes({
 }
 
 /**
- * The interval of event loop samples. Each sample wakes the process. Sampling every 20 ms would use more than half of
- * the CPU budget of an idle process.
+ * The interval of event loop samples. Each sample wakes the process, and an interval of 20 ms would use more than half
+ * of the CPU budget of an idle process.
  */
 const loop_look_ms = 100;
-/**
- * The share of busy time below which a process counts as idle. The event loop delay of an idle process is not measured.
- */
+/** The share of busy time below which a process counts as idle. Its event loop delay is then not measured. */
 const idle_share_max = 0.02;
 
-/** Creates a reader of CPU, memory and event loop delay since its previous call. */
+/** Creates a function that measures CPU, memory and event loop delay since its previous call. */
 function createPulse() {
   const delay = monitorEventLoopDelay({ resolution: loop_look_ms });
   delay.enable();

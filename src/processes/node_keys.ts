@@ -1,7 +1,7 @@
 /**
- * Tracks which keys and peppers the running nodes have. A node joins only if it and every other node can read each
- * other's encrypted and hashed values. If operators introduce a key in the wrong order, a start fails immediately,
- * instead of calls later. A rotation also checks here whether any node still uses a former key.
+ * Tracks which keys and peppers the running nodes have. A node joins only if it and every other node can decrypt and
+ * look up each other's values. Keys introduced in the wrong order therefore fail a start instead of later calls. A
+ * rotation also checks here whether any node still uses a former key.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,7 +28,7 @@ export interface NodeKeysOptions {
 }
 
 /**
- * Returns the reason why two nodes must not run at the same time, or null when they may. Each node must be able to read
+ * Returns the reason why two nodes must not run at the same time, or null when they may. Each node must be able to use
  * the values that the other node writes.
  */
 export function conflict(own: Checks, other: Checks): string | null {

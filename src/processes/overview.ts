@@ -1,5 +1,5 @@
 /**
- * Shows operators the state of the whole installation. Reads the databases and Redis on demand, but at most once per
+ * Shows operators the state of the whole installation. Queries the databases and Redis on demand, at most once per
  * interval for all viewers together. The part of an unavailable store is missing, and does not delay the other parts.
  */
 
@@ -76,7 +76,7 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
 /** Reads the journals of the partitions, and the facts from which findings are derived. */
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
-  // Leaves out the Redis warnings, because every process checks Redis when it starts.
+  // Omits the Redis warnings, because every process checks Redis when it starts.
   const facts = await gather(backends, state, [], null);
   return {
     facts,

@@ -1,8 +1,8 @@
-/** The name of this process as a node, and the parts that its roles add to its report. */
+/** Holds the name of this process as a node, and the parts that its roles add to its report. */
 import { randomBytes } from 'node:crypto';
 import type { NodeReport } from '../wire/admin_results.js';
 
-/** The part of a report that a role adds. */
+/** Holds the part of a report that a role adds. */
 export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'>;
 
 export interface OwnNode {

@@ -33,8 +33,8 @@ async function deliveredOf({ shards, keys }: Sources, ids: readonly number[]): P
 const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.id - b.id;
 
 /**
- * Returns up to `limit` bots. Bots whose webhook is failing now come first; at most callLimits.bots_looked_at_max of
- * them are read. Bots with the most failed attempts follow.
+ * Returns up to `limit` bots. Bots whose webhook is failing now come first, then bots with the most failed attempts. At
+ * most callLimits.bots_looked_at_max failing bots are loaded.
  */
 export async function mostFailing(sources: Sources, limit: number): Promise<number[]> {
   const { db } = sources.shards.control;
@@ -66,7 +66,7 @@ export async function mostDead(sources: Sources, limit: number): Promise<number[
     .map(({ id }) => id);
 }
 
-/** Reads the names and delivery counts of these bots, in no particular order. */
+/** Loads the names and delivery counts of these bots, in no particular order. */
 export async function describeBots(
   sources: Sources,
   ids: readonly number[],

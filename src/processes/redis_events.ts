@@ -10,10 +10,7 @@ export interface Histories {
   readonly stats: { readonly raised: number; readonly proven: number };
 }
 
-/**
- * The delay before logging. All partitions notice a failover within milliseconds, so that the delay lets them share one
- * log line.
- */
+/** The delay before logging. All partitions notice a failover within milliseconds, so they share one log line. */
 const gatherMs = 500;
 
 const perhaps =

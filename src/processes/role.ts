@@ -1,4 +1,4 @@
-/** A part of a process that runs until it is stopped. */
+/** Represents a part of a process that runs until it is stopped. */
 export interface Role {
   stop(): Promise<void>;
 }

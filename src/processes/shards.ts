@@ -96,15 +96,15 @@ function compareNote(id: number, installation: string, found: string): void {
 }
 
 /**
- * Compares the shard number recorded in each database with the settings. Must run before the guard of a shard, because
- * the guard would mistake a wrong database for one that lost transactions. Errors: StartError, or those of Postgres.
+ * Compares the shard number recorded in each database with the settings. Must run before the guard of a shard, which
+ * would mistake a wrong database for one that lost transactions. Errors: StartError, and those of Postgres.
  */
 export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
   if (urls.length === 1) return;
   await withDatabases(urls, 'check', async (_, others, installation) => {
     for (const { id, pool } of others) {
       const found = await noteOf(pool);
-      // A role waits here, because a migration may be about to record the shard number.
+      // Waits, because a migration may be about to record the shard number.
       if (found === undefined)
         throw new Error(`${shardName(id)} is not a shard of this installation yet: run "petrel migrate"`);
       compareNote(id, installation, found);
@@ -113,9 +113,9 @@ export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
 }
 
 /**
- * Records in each database its shard number, once the database has its schema. A new installation is divided evenly
- * over DATABASE_SHARDS. An existing installation keeps its data in place until `petrel shards move`. Errors:
- * StartError, or those of Postgres.
+ * Records its shard number in each database that has its schema. A new installation is divided evenly over
+ * DATABASE_SHARDS. An existing installation keeps its data in place until `petrel shards move`. Errors: StartError, and
+ * those of Postgres.
  */
 export async function noteShards(
   urls: readonly ShardUrl[],
@@ -178,7 +178,7 @@ export interface OpenedShard extends Shard {
 
 export interface OpenedShards {
   readonly all: readonly [OpenedShard, ...OpenedShard[]];
-  /** Reads the map and then follows its changes. */
+  /** Loads the map and then follows its changes. */
   follow(): Promise<FollowedShards>;
   close(): Promise<void>;
 }

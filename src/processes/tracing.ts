@@ -1,4 +1,4 @@
-/** Connects traces to the requests of a front and to deliveries. This module is not used when traces are turned off. */
+/** Connects traces to the requests of a front and to deliveries. Unused when traces are turned off. */
 
 import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';
@@ -8,8 +8,8 @@ import type { ApiRequest, RequestHandler } from '../server/request.js';
 import { chatText, directChat, sharedChat } from '../store/core/keys.js';
 
 /**
- * Returns the name of the change that a call made, if the result of the call is a message. The update queue uses the
- * same name.
+ * Returns the name of the change that a call made. Undefined unless the result of the call is a message. The update
+ * queue uses the same name.
  */
 export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result: unknown): string | null {
   const { message_id, chat, edit_date } = (result ?? {}) as {
@@ -19,7 +19,7 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   };
   const id = chat?.id;
   if (typeof message_id !== 'number' || typeof id !== 'number') return null;
-  // The result identifies a direct chat by the id of the other participant.
+  // Finds bot and user, because the result identifies a direct chat by the id of the other participant.
   const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
   const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);

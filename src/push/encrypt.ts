@@ -1,6 +1,6 @@
 /**
- * Builds a web push message. Only the browser can read the payload (RFC 8291). The message has a TTL and a topic (RFC
- * 8030).
+ * Builds a web push message. Only the browser can decrypt the payload (RFC 8291). The message has a TTL and a topic
+ * (RFC 8030).
  */
 import { createECDH, createHash } from 'node:crypto';
 import { encrypt } from 'http_ece';
@@ -30,7 +30,7 @@ export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
     seal('', { p256dh, auth });
     return true;
   } catch {
-    // The encryption fails if the bytes are not a point on the curve.
+    // Returns false for bytes that are not a point on the curve.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** Types for the parts of http_ece that we use. */
+/** Declares types for the parts of http_ece that we use. */
 declare module 'http_ece' {
   import type { ECDH } from 'node:crypto';
 

@@ -1,7 +1,7 @@
 /**
- * Records new messages that need push notifications. The input is the rows that a flusher committed. Keeps only the
- * newest message of each chat. The noter never blocks or fails, so that it cannot delay the flusher. Notifications that
- * it cannot keep or record are lost. Does nothing while nobody has a push subscription.
+ * Records new messages that need push notifications, from the rows that a flusher committed. Keeps only the newest
+ * message of each chat. Never blocks or fails, so that it cannot delay the flusher. Notifications that it cannot keep
+ * or record are lost. Does nothing while nobody has a push subscription.
  */
 import { nowMs, shared } from '../clock.js';
 import type { NotedMessage } from '../store/chats/push.js';
@@ -11,7 +11,7 @@ import { storeLimits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import { pushLimits as limits } from './limits.js';
 
-/** A row written to Postgres, in the form that `journal/` passes. */
+/** Describes a row written to Postgres, in the form that `journal/` passes. */
 export interface WrittenRow {
   readonly table: { readonly table: string };
   readonly key: readonly number[];
@@ -37,11 +37,11 @@ export interface Noter {
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
 
-/** The time between sending and editing above which a row counts as an edit and not as a new message. */
+/** The time between sending and editing above which a row counts as an edit. */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
-/** How often to check whether anyone has a push subscription. No check runs while no rows are written. */
+/** How often to check whether anyone has a push subscription. The check runs only while rows are written. */
 const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;
 

@@ -5,7 +5,7 @@ import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { pushLimits as limits } from './limits.js';
 
-/** The payload of a notification. The service worker in `web/client` reads it. */
+/** Defines the payload of a notification. The service worker in `web/client` uses it. */
 export interface Notification {
   readonly chat_id: number;
   readonly message_id: number;

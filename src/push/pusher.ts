@@ -1,7 +1,6 @@
 /**
  * Sends push notifications. Takes due notifications, skips people with an open window, and sends an encrypted push
- * message to each browser of all other people. Delivery is best effort. Each message is sent once, and failures are
- * counted but not retried.
+ * message to each browser of all other people. Each message is sent once; failures are counted but not retried.
  */
 import { nowMs } from '../clock.js';
 import { receiverOf, type Sender } from '../delivery/outbound/send.js';
@@ -22,20 +21,20 @@ export interface PusherOptions {
   readonly vapid: Vapid;
   /** The setting PUSH_DELAY_MS. */
   readonly delayMs: number;
-  /** Whether this is a drill. During a drill nothing is sent. */
+  /** Whether this is a drill, during which nothing is sent. */
   readonly held?: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 
 export interface PushStats {
-  /** The push messages that a push service accepted. */
+  /** The number of push messages that a push service accepted. */
   sent: number;
-  /** The subscriptions that the push service no longer knows. */
+  /** The number of subscriptions that the push service no longer knows. */
   gone: number;
   failed: number;
-  /** The people who had a window open. */
+  /** The number of people who had a window open. */
   present: number;
-  /** The notifications that were dropped because too many for one person were in flight. */
+  /** The number of notifications dropped because too many for one person were in flight. */
   dropped: number;
 }
 
@@ -43,7 +42,7 @@ const take_interval_ms = 250;
 /** The longest pause while nothing is due. Messages are recorded `delayMs` before they are due. */
 const idle_interval_ms_max = 4_000;
 
-/** One notification to one person about one chat. Contains a row for each of the person's browsers. */
+/** Holds one notification to one person about one chat, with a row for each of the person's browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
 
 const chatOf = ({ chat_id, user_id }: Addressee) =>
@@ -134,7 +133,7 @@ export class Pusher {
       if (due.length === 0) return;
       const rows = await store.push.addressees(due);
       const present = await store.presence.among([...new Set(rows.map(({ user_id }) => user_id))]);
-      // Reads each message only once, because many people may get a notification of the same group message.
+      // Loads each message only once, because many people may get a notification of the same group message.
       const messages = new Map<string, Promise<StoredMessage | null>>();
       const jobs = jobsOf(rows);
       const absent = jobs.filter(([{ user_id }]) => !present.has(user_id));
@@ -150,7 +149,7 @@ export class Pusher {
     }
   }
 
-  /** Reads the current version of the message, which may have been edited or deleted since it was recorded. */
+  /** Loads the current version of the message, which may have been edited or deleted since it was recorded. */
   async #read(first: Addressee): Promise<StoredMessage | null> {
     const { history } = this.#options.store;
     const [found] = (await history.list(chatOf(first), first.message_id + 1, 1)) ?? [];

@@ -24,8 +24,8 @@ export function createPushService(privateKey: string, guard: Pick<Guard, 'vet'>)
         await guard.vet(endpoint, count);
       } catch (error) {
         if (error instanceof ApiError && /^(too_many_requests|unavailable)$/.test(error.kind)) throw error;
-        // Accepts the subscription, because the name server may be unavailable for a moment and each delivery resolves
-        // the name again.
+        // Accepts the subscription although its host cannot be resolved now. The name server may be unavailable for a
+        // moment, and each delivery resolves the name again.
         if (!(error instanceof ApiError) || error.kind !== 'webhook_host_unresolved')
           return fail('push_subscription_invalid');
       }

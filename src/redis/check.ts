@@ -23,9 +23,9 @@ export interface RedisCheck {
   readonly warnings: readonly string[];
 }
 
-/** The error for a Redis that Petrel cannot use. The message gives the reason and the fix. */
+/** Reports a Redis that Petrel cannot use. The message gives the reason and the fix. */
 export class RedisCheckError extends Error {
-  /** Whether Redis did not answer properly. The cause may then be temporary. */
+  /** Whether Redis did not answer properly, so that the cause may be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -120,8 +120,8 @@ async function connected<T>(url: RedisServer, timeout_ms: number, work: (redis: 
   const late = setTimeout(() => redis.disconnect(), timeout_ms);
   try {
     await redis.connect().catch((error: Error) => {
-      // Suggests TLS as the cause, because a server without TLS mistakes the handshake for an incomplete command and
-      // does not answer.
+      // Suggests TLS as the cause. A server without TLS mistakes the handshake for an incomplete command and does not
+      // answer.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
@@ -161,7 +161,7 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     refuse('it does not run Lua scripts');
   }
   await redis.spublish('petrel:check', '').catch((error: Error) => {
-    // Accepts the error of a cluster in which the channel belongs to another server. This error also proves that the
+    // Accepts the error of a cluster in which the channel belongs to another server. The error also proves that the
     // command exists.
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });
@@ -173,7 +173,7 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
   if ((coverage as string[])[1] === 'yes') {
     warnings.push('one failed master stops the whole Redis Cluster (set cluster-require-full-coverage no)');
   }
-  // Only Sentinels need this setting, because an isolated master of a cluster stops by itself.
+  // Checks the setting only under Sentinels, because an isolated master of a cluster stops by itself.
   const replicas =
     typeof url === 'string' ? [] : await redis.config('GET', 'min-replicas-to-write').catch(() => []);
   if ((replicas as string[])[1] === '0') {

@@ -1,9 +1,8 @@
 /**
- * The masters of a Redis Cluster: one connection to each, and a map from partitions to masters.
- *
- * The map is refreshed every second, and at once when a server connects, disconnects, or redirects a call. Each refresh
- * compares the views of several servers, because an isolated server reports an outdated view. It also rereads the run
- * ids, because a server may have become a replica and then a master again unnoticed.
+ * Connects to the masters of a Redis Cluster, and maps partitions to masters. Refreshes the map every second, and at
+ * once when a server connects, disconnects, or redirects a call. Each refresh compares the views of several servers,
+ * because an isolated server reports an outdated view. It also rereads the run ids, because a server may have become a
+ * replica and then a master again unnoticed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Redirected, RedisConnection, type RedisServers } from './connection.js';
@@ -17,7 +16,10 @@ export interface ClusterOptions {
   /** The slot of each partition. */
   readonly slots: readonly number[];
   readonly onError?: ((error: Error) => void) | undefined;
-  /** The same as in ConnectOptions. `partition` is the first partition on the server; null if there is none. */
+  /**
+   * Checks a server before its use, as in ConnectOptions. `partition` is the first partition on the server; null if
+   * there is none.
+   */
   readonly admit?: ((connection: RedisConnection, partition: number | null) => Promise<boolean>) | undefined;
 }
 
@@ -40,9 +42,9 @@ interface View {
 const refreshMs = 1_000;
 /** The minimum time between two requested refreshes. */
 const refreshPauseMs = 50;
-/** How long a refresh waits for a server's view. A slower server is ignored. */
+/** How long a refresh waits for a server's view. The views of slower servers are ignored. */
 const viewMsMax = 1_000;
-/** How long to keep the connection to a server without slots, because calls on it may be in flight. */
+/** How long to keep the connection to a server without slots. Calls on it may be in flight. */
 const unownedMsMax = 10_000;
 
 /** Returns one server's view of the cluster. Errors: those of the connection, or of Redis. */
@@ -74,7 +76,7 @@ export class RedisCluster implements RedisServers, SlotMap {
   readonly #options: ClusterOptions;
   /** All connections, by server URL. */
   readonly #connections = new Map<string, RedisConnection>();
-  /** The time at which a server was first found to have no partition, in ms of the monotonic clock. */
+  /** The time since which a server has had no partition, in ms of the monotonic clock. */
   readonly #unownedSince = new Map<string, number>();
   /** The master of each slot; null while unknown. */
   readonly #owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
@@ -148,7 +150,7 @@ export class RedisCluster implements RedisServers, SlotMap {
     return this.#options.slots.map((slot) => this.#owners[slot] ?? null);
   }
 
-  /** Uses the credentials of the first seed for all servers, because servers list each other without credentials. */
+  /** Connects with the credentials of the first seed, because servers list each other without credentials. */
   #connectionTo(url: string): RedisConnection {
     const known = this.#connections.get(url);
     if (known) return known;

@@ -1,4 +1,4 @@
-/** One Redis connection, configured for the hot path. It also tracks the server's replication history. */
+/** Manages one Redis connection, configured for the hot path. It also tracks the server's replication history. */
 import type { Command, Redis } from 'ioredis';
 import { setClock } from '../clock.js';
 import { redisLimits as limits } from './limits.js';
@@ -6,7 +6,7 @@ import { ScriptCommand } from './scripts/script_command.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
 
-/** The Redis servers of an installation: a single server, or the masters of a cluster. */
+/** Represents the Redis servers of an installation: a single server, or the masters of a cluster. */
 export interface RedisServers {
   readonly clustered: boolean;
   /** Returns the server with a partition; null while unknown. */
@@ -14,7 +14,7 @@ export interface RedisServers {
   /** Returns the servers that have partitions. */
   nodes(): readonly RedisConnection[];
   /**
-   * Interprets the error of a call that did not run because its keys are on another server. Returns null for any other
+   * Finds the server for a call that did not run because its keys are on another server. Returns null for any other
    * error.
    */
   redirect(from: RedisConnection, refusal: string): Redirected | null;
@@ -29,8 +29,8 @@ export interface RedisServers {
 }
 
 /**
- * The server to which a call must be sent instead. With `asking`, this applies only to this call, because the slot is
- * being migrated.
+ * Names the server to which a call must be sent instead. With `asking`, this applies only to this call, because the
+ * slot is being migrated.
  */
 export interface Redirected {
   readonly to: RedisConnection;
@@ -43,7 +43,7 @@ export interface ConnectOptions {
   readonly onError?: ((error: Error) => void) | undefined;
   /** Called when the server becomes usable and when it stops being usable. */
   readonly onChange?: () => void;
-  /** Checks each server before its use. If the result is false or an error, the client reconnects. */
+  /** Checks each server before its use. The client reconnects if the result is false or an error. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
 }
 
@@ -59,11 +59,10 @@ export function reconnectDelay(attempt: number): number {
 const watchMs = 250;
 
 /**
- * The connection to one server. Outside a cluster, this server has every partition. Commands fail at once while the
- * connection is down, so that callers can decide whether to wait.
- *
- * A new connection reads the run id before any script is sent. The server is usable from its admission until the
- * connection closes or another run id is refused. A silent server is not usable until data arrives.
+ * Manages the connection to one server. Outside a cluster, this server has every partition. Commands fail at once while
+ * the connection is down, so that callers can decide whether to wait. A new connection loads the run id before any
+ * script is sent. The server is usable from its admission until the connection closes or another run id is refused. A
+ * silent server is unusable until data arrives.
  */
 export class RedisConnection implements RedisServers {
   readonly clustered = false;
@@ -79,7 +78,10 @@ export class RedisConnection implements RedisServers {
   /** The number of closed connections. */
   #closes = 0;
   #silent = false;
-  /** The bytes received at the last check, and for how many ticks the server has owed an answer without sending any. */
+  /**
+   * The bytes received at the last check, and for how many ticks the server has owed an answer without sending any
+   * data.
+   */
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while the server owes answers. */
   #watch: NodeJS.Timeout | undefined;
@@ -150,9 +152,9 @@ export class RedisConnection implements RedisServers {
   }
 
   /**
-   * Reads the run id, which may change without a reconnect. It consists of the server's run id and its replication id.
-   * At least one of them changes whenever writes may have been lost. The run id survives a demotion and promotion, but
-   * the replication id does not. The replication id also changes when the first replica attaches.
+   * Loads the run id, which may change without a reconnect. It consists of the server's run id and its replication id.
+   * At least one of them changes whenever writes may have been lost. A demotion and promotion changes only the
+   * replication id. The replication id also changes when the first replica attaches.
    */
   async reread(): Promise<void> {
     const { url, onChange } = this.#options;
@@ -165,7 +167,8 @@ export class RedisConnection implements RedisServers {
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       const found = run && replication ? `${run}.${replication}` : null;
-      // With Sentinels, disconnects from a server that is not the master. The client then asks the Sentinels again.
+      // Disconnects from a server that is not the master, if Sentinels are used. The client then asks the Sentinels
+      // again.
       const isUsable = typeof url === 'string' || /^role:master/m.test(info);
       if (isUsable && (await this.#isAdmitted(found))) this.#runId = found;
       else {
@@ -173,7 +176,7 @@ export class RedisConnection implements RedisServers {
         client.disconnect(true);
       }
     } catch {
-      // Drops a connection that stays open but does not answer. The next connection reads the id again.
+      // Drops a connection that stays open but does not answer. The next connection loads the id again.
       if (client.status === 'ready') client.disconnect(true);
       return;
     }
@@ -206,11 +209,11 @@ export class RedisConnection implements RedisServers {
     return may;
   }
 
-  /** Reads the server's clock. Repeats the reading at intervals, because clocks drift, and soon after a slow reply. */
+  /** Reads the server's clock. Repeats this at intervals, because clocks drift, and soon after a slow reply. */
   async #readClock(): Promise<void> {
     const sent = performance.now();
     this.#clockReadAt = sent;
-    // Ignores a failed reading, because the next reading follows soon.
+    // Ignores a failed reading, because the next one follows soon.
     const time = (await this.client.time().catch(() => null)) as [string, string] | null;
     if (time !== null && !setClock(time, sent, performance.now()))
       this.#clockReadAt = performance.now() - limits.clock_read_ms + limits.clock_reread_ms;

@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process';
 import type { RedisConnection } from './connection.js';
 
-/** The error for a failed copy. The message gives the reason. */
+/** Reports a failed copy. The message gives the reason. */
 export class CopyError extends Error {}
 
 /**
- * Returns the redis-cli arguments for the server behind a connection. With Sentinels the URL has no address, so the
- * address of the socket is used.
+ * Returns the redis-cli arguments for the server behind a connection. Uses the address of the socket, because a URL
+ * with Sentinels has no address.
  */
 function argumentsFor({ url, client }: RedisConnection): { args: string[]; password: string } {
   const { protocol, username, password, hostname, port } = new URL(url);

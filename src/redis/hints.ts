@@ -1,9 +1,7 @@
 /**
  * Sends and receives hints. A hint is a sharded pub/sub message that reports a change. It may be lost, so listeners
- * also poll.
- *
- * Each channel is subscribed on the master of its slot. The subscription is renewed after a reconnect and when the slot
- * moves.
+ * also poll. Each channel is subscribed on the master of its slot. The subscription is renewed after a reconnect and
+ * when the slot moves.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -49,7 +47,7 @@ const isMap = (servers: RedisServer | SlotMap): servers is SlotMap =>
   typeof servers !== 'string' && !('sentinels' in servers);
 
 /**
- * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. While it is open, it is
+ * Manages channels. A channel is open while it has listeners, and for `lingerMs` afterwards. An open channel is
  * subscribed on the master of its slot, or waits for a subscription.
  */
 export class RedisHints {
@@ -123,7 +121,7 @@ export class RedisHints {
   #place(channel: Channel): void {
     const url = this.#map.urlAt(channel.slot);
     if (url === null || channel.at?.url === url) return;
-    // The former master ends the subscription when it loses the slot.
+    // Forgets the former master, which ends the subscription when it loses the slot.
     channel.at?.channels.delete(channel);
     channel.at = this.#subscriberAt(url);
     channel.at.channels.add(channel);

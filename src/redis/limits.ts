@@ -1,4 +1,4 @@
-/** The limits of Redis: memory, waits and the work of one script. */
+/** Sets the limits of Redis: memory, waits and the work of one script. */
 export const redisLimits = {
   clock_read_ms: 60_000,
   clock_reread_ms: 1_000,
@@ -6,23 +6,23 @@ export const redisLimits = {
   script_entries_max: 500,
   /** A Redis server counts as unavailable if it owes replies and sends nothing for this long. */
   redis_silence_ms: 1_500,
-  /**
-   * How long a front waits for a Redis server that is unavailable, or for a slot that is migrating, before it answers
-   * 503.
-   */
+  /** How long a front waits for an unavailable Redis server or a migrating slot before it answers 503. */
   redis_wait_ms_max: 2_000,
-  /** How long a background process waits in the same cases. No client waits for a background process. */
+  /** How long a background process waits in the same cases. No client waits for it. */
   redis_wait_background_ms_max: 5_000,
   /** A Redis connection is replaced if it receives nothing for this long. */
   redis_command_timeout_ms: 5_000,
-  /** The share of its memory above which Redis accepts only deletions, revocations, acknowledgements and deliveries. */
+  /**
+   * The share of its memory in percent above which Redis accepts only deletions, revocations, acknowledgements and
+   * deliveries.
+   */
   redis_full_percent: 85,
-  /** The share of its memory below which Redis accepts all writes again. */
+  /** The share of its memory in percent below which Redis accepts all writes again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
   /**
-   * The TTL, in a full Redis, of values that were read back from Postgres and of messages whose bot has used up its
-   * share of memory.
+   * The TTL, in a full Redis, of values that were loaded from Postgres and of messages whose bot has used up its share
+   * of memory.
    */
   redis_full_ttl_ms: 10_000,
 } as const;

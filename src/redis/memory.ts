@@ -1,8 +1,7 @@
 /**
  * Monitors the memory use of the Redis servers. A server above `limits.redis_full_percent` of its memory counts as
- * full. The runner then rejects every script without the `allow-oom` flag. The remaining memory is reserved for scripts
- * that delete, revoke, acknowledge or deliver. Calls read a flag in this process. The flag is refreshed once a second
- * while calls read it.
+ * full. The runner then rejects every script without the `allow-oom` flag, which marks scripts that delete, revoke,
+ * acknowledge or deliver. Calls check a flag in this process, which is refreshed once a second while calls check it.
  */
 
 import { shared } from '../clock.js';
@@ -25,7 +24,7 @@ const numberIn = (info: string, name: string): number =>
 export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions) {
   let full: ReadonlySet<RedisConnection> = new Set();
   let timer: NodeJS.Timeout | undefined;
-  /** Whether any call has read the flag since the last check. */
+  /** Whether any call has checked the flag since the last refresh. */
   let asked = true;
   let started = false;
 
@@ -53,7 +52,7 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
       if (before.has(server) !== full.has(server)) onChange?.(full.has(server), server);
   });
 
-  /** Checks the servers while calls read the flag or a server is full. Otherwise stops the timer. */
+  /** Checks the servers while calls check the flag or a server is full. Otherwise stops the timer. */
   function onTick(): void {
     if (asked || full.size > 0) void check();
     else stopTimer();

@@ -18,7 +18,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, now = () 
   let refused = 0;
   let longest = 0;
   return {
-    /** Records a blocked call. Starts a pause if none is open. */
+    /** Records a blocked call. Starts a pause unless one is open. */
     began(partition: number) {
       if (!open.has(partition)) open.set(partition, { since: now(), refused: 0 });
     },
@@ -30,7 +30,7 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, now = () 
     },
     /** Records a successful call. Ends an open pause. */
     ran(partition: number) {
-      // Takes a fast path, because there is almost never an open pause.
+      // Takes a fast path, because a pause is almost never open.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

@@ -4,8 +4,8 @@ import { unavailable } from './waiting.js';
 
 /**
  * Returns the partitions in which at least one of these keys exists. On a single server, one command can show that no
- * key exists. On a cluster, a command can only use keys of one slot, so this returns all partitions and the caller
- * checks each. Errors: `unavailable`.
+ * key exists. On a cluster, returns all partitions for the caller to check, because a command can only use keys of one
+ * slot. Errors: `unavailable`.
  */
 export async function partitionsWith(
   servers: RedisServers,

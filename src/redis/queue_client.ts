@@ -1,5 +1,6 @@
 /**
- * The Redis client of BullMQ, the wake-up queue's library. Unlike Petrel's own clients, it waits for a lost connection.
+ * Creates the Redis client of BullMQ, the wake-up queue's library. Unlike Petrel's own clients, it waits for a lost
+ * connection.
  */
 import { Cluster, type ClusterNode, type Redis, type RedisOptions } from 'ioredis';
 import { reconnectDelay } from './connection.js';
@@ -11,7 +12,7 @@ export type QueueClient = Redis | Cluster;
 export function connectQueueClient(target: RedisTarget, name: string, onError: (error: Error) => void) {
   const shared = {
     connectionName: `petrel-${name}-doorbell`,
-    // BullMQ requires this, because its workers block in commands that must not time out.
+    // Waits without a limit, as BullMQ requires. Its workers block in commands that must not time out.
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelay,
     disableClientInfo: true,

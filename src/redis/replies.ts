@@ -1,6 +1,6 @@
 /**
  * Parses RESP2 replies with redis-parser. The decoder built into ioredis is four to seven times slower, because its
- * private fields compile to weak maps. It still parses other protocols.
+ * private fields compile to weak maps. That decoder still parses other protocols.
  */
 import { createRequire } from 'node:module';
 import decoders from 'ioredis/built/resp/decoder.js';
@@ -22,8 +22,8 @@ const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
 /**
- * Replaces ioredis' decoder. The first reply of a connection determines which parser reads the connection from then on.
- * Throws on malformed bytes.
+ * Replaces ioredis' decoder. The first reply of a connection determines its parser from then on. Throws on malformed
+ * bytes.
  */
 export class Replies {
   readonly #options: DecoderOptions;

@@ -32,7 +32,7 @@ export function shownUrl(url: string): string {
   return `${protocol}//${hostname}:${port || 6379}`;
 }
 
-/** A MOVED or ASK redirection. */
+/** Describes a MOVED or ASK redirection. */
 export interface Redirection {
   readonly kind: 'MOVED' | 'ASK';
   readonly slot: number;
@@ -40,8 +40,8 @@ export interface Redirection {
 }
 
 /**
- * Parses an error from the server at `from`. Returns null if the error is not a redirection. A server that does not
- * know its own address omits the host. In that case the host of `from` is used.
+ * Parses an error from the server at `from`. Returns null if the error is not a redirection. Uses the host of `from`
+ * when the error omits the host, because a server may not know its own address.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);

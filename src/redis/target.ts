@@ -1,9 +1,9 @@
-/** The Redis to which Petrel connects: one server, a Sentinel-managed master, or a cluster. */
+/** Defines the Redis to which Petrel connects: one server, a Sentinel-managed master, or a cluster. */
 import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** A master managed by Sentinels. The Sentinels know its current address. */
+/** Describes a master managed by Sentinels, which know its current address. */
 export interface Watched {
   /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;
@@ -43,8 +43,8 @@ export function credentials(url: string): { readonly username?: string; readonly
 type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 /**
- * Stops the previous failover detector before reconnecting. Otherwise the old detector could report a new master during
- * the reconnect, which would close the client for good.
+ * Stops the previous failover detector before it reconnects. Otherwise the old detector could report a new master
+ * during the reconnect, which would close the client for good.
  */
 class MasterConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {

@@ -1,7 +1,7 @@
-/** Waits until a condition is true. Rechecks the condition only after a notification. */
+/** Waits until a condition is true. Checks the condition again only after a notification. */
 import { ApiError } from '../errors.js';
 
-/** Returns the caller's error for an unreachable Redis. Only the log shows `why`. */
+/** Returns the caller's error for an unreachable Redis. `why` appears only in the log. */
 export const unavailable = (why?: string): ApiError =>
   new ApiError('unavailable', { retry_after: 1 }, why === undefined ? {} : { cause: new Error(why) });
 

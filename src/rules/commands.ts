@@ -8,7 +8,7 @@ export interface BotCommand {
   readonly description: string;
 }
 
-/** The scopes of the Bot API. A chat given as `@username` has already been resolved to its id. */
+/** Describes the scopes of the Bot API. A chat given as `@username` has already been resolved to its id. */
 export type CommandScope =
   | { readonly type: 'default' | 'all_private_chats' | 'all_group_chats' | 'all_chat_administrators' }
   | { readonly type: 'chat' | 'chat_administrators'; readonly chat_id: number }
@@ -33,7 +33,7 @@ export function checkCommands(commands: readonly BotCommand[]): BotCommand[] {
   });
 }
 
-/** Returns the storage key of a scope. The default scope is used if none is given. */
+/** Returns the storage key of a scope; the default scope if none is given. */
 export function scopeKey(scope: CommandScope = { type: 'default' }): string {
   switch (scope.type) {
     case 'default':
@@ -53,7 +53,7 @@ export function scopeKey(scope: CommandScope = { type: 'default' }): string {
 
 /**
  * Returns the commands to show a person in the direct chat with a bot. The narrowest scope with commands wins. Within
- * that scope, commands in the person's language take precedence over those for all languages.
+ * that scope, commands in the person's language take precedence over commands for all languages.
  */
 export function commandsFor(
   all: Readonly<Record<string, readonly BotCommand[]>>,

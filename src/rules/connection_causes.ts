@@ -25,7 +25,7 @@ const causes: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: plain,
 };
 
-/** The errors that Redis returns when a connection starts. */
+/** Matches the errors that Redis returns when a connection starts. */
 const refusals: ReadonlyArray<readonly [RegExp, string]> = [
   [/^(WRONGPASS|ERR invalid password)/, 'the user or the password is wrong'],
   [/^NOAUTH/, 'a password is required, but the address has none'],
@@ -36,10 +36,7 @@ const refusals: ReadonlyArray<readonly [RegExp, string]> = [
   ],
 ];
 
-/**
- * Returns the cause, followed by the original message in brackets. Returns only the message if the error is not in this
- * list.
- */
+/** Returns the cause, followed by the original message in brackets. Returns only the message for an unknown error. */
 export function connectionCause(error: unknown): string {
   const { message = '', code = '', cause } = error as { message?: string; code?: string; cause?: unknown };
   const known = refusals.find(([form]) => form.test(message))?.[1] ?? causes[code];

@@ -1,14 +1,14 @@
 /**
- * Parses a Postgres URL. It names one host, or several hosts of which one is the primary, optionally behind a
- * connection pooler.
+ * Parses a Postgres URL. It names one host, or several hosts of which one is the primary. A connection pooler may be in
+ * front.
  */
 
 export interface PostgresAddress {
   /** The URLs of the hosts, in the order given. */
   readonly urls: readonly string[];
   /**
-   * Whether the URL points to a pooler in transaction mode. With such a pooler, session settings do not persist, and
-   * each transaction may use another server connection.
+   * Whether the URL points to a pooler in transaction mode. Session settings then do not persist, and each transaction
+   * may use another server connection.
    */
   readonly pooled: boolean;
   /** Whether named prepared statements can be used. */
@@ -34,7 +34,7 @@ export function parseAddress(text: string): PostgresAddress | null {
 /** Parses a URL that the settings have already validated. Throws if it is invalid. */
 export function addressOf(url: string): PostgresAddress {
   const address = parseAddress(url);
-  // The message must not contain the URL, because the URL contains a password.
+  // Omits the URL from the message, because it contains a password.
   if (address === null) throw new Error('not a Postgres URL');
   return address;
 }

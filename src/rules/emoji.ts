@@ -10,7 +10,7 @@ const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** A number of code units that no emoji sequence with its selectors reaches. */
+/** The length limit in code units. No emoji sequence with its selectors is longer. */
 const codeUnitsMax = 64;
 
 /** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
@@ -25,10 +25,10 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** The cache of valid emoji without U+FE0F. The number of emoji in Unicode limits its size. */
+/** Caches valid emoji without U+FE0F. The number of emoji in Unicode limits its size. */
 const recommended = new Set<string>();
 
-/** Normalises an emoji to the form that is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */
+/** Converts an emoji to the form that is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */
 export function reactionEmoji(given: string): string {
   if (recommended.has(given)) return given;
   if (given.length > codeUnitsMax) return fail('reaction_invalid');
@@ -38,5 +38,5 @@ export function reactionEmoji(given: string): string {
   return bare;
 }
 
-/** The heart set by the like endpoints (interface §4.1). */
+/** Holds the heart set by the like endpoints (interface §4.1). */
 export const heart = '\u2764';

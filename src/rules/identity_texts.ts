@@ -1,11 +1,11 @@
-/** A bot's name and descriptions by language (interface §2). */
+/** Handles a bot's name and descriptions by language (interface §2). */
 import { isBlank } from './text.js';
 
 /** The supported languages (interface §2). */
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'] as const;
 export type Language = (typeof languages)[number];
 
-/** The texts by language. The key `''` is the default. Languages without a text have no key. */
+/** Holds the texts by language. The key `''` is the default. Languages without a text have no key. */
 export type Texts = Readonly<Record<string, string>>;
 
 /** Returns whether a text may be stored under this key: one of the seven language codes, or `''`. */
@@ -14,7 +14,7 @@ export function isTextKey(key: string): boolean {
 }
 
 /**
- * Normalises a text for storage: converts line breaks to LF and removes outer white space. A text with only invisible
+ * Prepares a text for storage: converts line breaks to LF and removes outer white space. A text with only invisible
  * characters becomes empty, and empty texts are not stored.
  */
 export function cleanText(given: string): string {

@@ -37,9 +37,9 @@ function opensMoreThan(text: string, max: number): boolean {
 }
 
 /**
- * Returns the index of the quote that ends the string at `begin`, or the length of the text if no quote ends the
- * string. Searches for quotes instead of checking each character, which takes a tenth of the time because most strings
- * contain no escaped quote.
+ * Returns the index of the quote that ends the string at `begin`, or the length of the text without such a quote.
+ * Searches for quotes instead of checking each character, which takes a tenth of the time because most strings contain
+ * no escaped quote.
  */
 function stringEnd(text: string, begin: number): number {
   for (let end = text.indexOf('"', begin + 1); end >= 0; end = text.indexOf('"', end + 1)) {
@@ -51,9 +51,8 @@ function stringEnd(text: string, begin: number): number {
 }
 
 /**
- * Returns whether JSON text contains more values than `max`. Each value follows a comma, except the first value of an
- * array or object, which follows a bracket. A text therefore has no more values than commas and brackets outside of
- * strings. A value takes at least two characters, so most texts are too short to need a scan.
+ * Returns whether JSON text contains more values than `max`. A text has no more values than commas and brackets outside
+ * of strings. A value takes at least two characters, so most texts are too short to need a scan.
  */
 function holdsMoreValuesThan(text: string, max: number): boolean {
   if (text.length <= 2 * max) return false;
@@ -79,7 +78,8 @@ export function parseJson(text: string): unknown {
   } catch {
     return fail('bad_json');
   }
-  // The source text is already valid, so only an escape can add U+0000 or half a surrogate pair.
+  // Checks texts only if the source has an escape. The source is already valid, so only an escape can add U+0000 or
+  // half a surrogate pair.
   if (text.includes('\\u') || opensMoreThan(text, json_depth_max)) checkValue(value, 1);
   return value;
 }

@@ -3,7 +3,9 @@ import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** A button as bots send it. If it has several actions, the first one in the order of `actionOf` counts. */
+/**
+ * Describes a button as bots send it. If it has several actions, the first action in the order of `actionOf` counts.
+ */
 export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;
@@ -19,10 +21,13 @@ export interface ButtonInput {
 
 type Rows = ReadonlyArray<readonly ButtonInput[]>;
 
-/** A button as it is stored and shown. It has exactly one action. */
+/** Describes a button as it is stored and shown. It has exactly one action. */
 export type StoredButton = { text: string; style?: string } & ReturnType<typeof actionOf>;
 
-/** Returns a link with its scheme, or with `http` if it has none, as in `t.me/name`. Error: `button_type_invalid`. */
+/**
+ * Returns a link with its scheme; `http` is added to a link without a scheme, as in `t.me/name`. Error:
+ * `button_type_invalid`.
+ */
 function linkOf(url: string): string {
   if (/^(https?|tg):\/\/\S+$/i.test(url)) return url;
   return /^[\w-]+(\.[\w-]+)+(:\d{1,5})?([/?#]\S*)?$/.test(url)

@@ -8,8 +8,9 @@ type Address = IPv4 | IPv6;
 type Range = readonly [network: Address, bits: number];
 
 /**
- * The ranges of the IANA special-purpose registries, and some that the registries omit: multicast, retired blocks, and
- * one cloud provider's host address in public space. https://www.iana.org/assignments/iana-ipv4-special-registry
+ * Lists the ranges of the IANA special-purpose registries, and three kinds that the registries omit: multicast, retired
+ * blocks, and the public host address of one cloud provider.
+ * https://www.iana.org/assignments/iana-ipv4-special-registry
  */
 const special4 = [
   '0.0.0.0/8', // this network
@@ -33,7 +34,7 @@ const special4 = [
   '240.0.0.0/4', // reserved, and the broadcast address
 ];
 
-/** The unicast space allocated so far. All other IPv6 addresses are special. */
+/** Holds the unicast space allocated so far. All other IPv6 addresses are special. */
 const global6 = '2000::/3';
 
 const special6 = [
@@ -57,7 +58,7 @@ function within(address: Address, ranges: readonly Range[]): boolean {
   );
 }
 
-/** The IPv6 forms that embed an IPv4 address, each with the offset of the first byte of that address. */
+/** Lists the IPv6 forms that embed an IPv4 address, each with the offset of that address in bytes. */
 const carriers: readonly (readonly [Range, at: number])[] = [
   [range('::ffff:0:0/96'), 12], // IPv4-mapped
   [range('::ffff:0:0:0/96'), 12], // IPv4-translated
@@ -88,8 +89,7 @@ const isSpecial = (address: Address): boolean =>
 /**
  * Returns a function that reports whether connecting to an address, given as text, is allowed. `allow` permits special
  * ranges (CIDR); `deny` forbids ranges and takes precedence. An IPv6 address that embeds an IPv4 address is allowed
- * only if both addresses are allowed, so permitting NAT64 does not expose the hosts behind it. Malformed addresses and
- * those with a zone are never allowed.
+ * only if both addresses are allowed. Refuses malformed addresses and addresses with a zone.
  */
 export function addressTest(
   allow: readonly string[],

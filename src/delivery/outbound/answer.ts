@@ -1,4 +1,4 @@
-/** Reads one HTTP answer of a receiver, with limits on time and size. */
+/** Receives one HTTP answer of a receiver, with limits on time and size. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
@@ -17,8 +17,8 @@ function retryAfterOf(headers: IncomingHttpHeaders): number | undefined {
 }
 
 /**
- * The undici handler of one request. It settles exactly once: when the answer is complete, is too large, breaks off, or
- * misses the deadline. Later events are ignored.
+ * Handles one request for undici. Settles exactly once: when the answer is complete or too large, when the connection
+ * breaks, or at the deadline. Ignores later events.
  */
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
@@ -88,8 +88,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Settles a request that broke off. An error status counts as an answer even if the body is incomplete. A success
-   * status without a complete body counts as a failure.
+   * Settles a request whose connection broke. An error status counts as an answer even with an incomplete body. A
+   * success status with an incomplete body counts as a failure.
    */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);

@@ -1,6 +1,5 @@
 /**
- * A connection pool for one receiver. The pool limits and reuses its connections, and serves requests in order of
- * arrival.
+ * Pools the connections to one receiver. Limits and reuses the connections, and serves requests in order of arrival.
  */
 import { Client, type Dispatcher } from 'undici';
 import { deliveryLimits as limits } from '../limits.js';
@@ -66,7 +65,7 @@ export class Connections {
     return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
-  /** Rechecks waiting requests after a while, in case no connection becomes free until then. */
+  /** Checks the waiting requests again after a while, in case no connection becomes free until then. */
   #bePatient(): void {
     this.#patience ??= setTimeout(() => {
       this.#patience = undefined;
@@ -123,7 +122,7 @@ export class Connections {
   }
 
   /**
-   * Starts the first waiting request. Returns false if no request is waiting, or if the first one may not open a
+   * Starts the first waiting request. Returns false if no request is waiting, or if the request may not open a
    * connection.
    */
   #next(freed: Client | undefined): boolean {

@@ -16,7 +16,7 @@ export interface Dialled {
   readonly address: string;
 }
 
-/** Parameters of one connection. `connectMs` limits all its phases together. */
+/** Holds the parameters of one connection. `connectMs` limits all its phases together. */
 export interface Dial {
   readonly target: Target;
   readonly trust: Trust;
@@ -74,9 +74,9 @@ function begin(address: string, { port, host }: Target, { secureContext, checkHo
 }
 
 /**
- * Opens one connection. The host is resolved and vetted for every connection, because its addresses may have changed.
- * If one address does not answer, the next one is tried. Never resumes a TLS session, because a resumed session skips
- * verification. Throws a DeliveryFault.
+ * Opens one connection. Resolves and vets the host for every connection, because its addresses may have changed. Tries
+ * the next address if one does not answer. Never resumes a TLS session, because a resumed session skips verification.
+ * Throws a DeliveryFault.
  */
 export async function dial({
   target,

@@ -1,11 +1,11 @@
-/** The reasons why a delivery got no answer, worded for the bot's owner. */
+/** Lists the reasons why a delivery got no answer, worded for the bot's owner. */
 
 import { errors } from 'undici';
 
 /**
- * The cause of a failure. It lies in the host's addresses (`reserved`, `unresolved`), the port (`port`), the connection
- * (`connect`, `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means too many connections in this
- * process, which is not the receiver's fault.
+ * Names the cause of a failure. It lies in the host's addresses (`reserved`, `unresolved`), the port (`port`), the
+ * connection (`connect`, `tls`) or the answer (`timeout`, `closed`, `malformed`). `busy` means too many connections in
+ * this process, so the receiver is not at fault.
  */
 export type FaultReason =
   | 'reserved'
@@ -19,7 +19,7 @@ export type FaultReason =
   | 'busy';
 
 /**
- * A delivery failed without an answer. The message is shown unchanged in `last_error_message`, so it must contain no
+ * Reports a delivery that got no answer. The message is shown unchanged in `last_error_message`, so it must contain no
  * text from the receiver.
  */
 export class DeliveryFault extends Error {
@@ -49,7 +49,7 @@ const connection: Record<string, readonly [FaultReason, string]> = {
   UND_ERR_HEADERS_OVERFLOW: ['malformed', 'Wrong response from the webhook: header is too large'],
 };
 
-/** The fault for bytes that are not HTTP, or that use an unsupported part of HTTP. */
+/** Reports bytes that are not HTTP, or that use an unsupported part of HTTP. */
 export const notHttp = ['malformed', 'Wrong response from the webhook: not an HTTP answer'] as const;
 
 const verification: Record<string, string> = {

@@ -17,10 +17,10 @@ export interface GuardOptions {
   readonly resolver: Resolver;
 }
 
-/** The host names that always mean this machine, even if a name server answers otherwise (RFC 6761 §6.3). */
+/** Returns whether a host name always means this machine, even if a name server answers otherwise (RFC 6761 §6.3). */
 const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
 
-/** Creates the only check for outbound connections to addresses that users choose. */
+/** Creates the guard. Every outbound connection to an address that a user chose passes it. */
 export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
   const mayDial = addressTest(allow, deny);
 
@@ -43,12 +43,12 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
 
   return {
     /**
-     * Returns the vetted addresses of a host, in the resolver's order. Throws a DeliveryFault: `reserved` if connecting
-     * to any of them is forbidden, `port` if the port is forbidden, `unresolved` if the host has no address.
+     * Returns the vetted addresses of a host, in the resolver's order. Throws a DeliveryFault: `reserved` for a
+     * forbidden address, `port` for a forbidden port, `unresolved` for a host without addresses.
      */
     addressesOf: (target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]> => addressesOf(target),
     /**
-     * Reads and vets the URL of a new webhook. Calls `count` before any DNS query. Errors: `webhook_url_invalid`,
+     * Parses and vets the URL of a new webhook. Calls `count` before any DNS query. Errors: `webhook_url_invalid`,
      * `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour
      * §10), and those of `count`.
      */
@@ -56,7 +56,7 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
       url: string,
       count?: () => Promise<void>,
     ): Promise<{ readonly target: Target; readonly address: string }> {
-      // The URL of a new webhook may not contain a user or password. Existing webhooks with such URLs still work.
+      // Refuses a user or password in the URL of a new webhook. Existing webhooks with such URLs still work.
       if (namesUser(url)) return fail('webhook_url_invalid');
       const target = readTarget(url);
       try {

@@ -3,26 +3,26 @@
 import { ruleLimits } from '../../rules/limits.js';
 import { deliveryLimits as limits } from '../limits.js';
 
-/** The length of the longest secret, a URL with every slash escaped. */
+/** The length of the longest secret: a URL with every slash escaped. */
 const secretLengthMax = 2 * limits.webhook_url_length_max;
 
-/** Copies only the part of an answer that is needed to show its beginning. The whole answer may have 64 KiB. */
+/** Copies only the beginning of an answer, which is enough to show it. The whole answer may have 64 KiB. */
 export const beginningOf = (body: Buffer): Buffer =>
   Buffer.from(body.subarray(0, ruleLimits.delivery_answer_kept_bytes + secretLengthMax));
 
-/** Tokens of bots and people, in plain or URL-encoded form. */
+/** Matches tokens of bots and people, in plain or URL-encoded form. */
 const tokens = /(\d{1,13}(?::|%3[Aa]))([AU][\w-]{34})/g;
 const signingSecrets = /whsec_[A-Za-z0-9+/=]{16,}/g;
 
 const stars = (text: string) => '*'.repeat(text.length);
 
-/** The forms in which a receiver may echo a text: unchanged, or escaped in JSON. */
+/** Returns the forms in which a receiver may echo a text: unchanged, or escaped in JSON. */
 const forms = (secret: string) => new Set([secret, secret.replaceAll('/', '\\/')]);
 
 function secretParts(secrets: readonly string[]): string[] {
   const parts = secrets.flatMap((secret) => {
     if (!URL.canParse(secret)) return [secret];
-    // The secret part of a URL follows the host.
+    // Takes the part after the host, because only that part is secret.
     const { pathname, search } = new URL(secret);
     return [secret, `${pathname}${search}`, pathname].filter((part) => part.length > 8);
   });
@@ -30,9 +30,8 @@ function secretParts(secrets: readonly string[]): string[] {
 }
 
 /**
- * Returns the first ruleLimits.delivery_answer_kept_bytes of a `beginningOf` result, as text. Each token and secret is
- * replaced by as many stars as it has characters. Otherwise masking would move text from beyond the limit into the
- * result.
+ * Returns the first `ruleLimits.delivery_answer_kept_bytes` of a `beginningOf` result, as text. Replaces each token and
+ * secret with as many stars as it has characters, so that masking moves no text from beyond the limit into the result.
  */
 export function shownAnswer(beginning: Buffer, secrets: readonly string[]): string {
   if (beginning.length === 0) return '';
@@ -49,7 +48,7 @@ export function shownAnswer(beginning: Buffer, secrets: readonly string[]): stri
   const max = ruleLimits.delivery_answer_kept_bytes;
   if (bytes.length <= max) return text;
   let end = max;
-  // Removes a character that the limit cut in half.
+  // Removes a character that the byte limit cut in half.
   while (end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end);
 }

@@ -6,12 +6,12 @@ import { DeliveryFault } from './faults.js';
 export type Resolver = ReturnType<typeof makeResolver>;
 
 export interface ResolverOptions {
-  /** `address:port` of the name servers; by default those of the system */
+  /** `address:port` of each name server; by default the name servers of the system */
   readonly servers?: readonly string[];
   readonly waitMs?: number;
 }
 
-/** Returns the error texts of the C library. The Telegram Bot API server shows the same texts. */
+/** Returns the error texts of the C library, which the Telegram Bot API server also shows. */
 function reasonOf(codes: readonly string[]): string {
   if (codes.length < 2 || codes.some((code) => !/^(ENOTFOUND|ENODATA|EBADNAME|EBADRESP)$/.test(code)))
     return 'Temporary failure in name resolution';
@@ -19,8 +19,8 @@ function reasonOf(codes: readonly string[]): string {
 }
 
 /**
- * Creates a resolver that queries only name servers. It uses no hosts file and no cache, because each connection must
- * be vetted with the name's current addresses. Simultaneous lookups of one name are shared.
+ * Creates a resolver that queries only name servers. It has no hosts file and no cache, because each connection must be
+ * vetted with the current addresses. Simultaneous lookups of one name share a query.
  */
 export function makeResolver({ servers, waitMs = limits.webhook_resolve_ms_max }: ResolverOptions = {}) {
   const dns = new promises.Resolver({ timeout: Math.ceil(waitMs / 3), tries: 2 });

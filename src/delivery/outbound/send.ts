@@ -12,7 +12,9 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/** The receiver of a bot's updates. It is built once per webhook. Webhooks with equal receivers share connections. */
+/**
+ * Holds the receiver of a bot's updates. It is built once per webhook. Webhooks with equal receivers share connections.
+ */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
@@ -26,7 +28,7 @@ export function receiverOf(url: string, certificate?: string): Receiver {
   return { key: `${target.origin} ${anchor}`, target, certificate };
 }
 
-/** The limits. By default they are those of `limits`. Tests lower them. */
+/** Holds the limits of a sender. The defaults are in `limits`; tests lower them. */
 export interface SenderOptions {
   readonly guard: Guard;
   readonly deadlineMs?: number;
@@ -53,12 +55,12 @@ interface Kept {
   address: string;
 }
 
-/** The sender of one process, with connection pools for all receivers. */
+/** Sends the updates of one process, with connection pools for all receivers. */
 export class Sender {
   readonly #options: Required<SenderOptions>;
-  /** The receivers with their pools, least recently used first. */
+  /** The connection pools by receiver, least recently used first. */
   readonly #kept = new Map<string, Kept>();
-  /** The requests that end when a signal is aborted, by signal. */
+  /** The requests of each signal. They end when the signal is aborted. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
   readonly #busy = watchLoop();
   readonly #sweep: NodeJS.Timeout;
@@ -78,7 +80,7 @@ export class Sender {
   /**
    * Sends a body once and waits for the answer. Follows no redirect. The deadline is 60 s in all, including DNS lookup
    * and handshake. Never throws. The caller limits the requests per bot. Requests beyond the receiver's connection
-   * limit wait in order, within the same 60 s. Aborting `signal` ends the request at once and closes its connection.
+   * limit wait in order within the same 60 s.
    */
   send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome> {
     const kept = this.#kept.get(receiver.key) ?? this.#keep(receiver);
@@ -162,7 +164,7 @@ export class Sender {
     return kept;
   }
 
-  /** Returns the requests of a signal. Many requests share a signal, so each signal gets only one listener. */
+  /** Returns the requests of a signal. Many requests share a signal, so each signal has only one listener. */
   #answersOf(signal: AbortSignal): Set<Answer> {
     const known = this.#underWay.get(signal);
     if (known) return known;

@@ -3,7 +3,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** The signing keys for a bot's webhook deliveries. */
+/** Holds the signing keys for a bot's webhook deliveries. */
 export interface SigningKeys {
   /** `whsec_…` */
   readonly secret: string;
@@ -28,9 +28,9 @@ const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length),
 
 /**
  * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` replaces `Service` in header
- * names. `X-Service-Signature` has one signature, made with the secret token, or with the current signing secret if
- * there is no secret token. `webhook-signature` may also have a signature made with the previous secret. The timestamp
- * is the time of the attempt, so that a retry passes the receiver's age check.
+ * names. `X-Service-Signature` is made with the secret token, otherwise with the current signing secret.
+ * `webhook-signature` may also have a signature made with the previous secret. The timestamp is the time of the
+ * attempt, so that a retry passes the receiver's age check.
  */
 export function makeSigner(keys: SigningKeys, service: string): (update: Signable) => Headers {
   const { secret, formerSecret, secretToken } = keys;

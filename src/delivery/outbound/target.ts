@@ -4,7 +4,7 @@ import { domainToUnicode } from 'node:url';
 import { fail } from '../../errors.js';
 import { deliveryLimits as limits } from '../limits.js';
 
-/** The destination of a webhook's requests. */
+/** Holds the destination of a webhook's requests. */
 export interface Target {
   /** The given URL, trimmed and with a scheme. */
   readonly url: string;
@@ -15,11 +15,13 @@ export interface Target {
   readonly port: number;
   /** The path and the query. */
   readonly path: string;
-  /** The header built from the URL's user and password, in the form that the Telegram Bot API server sends. */
+  /** The header built from the user and password in the URL, as the Telegram Bot API server sends it. */
   readonly authorization: string | undefined;
 }
 
-/** Adds `https://` if the scheme is missing. A word before a port is a host, not a scheme: `example.com:8443/hook`. */
+/**
+ * Adds `https://` if the scheme is missing. A word before a port is a host and not a scheme: `example.com:8443/hook`.
+ */
 const withScheme = (url: string): string =>
   /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
 
@@ -28,7 +30,7 @@ export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 
 /**
- * Returns whether a host name is valid. A label that starts with `xn--` must be valid Punycode. The URL parser of
+ * Returns whether a host name is valid. Checks the Punycode of labels that start with `xn--`, because the URL parser of
  * Node.js 24 also accepts invalid labels.
  */
 const isName = (host: string) =>
@@ -52,7 +54,7 @@ function basicAuthorization({ username, password }: URL): string | undefined {
  */
 export function readTarget(text: string): Target {
   const given = withScheme(text.trim());
-  // Refuses tabs and line ends. The parser drops them, and the URL shown would then differ from the URL used.
+  // Refuses tabs and line ends. The parser drops them, so the shown URL would differ from the requested URL.
   if (given.length > limits.webhook_url_length_max || /[\s\u0000-\u001f\u007f]/.test(given))
     fail('webhook_url_invalid');
   if (!URL.canParse(given)) fail('webhook_url_invalid');

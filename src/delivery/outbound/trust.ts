@@ -1,4 +1,7 @@
-/** Decides which certificates a receiver may present: those of public authorities, or the one uploaded for the bot. */
+/**
+ * Decides which certificates a receiver may present: those of public authorities, or the certificate uploaded for the
+ * bot.
+ */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
@@ -9,7 +12,7 @@ import { deliveryLimits as limits } from '../limits.js';
 const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Reads an uploaded file of PEM certificates, up to `limits.webhook_certificates_max`. Returns only the certificates,
+ * Parses an uploaded file of PEM certificates, up to `limits.webhook_certificates_max`. Returns only the certificates,
  * so that a private key uploaded by mistake is not kept. Errors: `certificate_too_big`, `certificate_invalid`
  * (behaviour §10).
  */
@@ -26,14 +29,14 @@ export function readCertificate(given: Buffer): string {
   }
 }
 
-/** The rules for verifying a receiver's certificate. */
+/** Holds the rules for verifying a receiver's certificate. */
 export interface Trust {
   readonly secureContext: SecureContext;
   /** Returns the mismatch, or undefined if the certificate is valid for this host. */
   checkHost(host: string, certificate: PeerCertificate): Error | undefined;
 }
 
-/** The authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. */
+/** Trusts the authorities that Node trusts. Operators can add more with NODE_EXTRA_CA_CERTS. */
 const publicTrust: Trust = {
   secureContext: createSecureContext({ minVersion: 'TLSv1.2' }),
   checkHost: checkServerIdentity,
@@ -41,7 +44,7 @@ const publicTrust: Trust = {
 
 /**
  * Accepts an address as the common name of an uploaded certificate. The Telegram guide to self-signed certificates
- * produces such certificates, but Node accepts common names only for host names.
+ * produces such certificates; Node accepts common names only for host names.
  */
 function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | undefined {
   const wrong = checkServerIdentity(host, certificate);
@@ -50,8 +53,8 @@ function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | und
 }
 
 /**
- * Trusts only one uploaded certificate: the receiver's own certificate (self-signed or not) or that of its issuer. As
- * with Telegram, the receiver's certificate must be valid now, and its name must match the URL's host.
+ * Trusts only one uploaded certificate: the receiver's own certificate or that of its issuer. The receiver's
+ * certificate must be valid now, and its name must match the URL's host (as with Telegram).
  */
 function ownTrust(certificate: string): Trust {
   const options = { minVersion: 'TLSv1.2' as const, ca: certificate, allowPartialTrustChain: true };

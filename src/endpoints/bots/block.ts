@@ -7,7 +7,10 @@ import type { Store } from '../../store/store.js';
 const path = '/api/bots/{username}/block';
 const params = z.object({ username: z.string() });
 
-/** A bot that the person never started cannot write to them, so there is nothing to block. */
+/**
+ * Blocks or unblocks a bot. A bot that the person never started cannot write to the person, so there is nothing to
+ * block.
+ */
 async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<void> {
   const bot = (await store.bots.findByUsername(username.replace(/^@/, ''))) ?? fail('bot_not_found');
   await store.chats.setBlocked(bot.id, user, blocked);

@@ -13,7 +13,7 @@ import { picture } from '../../wire/results.js';
 
 const params = z.object({ bot_id: botId });
 
-/** The endpoints that read, set and remove one kind of picture. */
+/** Builds the endpoints that read, set and remove one kind of picture. */
 function endpointsOf(
   kind: PictureKind,
   name: string,

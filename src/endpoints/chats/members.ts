@@ -28,9 +28,7 @@ async function profileOf(store: Store, id: number, isBot: boolean, language: str
   return user && userProfile(user);
 }
 
-/**
- * Returns what the caller may do with the members of a group or channel. Errors: `chat_not_found`, `not_chat_member`.
- */
+/** Returns the caller's rights over the members of a group or channel. Errors: `chat_not_found`, `not_chat_member`. */
 async function ownRights(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');
@@ -59,7 +57,7 @@ export const listMembers = defineEndpoint({
     if (isDirect(chat)) fail('chat_not_found');
     const limit = p.limit ?? limits.page_size_default;
     const [found, own] = await Promise.all([store.chats.find(chat), store.chats.member(chat, user.id)]);
-    // Subscribers of a channel may not see each other.
+    // Hides the subscribers of a channel from each other.
     if (found?.kind !== 'group' && !['creator', 'administrator'].includes(own.status))
       fail('not_enough_rights');
     const view = async (row: MemberRow) => {
@@ -103,7 +101,7 @@ export const putMember = defineEndpoint({
   result: chatMember,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
-    // Refuses rights without a status. They would demote the member, because an absent status means `member`.
+    // Refuses rights without a status. An absent status means `member`, so the member would be demoted.
     if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
     await store.unlessApplied(async () => {

@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { appChatId } from '../../wire/fields.js';
 import { messageId } from '../../wire/schema.js';
 
-/** Moves the read mark forward. An older message changes nothing. */
+/** Moves the read mark forward. Does nothing for an older message. */
 export const readChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/read',

@@ -1,4 +1,4 @@
-/** Lists, accepts and declines invitations to chats. A person who may not be added directly receives an invitation. */
+/** Lists, accepts and declines invitations to chats. People who may not be added directly receive invitations. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';

@@ -1,4 +1,4 @@
-/** The settings that people change about themselves (behaviour §11). */
+/** Changes the settings that people have for themselves (behaviour §11). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';

@@ -43,7 +43,7 @@ export const removeReactions = defineEndpoint({
   path: reactions,
   inRedis: true,
   summary: 'Removes one or all of the caller’s reactions from a post.',
-  // Refuses an empty emoji. If it were treated as absent, it would remove all reactions.
+  // Refuses an empty emoji, which would otherwise remove all reactions like an absent one.
   params: post.extend({ emoji: emoji.optional() }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid'],
@@ -55,7 +55,7 @@ export const removeReactions = defineEndpoint({
     ),
 });
 
-/** Remains for older clients (interface §9). */
+/** Adds a like, for older clients (interface §9). */
 export const addLike = defineEndpoint({
   verb: 'POST',
   path: like,

@@ -31,14 +31,14 @@ function eventOf(
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
     case 'p': {
-      // An unpin has no `pinned_message`. If a newer pin has replaced this pin, only the message id is sent. A later
-      // event shows the newer pin.
+      // Sends only the message id if a newer pin has replaced this pin. A later event shows the newer pin. An unpin has
+      // no `pinned_message`.
       const shown = change.message && viewMessage(change.message, { isBot: false, bot });
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
-      // Sends nothing if the message was edited again or deleted meanwhile. A later event reports that change.
+      // Sends nothing for a message that was edited again or deleted meanwhile. A later event reports that change.
       if (!change.message) return null;
       const message = viewMessage(change.message, { isBot: false, bot });
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
@@ -49,7 +49,7 @@ function eventOf(
   }
 }
 
-/** The event stream of a person (behaviour §11). Resumes from `Last-Event-ID`. */
+/** Opens the event stream of a person (behaviour §11). Resumes from `Last-Event-ID`. */
 export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
@@ -76,8 +76,7 @@ export const openStream = defineEndpoint({
       unwatch?.();
     };
     const { write, close, isOver } = openEvents(request, onRevoked, finish);
-    // Keeps the events of one stream in order with a chain of promises, because an event may have to wait for a
-    // profile.
+    // Keeps the events of one stream in order with a chain of promises, because some events wait for a profile.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
       order = order.then(work).catch(close);
@@ -113,11 +112,11 @@ export const openStream = defineEndpoint({
         });
       }
     } catch (error) {
-      // The stream has started, so the error cannot be sent. Closing the stream makes the client reconnect.
+      // Closes the stream, which makes the client reconnect. The error cannot be sent, because the stream has started.
       close();
       throw error;
     } finally {
-      // Ends the subscriptions if the stream has already ended, because it may have ended before they existed.
+      // Ends the subscriptions at once if the stream ended before they existed.
       if (isOver()) finish();
     }
     return replied;

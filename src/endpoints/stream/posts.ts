@@ -15,7 +15,7 @@ const posts = z
     error: wrong,
   });
 
-/** Streams the reactions on several posts to a page that shows them. `/api/stream` sends the events of chats. */
+/** Streams the reactions on the posts that a page shows. `/api/stream` sends the events of chats. */
 export const openPostsStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream/posts',

@@ -12,13 +12,13 @@ import { viewChat } from '../../view/users.js';
 import { chatInfo } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** The permissions of the subscribers of a channel. */
+/** Holds the permissions of the subscribers of a channel. */
 const nothing = Object.fromEntries(permissionNames.map((name) => [name, false]));
 
-/** The rights that only administrators have. */
+/** Lists the rights that only administrators have. */
 const notPermitted = { can_edit_messages: false, can_delete_messages: false };
 
-/** The fields that typed client libraries require in every chat, for features that Petrel does not support. */
+/** Holds the fields that typed client libraries require in every chat, for features that Petrel does not support. */
 const unused = {
   accepted_gift_types: {
     unlimited_gifts: false,

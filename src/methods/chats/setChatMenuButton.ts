@@ -18,7 +18,7 @@ const menuButton = json(
   ),
 );
 
-/** The button is checked before the chat, as in the reference server. */
+/** Sets the menu button. Checks the button before the chat, as in the reference server. */
 export const setChatMenuButton = defineMethod({
   name: 'setChatMenuButton',
   effect: 'configure',

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { defineMethod } from '../../server/method.js';
 
 /**
- * On other servers this method ends a bot's instance before the bot moves to another server. In Petrel every node
- * serves every bot, and a bot has no instance. The call therefore changes nothing: token, queue, polls and webhook
- * continue to work (behaviour §4).
+ * Changes nothing. On other servers this method ends a bot's instance before the bot moves to another server. In Petrel
+ * every node serves every bot, so token, queue, polls and webhook continue to work (behaviour §4).
  */
 export const close = defineMethod({
   name: 'close',

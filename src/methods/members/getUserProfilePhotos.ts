@@ -7,7 +7,7 @@ import { defineMethod } from '../../server/method.js';
 import { userProfilePhotos } from '../../wire/results.js';
 import { clampedInteger, integer, optional } from '../../wire/schema.js';
 
-/** Only bots have pictures, and each has at most one. */
+/** Returns the pictures of a bot, which has at most one. People have none. */
 export const getUserProfilePhotos = defineMethod({
   name: 'getUserProfilePhotos',
   effect: 'read',

@@ -8,7 +8,10 @@ import { boolean, optional } from '../../wire/schema.js';
 const right = optional(boolean);
 const noFeature = right.describe('Has no effect, because Petrel does not have this feature');
 
-/** A call without any right and without `can_manage_chat` demotes an administrator to an ordinary member. */
+/**
+ * Sets the rights of an administrator. A call without any right and without `can_manage_chat` demotes an administrator
+ * to an ordinary member.
+ */
 export const promoteChatMember = defineMethod({
   name: 'promoteChatMember',
   effect: 'configure',

@@ -55,8 +55,8 @@ export const copyMessage = defineMethod({
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
-    // Uses a batch of one. A single send would store a copy of the message in Redis for a day under the idempotency
-    // key, but this call returns only the id.
+    // Sends a batch of one message. A single send would store a copy of the message in Redis for a day under the
+    // idempotency key, but this call returns only the id.
     const { ids } = await store.messages.sendMany(chat, botSender(bot), async () => {
       const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');

@@ -17,7 +17,7 @@ const actions = [
   'upload_video_note',
 ] as const;
 
-/** The action names of older Bot API versions, which libraries still send. */
+/** Maps the action names of older Bot API versions, which libraries still send. */
 const formerActions: Readonly<Record<string, string>> = {
   record_audio: 'record_voice',
   upload_audio: 'upload_voice',

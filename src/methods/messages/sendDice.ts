@@ -7,7 +7,7 @@ import { answer, optional, text } from '../../wire/schema.js';
 
 const invalid = { error: answer('emoji_invalid') };
 
-/** The emoji of a die. A variation selector (U+FE0F) is ignored. */
+/** Parses the emoji of a die. Ignores a variation selector (U+FE0F). */
 const diceEmoji = text
   .transform((given) => given.replaceAll('\ufe0f', ''))
   .pipe(z.enum(Object.keys(diceValues) as DiceEmoji[], invalid));

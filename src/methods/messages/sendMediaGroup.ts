@@ -25,7 +25,8 @@ const item = z.object(
 );
 
 /**
- * Photos and videos may be mixed. Audio files and documents may not be mixed with other types. Error: `album_mixed`.
+ * Checks that audio files and documents are not mixed with other types. Photos and videos may be mixed. Error:
+ * `album_mixed`.
  */
 function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
   const alone = items.find(({ type }) => type === 'audio' || type === 'document')?.type;
@@ -33,10 +34,10 @@ function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
     fail('album_mixed', { name: fileKinds[alone].typeName });
 }
 
-/** Clients expect the id of an album to be a number written as text. */
+/** Returns a random album id. Clients expect a number written as text. */
 const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString();
 
-/** Sends an album in one script. Sends all messages or none, and no other message comes between them (behaviour §4). */
+/** Sends an album in one script. Sends all messages or none, and lets no other message between them (behaviour §4). */
 export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
   effect: 'grow',

@@ -9,7 +9,7 @@ import { isDirect } from '../../store/core/keys.js';
 import { post } from '../../wire/post_results.js';
 import { boolean, chatId, optional, replyMarkup } from '../../wire/schema.js';
 
-/** Publishes a post in a channel. Differs from sending a message only by returning a `Post` (behaviour §8). */
+/** Publishes a post in a channel. Works like sending a message, but returns a `Post` (behaviour §8). */
 export const createPost = defineMethod({
   name: 'createPost',
   effect: 'grow',

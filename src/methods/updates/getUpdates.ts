@@ -36,7 +36,7 @@ export const getUpdates = defineMethod({
       mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates),
       onGone,
     });
-    // Reads the bot again, because it may have been renamed while the poll waited.
+    // Loads the bot again, because it may have been renamed while the poll waited.
     const { profile } = botSender(entries.length === 0 ? bot : await store.bots.present(bot));
     const updates: unknown[] = [];
     let bytes = 0;

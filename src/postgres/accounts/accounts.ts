@@ -1,10 +1,10 @@
-/** SQL statements that end an account and then remove its remaining data in steps. */
+/** Holds SQL statements that end an account and then remove its remaining data in steps. */
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
 
-/** The bots and identities that ended together with an account. */
+/** Holds the bots and identities that ended together with an account. */
 export interface Ended {
   /** bots that the person owned, by id */
   readonly bots: readonly number[];
@@ -14,7 +14,7 @@ export interface Ended {
   readonly identities: readonly number[];
 }
 
-/** Tables whose data only the person themselves can see. */
+/** Lists the tables whose data only the person can see. */
 const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'bot_menu_buttons', 'read_marks'],
   ...['chat_invitations', 'join_requests', 'stranger_adds', 'bot_creations'],
@@ -34,7 +34,7 @@ async function declineOffers(sql: Sql, user: number): Promise<void> {
 
 /**
  * Ends an account in one transaction. Removes the name, tokens, identities, bots and all data shown only to this
- * person. Closes direct chats for both sides, and records that the remaining data must be removed. Nobody can take the
+ * person. Closes direct chats for both sides, and schedules the removal of the remaining data. Nobody can take the
  * username for `holdMs`. Returns null when the person does not exist or the account has already ended.
  */
 export function endAccount(db: Database, user: number, holdMs: number): Promise<Ended | null> {
@@ -72,7 +72,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
   });
 }
 
-/** The result of one step in the removal of an account's remaining data. */
+/** Holds the result of one step in the removal of an account's remaining data. */
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
@@ -81,10 +81,10 @@ export interface RemovalStep<P> {
 }
 
 /**
- * Runs `work` on the remaining data of the account of `user`. If `user` is null, takes the account that has waited
- * longest. `work` gets the position where the previous step stopped, or null for the first step. Only one process at a
- * time works on an account. If that process dies, the position stays unchanged. A step must end within
- * limits.retention_piece_ms. Returns null when there was no account to remove.
+ * Runs `work` on the remaining data of the account of `user`; null selects the account that has waited longest. `work`
+ * gets the position where the previous step stopped, or null for the first step. Only one process at a time works on an
+ * account. If that process dies, the position stays unchanged. A step must end within limits.retention_piece_ms.
+ * Returns null when there was no account to remove.
  */
 export function takeRemoval<P>(
   db: Database,
@@ -127,7 +127,7 @@ export const loadReactedPosts = (
     and partition = any(${partitions}::bigint[])
   order by partition, number limit ${limit}`;
 
-/** Reads the external id of a deleted person. It exists until the removal no longer needs it. */
+/** Loads the external id of a deleted person. It is kept until the removal no longer needs it. */
 export const loadExternalId = async (sql: Sql, user: number) =>
   (await sql.firstValue<string>`select external_id from users where id = ${user}`) ?? '';
 
@@ -150,7 +150,7 @@ export async function removeDirectChat(sql: Sql, bot: number, user: number): Pro
 /** Removes the last data of a person. Only the id remains. */
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.run`delete from chat_members where member_id = ${user}`;
-  // Calls that were running when the account ended may have added rows.
+  // Deletes rows again, because calls that were running when the account ended may have added some.
   for (const table of [...onlyShownToThem, 'user_tokens'])
     await sql.run`delete from ${fragment(table)} where user_id = ${user}`;
   await sql.run`update users set external_id = gen_random_uuid() where id = ${user}`;

@@ -1,4 +1,4 @@
-/** SQL statements for administrators' tokens and for the log of their API calls. */
+/** Holds SQL statements for administrators' tokens and for the log of their API calls. */
 import { type Database, fragment, isDuplicate, type Sql, seconds } from '../sql.js';
 
 export interface AdminTokenRow {
@@ -61,7 +61,7 @@ export function removeAdminToken(db: Database, name: string): Promise<boolean> {
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
-/** An API call made by an administrator. None of the texts may contain a token. */
+/** Describes an API call made by an administrator. None of the texts may contain a token. */
 export interface AdminCall {
   /** The name of the token. */
   readonly token: string;

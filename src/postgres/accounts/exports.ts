@@ -1,16 +1,16 @@
-/** SQL statements that read a person's data for export. They return pages ordered by key. */
+/** Holds SQL statements that load a person's data for export, in pages ordered by key. */
 
 import type { Notice } from '../bots/notices.js';
 import type { MemberStatus } from '../chats/chats.js';
 import { type Sql, seconds } from '../sql.js';
 
-/** Reads the id of the last message that the person has read in a chat. Undefined if no read mark is stored. */
+/** Loads the id of the last message that the person has read in a chat; undefined if none is stored. */
 export const loadReadMark = (sql: Sql, user: number, chat: number) => sql.firstValue<number>`
   select message_id from read_marks where user_id = ${user} and chat_id = ${chat}`;
 
 export type PersonFacts = Awaited<ReturnType<typeof loadFacts>>;
 
-/** Reads when the account was created (Unix time in seconds) and the person's subjects at identity providers. */
+/** Loads when the account was created (Unix time in seconds) and the person's subjects at identity providers. */
 export async function loadFacts(sql: Sql, user: number) {
   const [created_at = 0, identities] = await Promise.all([
     sql.firstValue<number>`select ${seconds('created_at')} from users where id = ${user}`,
@@ -39,7 +39,7 @@ export interface ReactionFact {
   readonly record: Buffer;
 }
 
-/** Reads one page of a person's reactions to posts in these partitions. The page starts after the given reaction. */
+/** Loads one page of a person's reactions to posts in these partitions. The page starts after the given reaction. */
 export const loadReactions = (
   sql: Sql,
   user: number,

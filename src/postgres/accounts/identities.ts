@@ -1,6 +1,6 @@
 /**
- * SQL statements for identities. An identity is the name that an identity provider uses for a person: an issuer and a
- * subject.
+ * Holds SQL statements for identities. An identity is the name that an identity provider uses for a person: an issuer
+ * and a subject.
  */
 import { ApiError, fail } from '../../errors.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
@@ -47,8 +47,8 @@ export async function takeSubject(sql: Sql, issuer: string, user: number, subjec
 }
 
 /**
- * Replaces the person's subject at this issuer. If the new subject is null, only unlinks the old one. Returns the
- * former subjects, or null when the person does not exist. Error: `subject_taken`.
+ * Replaces the person's subject at this issuer. A null subject only unlinks the old subject. Returns the former
+ * subjects, or null when the person does not exist. Error: `subject_taken`.
  */
 export function setSubject(
   db: Database,

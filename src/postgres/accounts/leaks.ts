@@ -1,8 +1,8 @@
-/** SQL statements for tokens that were found in public, and for former tokens. */
+/** Holds SQL statements for tokens that were found in public, and for former tokens. */
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A token that was found in public, and the id of the bot or person in it. */
+/** Describes a token that was found in public, and the id of the bot or person in it. */
 export interface FoundToken {
   /** index of this token in the list of found tokens */
   readonly at: number;
@@ -12,7 +12,7 @@ export interface FoundToken {
   readonly place: string;
 }
 
-/** The found tokens that were valid, and the outbox rows for the cached copies of these tokens. */
+/** Holds the found tokens that were valid, and the outbox rows for the cached copies of these tokens. */
 export interface Ended {
   /** indexes of the tokens that were valid until now, and of bot tokens that were already blocked */
   readonly hits: readonly number[];
@@ -21,17 +21,17 @@ export interface Ended {
 }
 
 /**
- * Spreads the notices of one report over time. Otherwise a large report would delay conversations with the management
- * bot and the calls of other clients.
+ * Spreads the notices of one report over time. Otherwise a large report would delay the management bot and other
+ * clients.
  */
 const dueAt = fragment(
   `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`,
 );
 
 /**
- * SQL that applies the change `ended` to leaked tokens, and records the leaks, notices to people, audit entries and
- * stale copies. One statement handles any number of tokens. Its CTEs are not joined, because Postgres may choose slow
- * plans for such joins.
+ * Returns SQL that applies the change `ended` to leaked tokens, and records the leaks, notices to people, audit entries
+ * and stale copies. One statement handles any number of tokens. Its CTEs are not joined, because Postgres may choose
+ * slow plans for such joins.
  */
 const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
   `with ended as (${ended}), noted as (
@@ -71,8 +71,8 @@ const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
 const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
 
 /**
- * Blocks the found tokens that are live bot tokens. Returns these tokens, and those that were already blocked. Each
- * token must be passed only once.
+ * Blocks the found tokens that are live bot tokens. Returns these tokens and those already blocked. Each token must be
+ * passed only once.
  */
 export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
   return db.transaction(async (sql) => {
@@ -82,8 +82,8 @@ export function blockBotTokens(db: Database, found: readonly FoundToken[], by: s
         hmac)
       join bots b on b.id = g.id and b.token_hmac = g.hmac order by b.id for update of b`;
     const live = new Set(held.flatMap(({ at, fresh }) => (fresh ? [at] : [])));
-    // A token that is looked up under several peppers has several entries. The first entry with a live token names its
-    // bot.
+    // Picks one entry per token. A token that is looked up under several peppers has several entries; the first entry
+    // with a live token names its bot.
     const ended = found.filter(({ at }) => live.delete(at));
     const { outbox } = (
       await sql.query<Ended>(endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)])
@@ -102,7 +102,7 @@ export function removeLeakedUserTokens(
   return db.transaction(async (sql) => (await sql.query<Ended>(endUserTokens, values))[0] as Ended);
 }
 
-/** Returns those of the given lookup values (base64) that once belonged to valid tokens. */
+/** Returns which of the given lookup values (base64) once belonged to valid tokens. */
 export async function loadFormer(
   sql: Sql,
   found: ReadonlyArray<Pick<FoundToken, 'hmac'>>,

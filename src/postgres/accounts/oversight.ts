@@ -1,4 +1,4 @@
-/** SQL statements with which operators suspend bots and people and reserve usernames (behaviour §14). */
+/** Holds SQL statements with which operators suspend bots and people and reserve usernames (behaviour §14). */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -59,6 +59,6 @@ export function releaseName(db: Database, username: string): Promise<boolean> {
   });
 }
 
-/** Reads the reserved usernames after the given one, in alphabetical order. */
+/** Loads the reserved usernames after the given username, in alphabetical order. */
 export const loadReserved = (sql: Sql, after: string, limit: number) => sql.column<string>`
   select name from names where owner = ${reserved} and name > ${after} order by name limit ${limit}`;

@@ -1,4 +1,4 @@
-/** SQL statements for push subscriptions (one per browser) and for pending push notifications. */
+/** Holds SQL statements for push subscriptions (one per browser) and for pending push notifications. */
 import { bigintArray } from '../arrays.js';
 import { type Database, type Sql, seconds } from '../sql.js';
 import { lockPerson } from './users.js';
@@ -11,8 +11,8 @@ export interface SubscriptionKeys {
 }
 
 /**
- * Registers a person's browser. A browser that was registered for somebody else is reassigned to this person. If the
- * person then has more than `max` browsers, the oldest one is removed. Error: `unauthorized`.
+ * Registers a person's browser. Reassigns a browser that was registered for somebody else. Removes the person's oldest
+ * browser if there are more than `max`. Error: `unauthorized`.
  */
 export function putSubscription(
   db: Database,
@@ -55,7 +55,7 @@ export const loadSubscriptions = (sql: Sql, user: number) => sql.rows<Subscripti
 /** Returns whether anybody has a push subscription. */
 export const anySubscription = (sql: Sql) => sql.some`select 1 from push_subscriptions limit 1`;
 
-/** The newest message of a chat for push notifications. */
+/** Describes the newest message of a chat for push notifications. */
 export interface NotedMessage {
   readonly chat: number;
   /** the person in a direct chat; 0 for groups and channels */
@@ -73,9 +73,9 @@ export interface NoteBounds {
 
 /**
  * Schedules push notifications about messages for members with a registered browser. Skips the sender and members who
- * muted the chat. Schedules at most `recipientsMax` notifications per message and `dueMax` in total. If a person
- * already has a scheduled notification for a chat, it keeps its time and shows the newest message. A person gets at
- * most one notification per chat every `gapMs`. Scheduling a message again has no effect.
+ * muted the chat. Schedules at most `recipientsMax` notifications per message and `dueMax` in total. A notification
+ * that is already scheduled for a chat keeps its time and shows the newest message. A person gets at most one
+ * notification per chat every `gapMs`. Scheduling a message again has no effect.
  */
 export async function noteDue(
   sql: Sql,
@@ -173,16 +173,12 @@ export const loadAddressees = (sql: Sql, due: readonly DueRow[]) => sql.rows<Add
       select from chat_members c where c.chat_id = p.chat_id and c.member_id = p.user_id
         and c.status in ('creator', 'administrator', 'member', 'restricted')))`;
 
-/**
- * Removes a browser that its push service reports as unknown. Also removes a registration of the same browser made
- * meanwhile, because it uses the same row.
- */
+/** Removes a browser that its push service reports as unknown, even if the browser was registered again meanwhile. */
 export const dropSubscription = (sql: Sql, id: number) => sql.run`
   delete from push_subscriptions where id = ${id}`;
 
 /**
- * Counts consecutive failures. At `max` failures the browser is removed. A success (`failed` is false) resets the
- * count.
+ * Counts consecutive failures. Removes the browser at `max` failures. A success (`failed` is false) resets the count.
  */
 export async function countFailure(sql: Sql, id: number, failed: boolean, max: number): Promise<void> {
   if (!failed) {

@@ -1,7 +1,7 @@
-/** SQL statements that re-encrypt stored secrets with new keys and move lookup values to a new pepper. */
+/** Holds SQL statements that re-encrypt stored secrets with new keys and move lookup values to a new pepper. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** A cached copy in Redis that a batch made stale. Its outbox row is removed after the copy is refreshed. */
+/** Describes a cached copy in Redis that a batch made stale. Its outbox row is removed after the copy is refreshed. */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -30,7 +30,8 @@ export interface BotBoxChange {
 }
 
 /**
- * Replaces encrypted tokens that have not changed since they were read. Returns the copies in Redis that became stale.
+ * Replaces encrypted tokens that have not changed since they were loaded. Returns the copies in Redis that became
+ * stale.
  */
 export function replaceBotBoxes(
   db: Database,
@@ -73,8 +74,8 @@ export interface WebhookBoxesChange {
 }
 
 /**
- * Replaces encrypted webhook fields that have not changed since they were read. Returns the copies in Redis that became
- * stale.
+ * Replaces encrypted webhook fields that have not changed since they were loaded. Returns the copies in Redis that
+ * became stale.
  */
 export function replaceWebhookBoxes(
   db: Database,
@@ -108,7 +109,7 @@ export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise
     delete from control_outbox where id = any(${copies.map(({ outboxId }) => outboxId)}::bigint[])`;
 }
 
-/** Every column with encrypted values. A test compares this list with the schema. */
+/** Lists every column with encrypted values. A test compares this list with the schema. */
 export const boxColumns = {
   bots: ['token_box'],
   webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box'],
@@ -132,7 +133,7 @@ export function countFormer(sql: Sql, key: string) {
 }
 
 /**
- * Reads the values that must be equal on all nodes, such as the ids of the keys in use and the check value of the
+ * Loads the values that must be equal on all nodes, such as the ids of the keys in use and the check value of the
  * pepper.
  */
 export async function readInstallation(sql: Sql): Promise<Map<string, string>> {
@@ -145,7 +146,7 @@ export const noteInstallation = (sql: Sql, values: ReadonlyMap<string, string>) 
   insert into installation (name, value) select *
   from unnest(${[...values.keys()]}::text[], ${[...values.values()]}::text[]) on conflict do nothing`;
 
-/** Replaces a value if it still equals `was`. Returns whether it did. */
+/** Replaces a value if it still equals `was`. Returns whether it was replaced. */
 export const replaceInstallation = (sql: Sql, name: string, was: string, value: string) => sql.some`
   update installation set value = ${value} where name = ${name} and value = ${was} returning 1`;
 
@@ -168,7 +169,9 @@ export function adoptPepper(db: Database, pepper: string): Promise<number> {
   });
 }
 
-/** Stores a person's token under another lookup value, if all nodes must use `pepper`. Returns whether it did. */
+/**
+ * Stores a person's token under another lookup value, if all nodes must use `pepper`. Returns whether it was stored.
+ */
 export function moveUserToken(
   db: Database,
   user: number,

@@ -1,9 +1,9 @@
-/** SQL statements for people and their tokens. */
+/** Holds SQL statements for people and their tokens. */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';
 
-/** The rule on who may add a person to groups and channels without an invitation. */
+/** Names who may add a person to groups and channels without an invitation. */
 export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
 
 export interface UserRow {
@@ -76,7 +76,7 @@ export interface UserTokenRow {
   readonly last_used_on: string | null;
 }
 
-/** A newly created token and the digest (base64) under which it is stored. Only the creator knows the token. */
+/** Holds a newly created token and the digest (base64) under which it is stored. Only the creator knows the token. */
 export interface MadeUserToken {
   readonly id: number;
   readonly lookup: string;
@@ -151,7 +151,7 @@ export const noteTokensUsed = (sql: Sql, lookups: readonly Buffer[]) => sql.run`
   update user_tokens set last_used_on = (now() at time zone 'utc')::date
   where hmac = any(${lookups}::bytea[]) and last_used_on is distinct from (now() at time zone 'utc')::date`;
 
-/** The changes to a person's own settings. Absent fields stay unchanged. */
+/** Holds the changes to a person's own settings. Absent fields stay unchanged. */
 export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;
@@ -181,8 +181,8 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 }
 
 /**
- * Locks a person, so that their account cannot end before the transaction does. Fails with `refusal` if the account has
- * already ended, usually while this person's call was running.
+ * Locks a person, so that the person's account cannot end before the transaction. Fails with `refusal` if the account
+ * has already ended, usually while this person's call was running.
  */
 export async function lockPerson(
   sql: Sql,

@@ -1,10 +1,10 @@
 /**
- * SQL statements for the audit log of bots. An event is written in the same transaction as the change that it
+ * Holds SQL statements for the audit log of bots. An event is written in the same transaction as the change that it
  * describes.
  */
 import { type Sql, seconds } from '../sql.js';
 
-/** The names of audit events, as the API returns them. */
+/** Lists the names of audit events, as the API returns them. */
 export const auditEvents = [
   'created',
   'token_shown',
@@ -27,7 +27,9 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** The actor of a change: a person (by id), the bot through the bot interface, an operator, or the service itself. */
+/**
+ * Names the actor of a change: a person (by id), the bot through the bot interface, an operator, or the service itself.
+ */
 export type AuditActor =
   | { readonly type: 'user'; readonly id: number }
   | { readonly type: 'bot' | 'operator' | 'service' };
@@ -61,7 +63,7 @@ export async function noteAudit(
     values (${bot}, ${actor.type}, ${id}, ${event}, ${JSON.stringify(details)}) returning id`;
 }
 
-/** The audit entry for updates that an operator replays in one call. */
+/** Holds the audit entry for updates that an operator replays in one call. */
 export interface ReplayNote {
   readonly actor: AuditActor;
   /** The id of the entry that earlier steps of the same call created; null for the first step. */
@@ -88,8 +90,8 @@ export async function noteReplay(
 }
 
 /**
- * Reads the audit entries of a bot with ids below `before`, newest first. Leaves out entries from before the current
- * owner got the bot.
+ * Loads the audit entries of a bot with ids below `before`, newest first. Omits entries from before the current owner
+ * got the bot.
  */
 export const loadAudit = (sql: Sql, bot: number, before: number, limit: number) => sql.rows<AuditRow>`
   select a.id, a.actor_type, a.actor_id, a.event, a.details, ${seconds('a.at')} as at

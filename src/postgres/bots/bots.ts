@@ -1,4 +1,4 @@
-/** SQL statements for bots, their tokens and their commands. */
+/** Holds SQL statements for bots, their tokens and their commands. */
 import { fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { lockPerson, takeName } from '../accounts/users.js';
@@ -137,7 +137,7 @@ export const loadBotsOf = (
 export const countBotsOf = (sql: Sql, owner: number) => sql.value<number>`
   select count(*) as count from bots where owner_id = ${owner}`;
 
-/** The encrypted token. It is stored because the owner may ask to see it. */
+/** Holds the encrypted token. It is stored because the owner may ask to see it. */
 export interface TokenBox {
   readonly box: Buffer;
   /** Whether the token was blocked after a leak. Nobody can see a blocked token. */
@@ -146,7 +146,7 @@ export interface TokenBox {
 
 const boxColumns = fragment('token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked');
 
-/** Reads the encrypted token of a bot if `owner` owns the bot now. Null otherwise. */
+/** Loads the encrypted token of a bot; null unless `owner` owns the bot now. */
 export const loadTokenBox = (sql: Sql, id: number, owner: number) => sql.first<TokenBox>`
   select ${boxColumns} from bots where id = ${id} and owner_id = ${owner}`;
 
@@ -205,7 +205,7 @@ export function setCommands(
 export const loadCommands = (sql: Sql, id: number) => sql.first<CommandsRow>`
   select commands, version from bots where id = ${id}`;
 
-/** The texts to set, by language. The key '' stands for the default language. A null value removes the text. */
+/** Holds the texts to set, by language. The key '' stands for the default language. A null value removes the text. */
 export type TextsChange = Readonly<Record<string, string | null>>;
 
 const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
@@ -255,7 +255,7 @@ export function setTexts(
   });
 }
 
-/** The rights that a bot asks for as administrator, by type of chat. */
+/** Holds the rights that a bot asks for as administrator, by type of chat. */
 export interface DefaultRights {
   readonly group?: readonly string[];
   readonly channel?: readonly string[];
@@ -275,6 +275,6 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   from bots
   where id = ${id}`;
 
-/** Reads when the current owner got a bot. The time is infinite for an unknown bot, so that no audit entry is shown. */
+/** Loads when the current owner got a bot. The time is infinite for an unknown bot, so that no audit entry is shown. */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

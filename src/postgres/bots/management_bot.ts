@@ -1,10 +1,12 @@
-/** SQL statements that create the management bot and update its texts. This bot has no owner and no token. */
+/** Holds SQL statements that create the management bot and update its texts. This bot has no owner and no token. */
 
 import { takeName } from '../accounts/users.js';
 import { type Database, noteStale } from '../sql.js';
 import type { BotCommand } from './bots.js';
 
-/** The profile of the management bot: texts by language ('' for the default), and commands by scope and language. */
+/**
+ * Holds the profile of the management bot: texts by language ('' for the default), and commands by scope and language.
+ */
 export interface ManagementIdentity {
   readonly username: string;
   readonly names: Readonly<Record<string, string>>;

@@ -1,12 +1,12 @@
-/** SQL statements for the menu buttons of bots and for the rights that bots ask for. */
+/** Holds SQL statements for the menu buttons of bots and for the rights that bots ask for. */
 import { type Database, noteStale, type Sql } from '../sql.js';
 
-/** A menu button as it is stored. */
+/** Describes a menu button as it is stored. */
 export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
 
-/** Sets the menu button that a bot shows people without a button of their own; null for none. */
+/** Sets the menu button that a bot shows people without a button of their own. Null removes it. */
 export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
   return db.transaction(async (sql) => {
     await sql.run`

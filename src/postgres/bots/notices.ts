@@ -1,6 +1,6 @@
 /**
- * The notices that the management bot sends to people. A notice is stored in the transaction of the change that it
- * reports. A sweep sends it later.
+ * Holds the notices that the management bot sends to people. A notice is stored in the transaction of the change that
+ * it reports. A sweep sends it later.
  */
 import type { Database, Sql } from '../sql.js';
 
@@ -10,7 +10,7 @@ interface OfBot {
   readonly username: string;
 }
 
-/** A notice to a person. It must never contain a token. */
+/** Describes a notice to a person. It must never contain a token. */
 export type Notice =
   /** A token of the bot was found in public and no longer works; `where` is an address or '' */
   | ({ readonly kind: 'leak_found'; readonly where: string } & OfBot)
@@ -27,9 +27,7 @@ export type Notice =
   /** The outcome of an offer that the person made. `to` is the username of the recipient, or ''. */
   | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot);
 
-/**
- * Stores a notice to a person in the caller's transaction. The notice is sent if and only if the transaction commits.
- */
+/** Stores a notice to a person in the caller's transaction. The notice is sent only if the transaction commits. */
 export const notifyPerson = (sql: Sql, user: number, notice: Notice) => sql.run`
   insert into notices (user_id, notice) values (${user}, ${JSON.stringify(notice)})`;
 
@@ -40,7 +38,7 @@ export interface NoticeRow {
   readonly tries: number;
 }
 
-/** The outcome of a notice: sent, permanently undeliverable, or to be retried later. */
+/** Names the outcome of a notice: sent, permanently undeliverable, or to be retried later. */
 export type NoticeOutcome =
   | { readonly how: 'sent' }
   | { readonly how: 'refused'; readonly why: string }
@@ -56,8 +54,8 @@ export async function takeNotices(
   limit: number,
   send: (row: NoticeRow) => Promise<NoticeOutcome>,
 ): Promise<number> {
-  // Checks for due notices first. Usually there are none. A transaction would need several round trips to find that
-  // out.
+  // Checks for due notices first, because usually there are none. A transaction would need several round trips to find
+  // that out.
   const some = await db.some`select 1 from notices where told_at is null and next_at <= now() limit 1`;
   if (!some) return 0;
   return db.transaction(async (sql) => {

@@ -1,4 +1,4 @@
-/** SQL statements that transfer or offer a bot to another person. */
+/** Holds SQL statements that transfer or offer a bot to another person. */
 import { fail } from '../../errors.js';
 import { findName } from '../accounts/users.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';
@@ -6,7 +6,7 @@ import { noteAudit } from './audit.js';
 import { roomForBot, type StoredToken } from './bots.js';
 import { notifyPerson } from './notices.js';
 
-/** The new credentials of a transferred bot. */
+/** Holds the new credentials of a transferred bot. */
 export interface NewCredentials {
   readonly token: StoredToken;
   /** encrypted signing secret of the webhook; the former secret stays valid for another `overlapMs` */
@@ -48,9 +48,8 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
 }
 
 /**
- * Changes the owner of a bot. Locks people before bots, as does the creation of a bot. Replaces the secrets that the
- * former owner has seen. The former token fails at once. The former signing secret expires in the same way as after a
- * rotation.
+ * Changes the owner of a bot. Locks people before bots, like the creation of a bot. Replaces the secrets that the
+ * former owner has seen. The former token fails at once; the former signing secret expires as after a rotation.
  */
 async function handOver(
   sql: Sql,
@@ -127,8 +126,8 @@ export function transferBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // Checks the owner first, because only the owner may learn anything about the username. Checks the owner again
-    // later, because people must be locked before the bot.
+    // Checks the owner first, because only the owner may learn anything about the username. Checks again later, because
+    // people must be locked before the bot.
     checkOwner(await sql.firstValue<number | null>`select owner_id from bots where id = ${bot}`, owner);
     const to = await findRecipient(sql, owner, username);
     await handOver(sql, bot, owner, to, credentials).catch(ownCountAsRecipients);
@@ -170,7 +169,7 @@ export function acceptBot(
   credentials: NewCredentials,
 ): Promise<boolean> {
   return db.transaction(async (sql) => {
-    // A concurrent answer to the offer waits at this statement, and then finds that the offer no longer exists.
+    // Takes the offer. A concurrent answer waits at this statement, and then finds that the offer no longer exists.
     const from = await sql.firstValue<number>`
       select from_id from bot_transfers
       where bot_id = ${bot} and to_id = ${user} and expires_at > now() for update`;

@@ -1,9 +1,9 @@
-/** SQL statements for the pictures of bots, and for stored files that no record refers to. */
+/** Holds SQL statements for the pictures of bots, and for stored files that no record refers to. */
 
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
 
-/** A picture in one of its sizes. */
+/** Describes a picture in one of its sizes. */
 export interface StoredPicture {
   /** key in the blob store */
   readonly key: string;
@@ -14,21 +14,24 @@ export interface StoredPicture {
   readonly height: number;
 }
 
-/** The pictures of a bot by kind. Each picture has all its sizes, largest first. A kind without a picture is absent. */
+/**
+ * Holds the pictures of a bot by kind. Each picture has all its sizes, largest first. A kind without a picture is
+ * absent.
+ */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];
 }
 
-/** The new picture, and the picture that it replaced. */
+/** Holds the new picture, and the picture that it replaced. */
 export interface PictureChange {
   readonly present: readonly StoredPicture[] | null;
   readonly former: readonly StoredPicture[] | null;
 }
 
 /**
- * Sets or removes a picture of a bot if `owner` owns the bot now. Returns null otherwise. Marks the new files as used
- * and the former files as unused.
+ * Sets or removes a picture of a bot; returns null unless `owner` owns the bot now. Marks the new files as used and the
+ * former files as unused.
  */
 export function setPicture(
   db: Database,
@@ -79,7 +82,7 @@ export const forgetUnused = (sql: Sql, keys: readonly string[]) => sql.run`
 
 /**
  * Takes at most `limit` files that have been unused for `ageMs`. Skips rows that another process is working on. Removes
- * the entries of the files that `remove` reports as deleted, and returns how many there were.
+ * the entries of the files that `remove` reports as deleted, and returns their number.
  */
 export function takeUnused(
   db: Database,

@@ -1,6 +1,6 @@
 /**
- * SQL statements that find bots with problems for operators. Their cost is bounded, and they run only when an operator
- * asks.
+ * Holds SQL statements that find bots with problems for operators. Their cost is bounded, and they run only when an
+ * operator asks.
  */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Sql, seconds } from '../sql.js';

@@ -1,4 +1,4 @@
-/** SQL statements for the rules on who may write to a bot (interface §5.8). */
+/** Holds SQL statements for the rules on who may write to a bot (interface §5.8). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -8,9 +8,9 @@ import { lockOwned } from './ownership.js';
 export type WritePolicy = 'all' | 'selected' | 'owner';
 
 /**
- * Sets who may write to a bot of `owner`. With the policy `selected`, stores the ids of the people named in
- * `usernames`. Errors: `bot_not_found`, `not_bot_owner`, and `username_unknown` or `username_not_person` for the first
- * username that is not a person's.
+ * Sets who may write to a bot of `owner`. The policy `selected` stores the ids of the people named in `usernames`.
+ * Errors: `bot_not_found`, `not_bot_owner`, and `username_unknown` or `username_not_person` for the first username that
+ * is not a person's.
  */
 export function setWriteAccess(
   db: Database,
@@ -56,7 +56,7 @@ export interface WriteAccessRow {
   readonly may: boolean;
 }
 
-/** Reads who may write to a bot, and whether this person may. Null when the bot does not exist or was deleted. */
+/** Loads who may write to a bot, and whether this person may. Null when the bot does not exist or was deleted. */
 export const loadWriteAccess = (sql: Sql, bot: number, user: number) => sql.first<WriteAccessRow>`
   select b.write_policy as policy, b.write_version as version,
        b.write_policy = 'all' or b.owner_id = ${user} or (b.write_policy = 'selected' and exists (
@@ -64,8 +64,8 @@ export const loadWriteAccess = (sql: Sql, bot: number, user: number) => sql.firs
   from bots b where b.id = ${bot} and b.deleted_at is null`;
 
 /**
- * Reads the current usernames of the people who were selected as writers of a bot, ordered by person id. Returns at
- * most limits.writers_per_bot_max usernames. Skips people without a username.
+ * Loads the current usernames of the selected writers of a bot, ordered by person id. Returns at most
+ * limits.writers_per_bot_max usernames. Skips people without a username.
  */
 export const loadWriters = (sql: Sql, bot: number) => sql.column<string>`
   select u.username from bot_writers w join users u on u.id = w.user_id

@@ -1,4 +1,4 @@
-/** SQL statements for chats and their members, and for messages that are read from Postgres. */
+/** Holds SQL statements for chats and their members, and for messages that are loaded from Postgres. */
 import { fail } from '../../errors.js';
 import { lockPerson, takeName } from '../accounts/users.js';
 import { loadWriteAccess } from '../bots/write_access.js';
@@ -40,8 +40,8 @@ const present = "status in ('creator', 'administrator', 'member', 'restricted')"
 export const memberColumns = `member_id, is_bot, ${standingColumns}, version`;
 
 /**
- * Reads the incarnation of a partition. A new chat starts at this incarnation, so that its first message skips no ids.
- * If the incarnation grows after this read, the chat skips some ids, which is harmless.
+ * Loads the incarnation of a partition. A new chat starts at this incarnation, so that its first message skips no ids.
+ * If the incarnation grows meanwhile, the chat skips some ids, which is harmless.
  */
 export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
   const [row] = await sql.query<{ incarnation: number }>(
@@ -248,9 +248,9 @@ export interface MessageRow {
 }
 
 /**
- * The SQL condition for a list of message ids. Messages are partitioned by day and an id does not contain the day, so
- * the query reads the index of each partition. The subquery hides the number of ids from the planner. Postgres can then
- * reuse one plan instead of planning over all partitions on each call.
+ * Holds the SQL condition for a list of message ids. Messages are partitioned by day and an id does not contain the
+ * day, so the query searches the index of each partition. The subquery hides the number of ids from the planner, so
+ * that Postgres reuses one plan for all calls.
  */
 const anyId = 'any(array(select unnest($3::bigint[])))';
 

@@ -1,4 +1,4 @@
-/** SQL statements for the title, description and photo of groups and channels. */
+/** Holds SQL statements for the title, description and photo of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
 import { noteUnused, type StoredPicture } from '../bots/pictures.js';
@@ -31,8 +31,8 @@ export async function loadDetails(sql: Sql, chat: number): Promise<DetailsRow | 
 }
 
 /**
- * Runs `change` under the chat's lock if `by` may change the chat's information. If `change` returns false, the chat
- * stays unchanged. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
+ * Runs `change` under the chat's lock if `by` may change the chat's information. The chat stays unchanged if `change`
+ * returns false. Errors: `chat_not_found`, and `refusal` if `by` lacks the right.
  */
 function changeInfo(
   db: Database,
@@ -77,8 +77,8 @@ export const setDescription = (db: Database, chat: number, by: Who, description:
   });
 
 /**
- * Sets the photo, or removes it if the photo is null. Marks the new files as used and the former files as unused.
- * `shown` is the photo in the service message. Returns the former photo. Errors: `chat_not_found`, `photo_not_allowed`,
+ * Sets the photo; a null photo removes it. Marks the new files as used and the former files as unused. `shown` is the
+ * photo in the service message. Returns the former photo. Errors: `chat_not_found`, `photo_not_allowed`,
  * `chat_not_modified` if there is no photo to remove.
  */
 export async function setPhoto(

@@ -1,14 +1,14 @@
 /**
- * SQL statements for events. An event is a change of a chat. After the commit it is reported to the chat's bots and
- * shown in the chat.
+ * Holds SQL statements for events. An event is a change of a chat. After the commit it is reported to the chat's bots
+ * and shown in the chat.
  */
 import { noteStale, type Sql } from '../sql.js';
 
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
 
 /**
- * The status and rights of a member. A member who left while restricted has the status `left` and keeps the restricted
- * rights.
+ * Holds the status and rights of a member. A member who left while restricted has the status `left` and keeps the
+ * restricted rights.
  */
 export interface Standing {
   readonly status: MemberStatus;
@@ -26,14 +26,14 @@ export const isPresent = (status: MemberStatus): boolean => status !== 'left' &&
 
 const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
 
-/** The SQL columns of a standing. They omit a ban or restriction that has expired. */
+/** Lists the SQL columns of a standing. They omit a ban or restriction that has expired. */
 export const standingColumns = `
   case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
        else status end as status,
   case when ${ended} then '{}'::jsonb else rights end as rights,
   case when ${ended} then null else until_date end as until_date, custom_title, promoted_by`;
 
-/** Reads the standing of a person or bot in a chat. Null if they were never a member. */
+/** Loads the standing of a person or bot in a chat; null for somebody who was never a member. */
 export async function loadStanding(sql: Sql, chat: number, member: number): Promise<Standing | null> {
   const [row] = await sql.query<Standing>(
     `select ${standingColumns} from chat_members where chat_id = $1 and member_id = $2`,
@@ -42,7 +42,7 @@ export async function loadStanding(sql: Sql, chat: number, member: number): Prom
   return row ?? null;
 }
 
-/** An invite link as updates show it. */
+/** Describes an invite link as updates show it. */
 export interface EventLink {
   readonly code: string;
   readonly creator_id: number;
@@ -80,7 +80,7 @@ export type Who = { readonly id: number; readonly is_bot: boolean };
 export const outside: Standing = { status: 'left', rights: {} };
 
 /**
- * Stores an event in the transaction of the change. The transaction holds the chat's lock, so that event ids follow the
+ * Stores an event in the transaction of the change. That transaction holds the chat's lock, so event ids follow the
  * order of the changes.
  */
 export async function noteEvent(

@@ -1,4 +1,4 @@
-/** SQL statements for the permission to add people to chats, and for invitations. */
+/** Holds SQL statements for the permission to add people to chats, and for invitations. */
 import { fail } from '../../errors.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -10,12 +10,12 @@ import { changeMember, loadAcquaintances, lockChat, mayChange } from './members.
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
 /**
- * Counts that the stranger `by` added a person. Returns false if a daily limit is reached, either for adds of this
- * person or for adds by `by`. The caller must have locked the person.
+ * Counts that the stranger `by` added a person. Returns false if the person or the stranger has reached a daily limit.
+ * The caller must have locked the person.
  */
 async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
   // Serialises adds by the same stranger. To avoid deadlocks, a transaction with this lock never waits for a lock that
-  // other transactions take before this one.
+  // other transactions take earlier.
   await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
@@ -47,7 +47,7 @@ async function mayAdd(
     [user],
   );
   const known = (await loadAcquaintances(sql, by, [user])).length > 0;
-  // Hides whether the stranger exists. Otherwise callers could try ids and find out which people exist.
+  // Hides whether the stranger exists. Otherwise callers could try ids to find out which people exist.
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (former === 'left' || policy === 'nobody') return false;
   if (known) return true;
@@ -64,7 +64,7 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
   );
   if (Number(total) >= limits.invitations_per_user_max || Number(own) >= limits.invitations_per_inviter_max)
     fail('too_many_invitations');
-  // Renews an expired invitation and leaves an open one unchanged.
+  // Renews an expired invitation and leaves an open invitation unchanged.
   await sql.query(
     `insert into chat_invitations as i (user_id, chat_id, by_id) values ($1, $2, $3)
      on conflict (user_id, chat_id) do update set by_id = $3, created_at = now() where not (${open.replaceAll(/(declined_at|created_at)/g, 'i.$1')})`,
@@ -73,8 +73,8 @@ async function invite(sql: Sql, chat: number, user: number, by: number): Promise
 }
 
 /**
- * Adds a person to a chat, or changes their status in it. Returns null if `by` may not add the person, who then gets an
- * invitation instead. Errors: those of `putMember`, `user_not_found`, `person_banned`, `invitation_declined`,
+ * Adds a person to a chat, or changes the person's status in it. Returns null if `by` may not add the person, who then
+ * gets an invitation instead. Errors: those of `putMember`, `user_not_found`, `person_banned`, `invitation_declined`,
  * `too_many_invitations`.
  */
 export function addPerson(
@@ -105,7 +105,7 @@ export function addPerson(
   });
 }
 
-/** Makes a person a member of the chat that they were invited to. Errors: `invitation_not_found`, `too_many_chats`. */
+/** Makes an invited person a member of the chat. Errors: `invitation_not_found`, `too_many_chats`. */
 export function acceptInvitation(db: Database, chat: number, user: number): Promise<MemberRow> {
   return db.transaction(async (sql) => {
     await sql.query('select 1 from chats where id = $1 for update', [chat]);

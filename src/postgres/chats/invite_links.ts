@@ -1,4 +1,4 @@
-/** SQL statements for the invite links of groups and channels. */
+/** Holds SQL statements for the invite links of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { hasRight } from '../../rules/rights.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -6,7 +6,7 @@ import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { type EventLink, loadStanding, outside } from './events.js';
 import { lockChat } from './members.js';
 
-/** The settings that the creator of a link chooses. */
+/** Holds the settings that the creator of a link chooses. */
 export interface LinkSettings {
   readonly name: string | null;
   /** Unix time in seconds; null for a link that does not expire */
@@ -41,8 +41,8 @@ export const loadLinks = (sql: Sql, chat: number, before: number, limit: number)
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
 /**
- * Finds a link by which somebody can join now, or returns null. Another person may take its last place between this
- * read and a join.
+ * Finds a link by which somebody can join now; null if there is none. Another person may take its last place before the
+ * join.
  */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
@@ -159,7 +159,7 @@ async function findLink(sql: Sql, chat: number, by: number, name: LinkName): Pro
 }
 
 /**
- * Replaces the settings of a link that is not primary, and returns its id. Errors: `chat_not_found`,
+ * Replaces the settings of a link, which must not be primary, and returns its id. Errors: `chat_not_found`,
  * `invite_links_not_allowed`, `invite_link_expired`, `invite_link_primary`, `link_expiry_invalid`.
  */
 export const editLink = (db: Database, chat: number, by: number, name: LinkName, settings: LinkSettings) =>
@@ -175,7 +175,7 @@ export const editLink = (db: Database, chat: number, by: number, name: LinkName,
   });
 
 /**
- * Revokes a link and returns its id. A new link with `code` replaces a primary link. Errors: `chat_not_found`,
+ * Revokes a link and returns its id. Replaces a primary link with a new link with `code`. Errors: `chat_not_found`,
  * `invite_links_not_allowed`, `invite_link_expired`.
  */
 export const revokeLink = (db: Database, chat: number, by: number, name: LinkName, code: string) =>

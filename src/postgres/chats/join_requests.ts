@@ -1,4 +1,4 @@
-/** SQL statements for joining by an invite link, and for requests to join. */
+/** Holds SQL statements for joining by an invite link, and for requests to join. */
 import { type ErrorName, fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -42,8 +42,9 @@ export interface Joined {
 }
 
 /**
- * Makes a person a member by a link, or stores their request to join. Errors: `invite_link_expired` for a link that is
- * unknown, revoked, expired or used up, `kicked_from_chat`, `too_many_chats`, `too_many_join_requests`, `unauthorized`.
+ * Makes a person a member by a link, or stores the person's request to join. Errors: `invite_link_expired` for a link
+ * that is unknown, revoked, expired or used up, `kicked_from_chat`, `too_many_chats`, `too_many_join_requests`,
+ * `unauthorized`.
  */
 export function joinByLink(db: Database, code: string, user: number): Promise<Joined> {
   return db.transaction(async (sql) => {
@@ -52,7 +53,7 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
     await lockChat(sql, chat_id);
     const former = await loadStanding(sql, chat_id, user);
     if (former && isPresent(former.status)) return { chat_id, status: 'member' };
-    // Reads the link under the lock, so that only one person can take the last place and a revoked link is refused at
+    // Loads the link under the lock. Only one person can then take the last place, and a revoked link is refused at
     // once.
     const link = (await loadUsableLink(sql, code)) ?? fail('invite_link_expired');
     if (former?.status === 'kicked') fail('kicked_from_chat');
@@ -82,7 +83,7 @@ async function takeRequest(sql: Sql, chat: number, user: number): Promise<number
  */
 export const approveRequest = (db: Database, chat: number, by: number, user: number) =>
   asInviter(db, chat, by, 'join_requests_not_allowed', async (sql) => {
-    // The deletion of an account locks the person first, too.
+    // Locks the person first, like the deletion of an account.
     await lockPerson(sql, user, 'join_request_missing');
     const id = await takeRequest(sql, chat, user);
     await mustBeActive(sql, user, 'join_request_missing');

@@ -1,4 +1,4 @@
-/** SQL statements for the members of chats. */
+/** Holds SQL statements for the members of chats. */
 import { fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
 import { hasRight } from '../../rules/rights.js';
@@ -38,13 +38,13 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** Administrators keep their title until it is changed or they stop being administrators. */
+/** Returns the title of an administrator, which stays until it is changed or the member is demoted. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
     : null) ?? null;
 
-/** Restrictions stay when a member leaves, so that they still apply if the member returns. */
+/** Keeps the restrictions of a member who leaves, so that they still apply if the member returns. */
 function withRestrictions(was: Standing, became: Standing): Standing {
   const { rights, until_date = null } = was;
   if (was.status === 'restricted' && became.status === 'left') return { ...became, rights, until_date };
@@ -60,7 +60,7 @@ function serviceOf(type: 'group' | 'channel', was: Standing, became: Standing): 
 }
 
 /**
- * Checks the limits on bots and administrators by counting. Even a large chat has only a few of them. Errors:
+ * Checks the limits on bots and administrators by counting, because even a large chat has only a few of them. Errors:
  * `too_many_chat_bots`, `too_many_administrators`.
  */
 async function countFew(sql: Sql, chat: number): Promise<number> {
@@ -77,8 +77,7 @@ async function countFew(sql: Sql, chat: number): Promise<number> {
 }
 
 /**
- * Checks the limit on banned members. When it is reached, members with ended bans get the status `left` and no longer
- * count.
+ * Checks the limit on banned members. At the limit, members with ended bans get the status `left` and no longer count.
  */
 async function countBanned(sql: Sql, chat: number): Promise<void> {
   const isFull = async () => {
@@ -98,13 +97,13 @@ async function countBanned(sql: Sql, chat: number): Promise<void> {
   if (await isFull()) fail('too_many_banned');
 }
 
-/** Deletes a person's invitation to a chat, including one that was declined, and their request to join it. */
+/** Deletes a person's invitation to a chat, even a declined invitation, and the person's request to join it. */
 export async function removeInvitation(sql: Sql, chat: number, user: number): Promise<void> {
   await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [user, chat]);
   await sql.query('delete from join_requests where user_id = $1 and chat_id = $2', [user, chat]);
 }
 
-/** The link by which a person joins. */
+/** Describes the link by which a person joins. */
 type JoinLink = EventLink & { readonly id: number };
 
 /** Counts a member who joins by a link, or who leaves after joining by a link. */
@@ -121,9 +120,9 @@ async function countByLink(sql: Sql, chat: number, member: number, link: JoinLin
 }
 
 interface ChangeOptions {
-  /** the chat shows no service message */
+  /** whether the chat shows no service message */
   readonly silent?: boolean;
-  /** former restrictions are not kept */
+  /** whether former restrictions are dropped */
   readonly exact?: boolean;
   /** the link by which the member joins */
   readonly link?: JoinLink | null;
@@ -143,7 +142,7 @@ export async function changeMember(
   const was = (await loadStanding(sql, chat, member.id)) ?? outside;
   const became = exact ? wanted : withRestrictions(was, wanted);
   if (was.status === 'creator') fail('not_enough_rights');
-  // Refuses the status `left` for a person who was removed a moment ago, because they could then rejoin.
+  // Refuses the status `left` for a person who was removed a moment ago, because the person could then rejoin.
   if (!exact && became.status === 'left' && !isPresent(was.status)) fail('not_chat_member');
   if (became.status === 'kicked' && was.status !== 'kicked') await countBanned(sql, chat);
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
@@ -165,8 +164,7 @@ export async function changeMember(
     ],
   );
   const bots = await countFew(sql, chat);
-  // Changes the count by the difference. If all members were counted again, adding a subscriber would take longer the
-  // larger a channel is.
+  // Changes the count by the difference. Counting all members again would slow down large channels.
   const { type } = await one<{ type: 'group' | 'channel' }>(
     sql,
     "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1 returning type",
@@ -192,9 +190,8 @@ export async function changeMember(
 }
 
 /**
- * Fails if `by` may not make this change now. Callers have already checked this with copies in Redis, but those copies
- * may lack a change that was just committed. Adding a banned person ends the ban. Errors: `not_enough_rights`,
- * `person_banned`.
+ * Fails if `by` may not make this change now. Callers have already checked copies in Redis, but a copy may lack a
+ * change that was just committed. Adding a banned person ends the ban. Errors: `not_enough_rights`, `person_banned`.
  */
 export async function mayChange(
   sql: Sql,
@@ -250,8 +247,8 @@ export function putMember(
 }
 
 /**
- * Passes the role of creator to the first administrator who is a person. If there is none, the chat has no creator.
- * Returns the new creator, null if there is none, or false when `from` is not the creator.
+ * Passes the role of creator to the first administrator who is a person. Without such an administrator, the chat has no
+ * creator. Returns the new creator or null; false when `from` is not the creator.
  */
 export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
   return db.transaction(async (sql) => {
@@ -353,8 +350,8 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 
 /**
  * Returns those of `people` who share a group with `who`, or a channel that one of the two manages. The query reads the
- * chats of each person, because their number is bounded. It never reads the members of a chat, because their number is
- * unbounded. `offset 0` stops the planner from reversing this order.
+ * chats of each person and never the members of a chat, because only the number of chats is bounded. `offset 0` stops
+ * the planner from reversing this order.
  */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(

@@ -1,4 +1,4 @@
-/** SQL statements with which a chat's administrators ban, restrict and promote its members. */
+/** Holds SQL statements with which a chat's administrators ban, restrict and promote its members. */
 import { type ErrorName, fail } from '../../errors.js';
 import { hasRight, rightNames } from '../../rules/rights.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -19,8 +19,8 @@ function mustBeBelow(was: Standing, by: Who, refusal: ErrorName): void {
 
 /**
  * Runs `change` on a member under the chat's lock. `change` gets the member's current standing, or null for somebody
- * who was never a member. If it returns null, the member stays unchanged. `by` needs the right. Returns whether the
- * member was changed.
+ * who was never a member. The member stays unchanged if `change` returns null. `by` needs the right. Returns whether
+ * the member was changed.
  */
 function moderate(
   db: Database,
@@ -48,7 +48,7 @@ export const ban = (db: Database, change: Change, until_date: number | null): Pr
     if (change.member.id === change.by.id) fail('cant_restrict_self');
     if (was) mustBeBelow(was, change.by, 'member_is_administrator');
     if (was?.status === 'kicked' && (was.until_date ?? null) === until_date) {
-      // Deletes invitations even if the person is already banned, because somebody may have invited them since.
+      // Deletes invitations even if the person is already banned, because somebody may have sent one since the ban.
       await removeInvitation(sql, change.chat, change.member.id);
       return null;
     }
@@ -64,7 +64,7 @@ export const unban = (db: Database, change: Change, onlyIfBanned: boolean): Prom
     return was.status === 'left' && Object.keys(was.rights).length === 0 ? null : outside;
   });
 
-/** Restricts a member of a group. If the restrictions are null, lifts them. Also applies to people who left. */
+/** Restricts a member of a group, or a person who left it. Null restrictions lift all restrictions. */
 export const restrict = (
   db: Database,
   change: Change,

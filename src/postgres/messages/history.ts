@@ -1,12 +1,11 @@
 /**
- * SQL statements for the history of a Postgres server: they read its state, and repair a server that was restored to an
- * earlier state.
+ * Holds SQL statements that load the state of a Postgres server, and that repair a server restored to an earlier state.
  */
 import { postgresLimits as limits } from '../limits.js';
 import type { Pool, Queryable } from '../pool.js';
 import { fragment, plainSql } from '../sql.js';
 
-/** The identity and position of a Postgres server. */
+/** Holds the identity and position of a Postgres server. */
 export interface ServerState {
   /** The name of the running server, as `server_identity` returns it. */
   readonly server: string;
@@ -72,10 +71,7 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
   return bots.length + people.length + admins.length + suspended.length;
 }
 
-/**
- * The number of ids to skip in the other sequences. Redis does not know their last ids, but they cannot have advanced
- * this far.
- */
+/** The number of ids to skip in sequences whose last ids Redis does not know. They cannot have advanced this far. */
 const blind_skip = 1_000_000;
 
 /** Advances all sequences past the values that they returned before the loss. */
@@ -163,7 +159,7 @@ export async function acceptServer(
     on conflict (name) do update set value = excluded.value`;
 }
 
-/** The report on a Postgres server that was restored to an earlier state. */
+/** Reports on a Postgres server that was restored to an earlier state. */
 export interface PostgresLoss {
   readonly at: string;
   /** The number of committed transactions that the server lost. */
@@ -179,8 +175,7 @@ export const noteLostTransactions = (connection: Queryable, transactions: number
     on conflict (name) do update set value = excluded.value`;
 
 /**
- * Returns the most recent time when Postgres was found to have been restored to an earlier state, or null if it never
- * was.
+ * Returns the most recent time when Postgres was found to have been restored to an earlier state; null if it never was.
  */
 export async function lastPostgresLoss(pool: Pool): Promise<PostgresLoss | null> {
   const value = await plainSql(pool).firstValue<string>`

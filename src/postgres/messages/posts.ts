@@ -1,4 +1,4 @@
-/** SQL statements that read posts and reactions that are no longer in Redis. */
+/** Holds SQL statements that load posts and reactions that are no longer in Redis. */
 import type { Sql } from '../sql.js';
 
 export interface TallyRow {
@@ -13,7 +13,7 @@ export interface PostRow {
 }
 
 /**
- * Reads the record of a post (its channel and message) and its number of reactions by emoji. Null for an unknown or
+ * Loads the record of a post (its channel and message) and its number of reactions by emoji. Null for an unknown or
  * deleted post.
  */
 export async function loadPost(sql: Sql, partition: number, number: number): Promise<PostRow | null> {
@@ -45,7 +45,7 @@ export interface ReactionRow {
   readonly record: Buffer;
 }
 
-/** Reads the latest reactions with each of these emoji (columns), newest first, up to `limit` per emoji. */
+/** Loads the latest reactions for each of these emoji, newest first, up to `limit` per emoji. */
 export const loadLatest = (
   sql: Sql,
   partition: number,
@@ -61,8 +61,8 @@ export const loadLatest = (
   order by r.emoji, r.version desc`;
 
 /**
- * Reads a page of all reactions, ordered by emoji and then newest first. The page starts after (`emoji`, `version`).
- * With `only`, it contains only reactions with that emoji.
+ * Loads a page of all reactions, ordered by emoji and then newest first. The page starts after (`emoji`, `version`).
+ * With `only`, the page contains only reactions with that emoji.
  */
 export const loadReactionPage = (
   sql: Sql,

@@ -1,10 +1,10 @@
 /**
- * SQL statements that delete rows past their maximum age, record where the next step starts, and find the oldest row of
- * each chat.
+ * Holds SQL statements that delete rows past their maximum age, record where the next step starts, and find the oldest
+ * row of each chat.
  */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** The position that a pass has reached, and whether the pass is complete. */
+/** Holds the position that a pass has reached, and whether the pass is complete. */
 export interface Step<P> {
   readonly place: P;
   readonly over: boolean;
@@ -42,7 +42,7 @@ export function takePiece<P>(
 /** The name of a partition of messages, which is also the name of its table. */
 type Partition = string;
 
-/** The default partition. It contains the messages of days without their own partition. */
+/** Names the default partition, which contains the messages of days without their own partition. */
 export const strayMessages: Partition = 'messages_default';
 
 export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMessages)} limit 1`;
@@ -54,7 +54,7 @@ export interface OldestRow {
   readonly head: Buffer | null;
 }
 
-/** The number of bytes to read from the start of a record. No record header is longer. */
+/** Limits the bytes loaded from the start of a record. No record header is longer. */
 const head = fragment('substring(record from 1 for 96)');
 
 /** Reads the chats after the given one, ordered by key, each with its oldest message in a partition. */
@@ -143,7 +143,7 @@ export const loadThese = (
   join ${fragment(partition)} m using (chat_id, user_id, message_id)
   where m.record is not null`;
 
-/** Reads Postgres's last estimate of the number of rows in a partition. */
+/** Loads Postgres's last estimate of the number of rows in a partition. */
 export const estimateRows = async (sql: Sql, partition: Partition) =>
   (await sql.firstValue<number>`
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;

@@ -1,10 +1,10 @@
-/** SQL statements for attempts to deliver updates to webhooks. */
+/** Holds SQL statements for attempts to deliver updates to webhooks. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isDataError } from '../pool.js';
 import { type Database, type Sql, seconds } from '../sql.js';
 import type { Failure } from './failing.js';
 
-/** A delivery attempt to store. */
+/** Describes a delivery attempt to store. */
 export interface NewAttempt {
   readonly bot: number;
   readonly updateId: number;
@@ -20,7 +20,7 @@ export interface NewAttempt {
   readonly tries: number;
   /** when the next attempt is planned, Unix time in ms; null if none is planned */
   readonly nextTryAt: number | null;
-  /** why no further attempt follows; null if one follows or the delivery succeeded */
+  /** why no further attempt follows; null after a success or if another attempt follows */
   readonly dead: string | null;
   /** the update, if it can be delivered again */
   readonly record: Buffer | null;
@@ -36,7 +36,7 @@ export interface AttemptCounts {
 
 const time = (ms: number | null) => ms && new Date(ms);
 
-/** An attempt that Postgres refuses because of its data. */
+/** Describes an attempt that Postgres refuses because of its data. */
 export interface RefusedAttempt {
   readonly bot: number;
   readonly updateId: number;
@@ -109,7 +109,7 @@ function countRefused(
 /**
  * Stores the attempts of one shard and adds to the counts of their bots, in one transaction. Keeps the last
  * limits.delivery_successes_kept successes of each bot. Returns the attempts that Postgres refuses because of their
- * data. Such attempts are counted but not stored, so that they do not delay the others.
+ * data. They are counted but not stored, so that they do not delay the others.
  */
 export async function appendAttempts(
   db: Database,
@@ -194,10 +194,7 @@ export interface AttemptRow {
 }
 
 export interface AttemptFilter {
-  /**
-   * Whether to return only attempts made since the current owner got the bot. This is only as precise as the machines'
-   * clocks.
-   */
+  /** Whether to return only attempts since the current owner got the bot. Only as precise as the machines' clocks. */
   readonly ofOwner: boolean;
   readonly updateId: number | null;
   readonly delivered: boolean | null;

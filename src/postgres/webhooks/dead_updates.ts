@@ -1,7 +1,7 @@
 /**
- * SQL statements for undelivered updates (dead letters), and for updates to be delivered again. A dead letter that
- * leaves the list stays as a tombstone of the same version. Otherwise a repeated write of a journal batch would restore
- * the row.
+ * Holds SQL statements for undelivered updates (dead letters), and for updates to be delivered again. A dead letter
+ * that leaves the list stays as a tombstone of the same version. Otherwise a repeated write of a journal batch would
+ * restore the row.
  */
 import type { AuditActor } from '../bots/audit.js';
 import type { Database, Sql } from '../sql.js';
@@ -12,7 +12,7 @@ export interface DeadRow {
 }
 
 /**
- * Reads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows and up to
+ * Loads the dead letters of a bot with ids greater than `after`, oldest first. Returns up to `limit` rows and up to
  * `bytes` bytes, but at least one row. Also returns whether more rows follow.
  */
 export async function loadDead(
@@ -22,7 +22,7 @@ export async function loadDead(
   limit: number,
   bytes: number,
 ): Promise<{ readonly rows: readonly DeadRow[]; readonly more: boolean }> {
-  // Reads one row more than needed, to find out whether more rows follow.
+  // Loads one row more than needed, to find out whether more rows follow.
   const found = await sql.rows<DeadRow & { readonly fits: boolean }>`
     select update_id, record, place <= ${limit} and (place = 1 or total <= ${bytes}) as fits from (
       select update_id, record, octet_length(record) as size, row_number() over read as place,
@@ -39,7 +39,7 @@ export async function loadDead(
 export const countDead = (sql: Sql, bot: number) => sql.value<number>`
   select count(*) as count from dead_updates where bot_id = ${bot} and record is not null`;
 
-/** Removes up to `limit` dead letters of a bot. Returns how many were removed. */
+/** Removes up to `limit` dead letters of a bot. Returns the number of removed dead letters. */
 export function discardDead(db: Database, bot: number, limit: number): Promise<number> {
   return db.transaction(async (sql) => {
     const ids = await sql.column<number>`
@@ -52,7 +52,7 @@ export function discardDead(db: Database, bot: number, limit: number): Promise<n
   });
 }
 
-/** The updates that one step of a replay puts back into a queue. */
+/** Holds the updates that one step of a replay puts back into a queue. */
 export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
@@ -74,7 +74,7 @@ export interface ReplayRange {
 }
 
 /**
- * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. They are dead
+ * Takes up to `limit` updates of a bot for redelivery, from the start of the range, oldest first. These are dead
  * letters, which then leave the list, and delivered updates that are still stored. Returns null when there are none.
  * `note` names the actor if the audit log needs an entry.
  */
@@ -116,7 +116,7 @@ export function takeReplay(
   });
 }
 
-/** Returns an unfinished replay, or null when the replay is finished. */
+/** Loads an unfinished replay; null when the replay is finished. */
 export const loadReplay = (sql: Sql, bot: number, id: number) => sql.first<Replay>`
   select id, update_ids as "updateIds", records, note from webhook_replays
   where bot_id = ${bot} and id = ${id}`;
@@ -132,7 +132,7 @@ export const finishReplay = (sql: Sql, bot: number, id: number) => sql.run`
 export const dropReplays = (sql: Sql, bot: number) => sql.run`
   delete from webhook_replays where bot_id = ${bot}`;
 
-/** Reads the replays that were started more than `ageMs` ago, in no particular order. */
+/** Loads the replays that were started more than `ageMs` ago, in no particular order. */
 export const loadOldReplays = (sql: Sql, ageMs: number, limit: number) =>
   sql.rows<{ readonly bot: number; readonly id: number }>`
     select bot_id as bot, id from webhook_replays

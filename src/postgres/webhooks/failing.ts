@@ -1,13 +1,13 @@
 /**
- * SQL statements for failing webhooks. They record when a webhook began to fail, and store the notice to the bot's
- * owner (behaviour §10).
+ * Holds SQL statements for failing webhooks. They record when a webhook began to fail, and store the notice to the
+ * bot's owner (behaviour §10).
  */
 
 import { type Notice, notifyPerson } from '../bots/notices.js';
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, type Sql, seconds } from '../sql.js';
 
-/** A bot whose deliveries have failed since its last success. */
+/** Describes a bot whose deliveries have failed since its last success. */
 export interface Failure {
   readonly bot: number;
   /** Unix time in ms of the first of these failures */
@@ -17,17 +17,17 @@ export interface Failure {
 }
 
 /**
- * Records the outcome of deliveries before the attempts are stored. Recording an outcome twice changes nothing. The
- * owner gets one notice about a webhook that has accepted nothing for limits.webhook_failing_ms. There is no further
- * notice until a delivery succeeds or the webhook is set again.
+ * Records the outcome of deliveries before the attempts are stored. A repeated outcome changes nothing. The owner gets
+ * one notice about a webhook that has accepted nothing for limits.webhook_failing_ms. The next notice is possible once
+ * a delivery succeeds or the webhook is set again.
  */
 export async function noteFailing(
   db: Database,
   delivered: readonly number[],
   failed: readonly Failure[],
 ): Promise<void> {
-  // Checks for failing webhooks first. Usually there are none. A transaction would need several round trips to find
-  // that out.
+  // Checks for failing webhooks first, because usually there are none. A transaction would need several round trips to
+  // find that out.
   const mended =
     delivered.length === 0
       ? []

@@ -1,10 +1,10 @@
-/** SQL statements for the webhooks of bots. */
+/** Holds SQL statements for the webhooks of bots. */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
-/** The columns that a `setWebhook` call sets. */
+/** Holds the columns that a `setWebhook` call sets. */
 export interface WebhookColumns {
   /** encrypted URL; null removes the webhook */
   readonly url_box: Buffer | null;
@@ -24,7 +24,7 @@ export interface WebhookRow extends WebhookColumns {
   /** expiry of the former signing secret, Unix time in ms */
   readonly former_until: number | null;
   readonly version: number;
-  /** version of the last `setWebhook` or `deleteWebhook` call; a new signing secret does not change this version */
+  /** version of the last `setWebhook` or `deleteWebhook` call; unchanged by a new signing secret */
   readonly set_version: number;
   /** whether the bot is suspended, which pauses its deliveries */
   readonly suspended: boolean;
@@ -37,7 +37,7 @@ const columns = fragment(`url_box, secret_box, certificate, max_connections, ip_
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`);
 
-/** The effect of `setWebhook`; null when nothing had to change. */
+/** Holds the effect of `setWebhook`; null when nothing had to change. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -52,13 +52,13 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   const lives = await sql.first<{ owner: number | null; username: string }>`
     select owner_id as owner, username from bots
     where id = ${bot} and deleted_at is null and suspended_at is null for update`;
-  // The bot of a call without a version existed when the call began, because its token was valid.
+  // Refuses a bot that was deleted meanwhile. Its token was valid when the call began, so the bot existed then.
   if (lives === null) return only === null ? fail('unauthorized') : null;
   const was = await loadWebhook(sql, bot);
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. Unless `sets`, the row still counts as set by the former call. */
+/** Stores a row. The row counts as set by the former call if `sets` is false. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
@@ -78,12 +78,9 @@ const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffe
 /**
  * Sets the webhook of a bot. A null URL removes the webhook. `signing` is the encrypted signing secret to store if the
  * bot has none yet. With `drop`, the refresh of the bot's queue drops pending updates. Returns the new version, and the
- * result of `differs` for the former row.
- *
- * A delivery that ends a webhook passes the webhook's version as `only`. Such a call notifies the owner. It changes
- * nothing and returns null if the row has another version, or if there is nothing to remove or to drop.
- *
- * Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
+ * result of `differs` for the former row. A delivery that ends a webhook passes the webhook's version as `only`. Such a
+ * call notifies the owner. It changes nothing and returns null if the row has another version, or if there is nothing
+ * to remove or to drop. Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
  */
 export function setWebhook(
   db: Database,
@@ -106,7 +103,7 @@ export function setWebhook(
     const { version, set_version } = await saveWebhook(sql, bot, next, was?.signing_box ?? signing, sets);
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
     const differed = differs(was);
-    // A call with a version comes from a delivery, and a call without a version from the bot.
+    // Names the actor: a delivery passes a version, and the bot passes none.
     const actor = { type: only === null ? 'bot' : 'service' } as const;
     if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
     if (only !== null && owner !== null)
@@ -127,8 +124,8 @@ export const loadOwnWebhook = (sql: Sql, bot: number, owner: number) => sql.firs
   where bot_id = ${bot} and exists (select from bots b where b.id = bot_id and b.owner_id = ${owner})`;
 
 /**
- * Creates a signing secret for a bot that has none. Returns the bot's row and whether the secret is new. Returns null
- * unless `owner` owns the bot.
+ * Creates a signing secret for a bot that has none. Returns the bot's row and whether the secret is new; null unless
+ * `owner` owns the bot.
  */
 export function ensureWebhook(
   db: Database,
@@ -148,8 +145,8 @@ export function ensureWebhook(
 }
 
 /**
- * Replaces the signing secret of a bot if `owner` owns the bot now, and returns false otherwise. The former secret
- * stays valid for another `overlapMs`.
+ * Replaces the signing secret of a bot. Returns false unless `owner` owns the bot now. The former secret stays valid
+ * for another `overlapMs`.
  */
 export function rotateSigning(
   db: Database,
@@ -178,11 +175,11 @@ export const listWebhooks = (sql: Sql, after: number, limit: number) =>
     select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
     where w.url_box is not null and w.bot_id > ${after} order by w.bot_id limit ${limit}`;
 
-/** Reads the kinds of updates that a bot requested, in packed form. Null for the default. */
+/** Loads the kinds of updates that a bot requested, in packed form; null for the default. */
 export const loadMask = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Buffer | null>`select record from bot_update_masks where bot_id = ${bot}`) ?? null;
 
-/** The webhook settings that a bot's queue has applied. */
+/** Holds the webhook settings that a bot's queue has applied. */
 export interface QueueSettings {
   /** version of the webhook; null for a bot that polls */
   readonly hook: number | null;

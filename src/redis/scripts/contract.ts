@@ -1,6 +1,6 @@
 /**
- * Parses Lua scripts, whose header is their contract, and builds the source sent to Redis. lua/README.md documents the
- * format.
+ * Parses Lua scripts and builds the source sent to Redis. The header of a script is its contract. lua/README.md
+ * documents the format.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -47,7 +47,9 @@ export interface Script {
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly string[];
-  /** Whether running the same call again changes nothing. Such a call can be retried when its outcome is unknown. */
+  /**
+   * Whether a repeated run of the same call changes nothing. Such a call can be retried when its outcome is unknown.
+   */
   readonly repeatable: boolean;
   /** The files in lib/ that the script uses. */
   readonly shared: readonly string[];
@@ -64,7 +66,7 @@ export interface Script {
 
 const argsMax = 9;
 
-/** The error for a script with an invalid header or body. The message names the file. */
+/** Reports a script with an invalid header or body. The message names the file. */
 export class ContractError extends Error {}
 
 interface Parsed {
@@ -120,7 +122,7 @@ const argForms: Record<string, ArgSpec['form']> = { arg: 'one', args: 'list' };
 
 type Header = ReturnType<typeof readHeader>;
 
-/** Reads the header of a script or of a shared file. */
+/** Parses the header of a script or of a shared file. */
 function readHeader(file: Parsed) {
   const { path } = file;
   const header = {
@@ -182,19 +184,19 @@ const withoutTexts = (code: string): string => code.replace(/'[^']*'/g, '');
 
 const mentions = (text: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
 
-/** A file in lib/. Its header contains declarations. A script inherits the declarations that it uses. */
+/** Describes a file in lib/. Its header contains declarations. A script inherits the declarations that it uses. */
 interface SharedFile {
   readonly name: string;
   readonly header: Header;
 }
 
-/** A function or constant of a shared file. */
+/** Describes a function or constant of a shared file. */
 interface Part {
   readonly file: SharedFile;
   readonly lines: Line[];
 }
 
-/** Reads the functions and constants of the files in lib/, by name. */
+/** Parses the functions and constants of the files in lib/, by name. */
 function readShared(root: string): ReadonlyMap<string, Part> {
   const parts = new Map<string, Part>();
   const folder = join(root, 'lib');
@@ -216,9 +218,8 @@ function readShared(root: string): ReadonlyMap<string, Part> {
 }
 
 /**
- * Returns the shared parts that a body uses. Each part comes after the parts that it uses itself. Only these parts are
- * sent to Redis, because Redis recreates every function of a script at each call, which often costs more than running
- * the script.
+ * Returns the shared parts that a body uses, each after the parts that it uses itself. Only these parts are sent to
+ * Redis. Redis recreates every function of a script at each call, which often costs more than running the script.
  */
 function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[]): Part[] {
   const used: Part[] = [];
@@ -237,9 +238,8 @@ function usedParts(shared: ReadonlyMap<string, Part>, body: readonly Line[]): Pa
 }
 
 /**
- * Adds the declarations that a script inherits from the files of its shared parts. They are the keys and arguments that
- * its body mentions, and the errors that the body or the parts return. The script's own declaration of a name takes
- * precedence.
+ * Adds the declarations that a script inherits from the files of its shared parts: the keys and arguments that its body
+ * mentions, and the errors that the body or the parts return. The script's own declaration of a name takes precedence.
  */
 function inherit(own: Header, parts: readonly Part[], code: string): Header {
   const keys = new Map<string, KeySpec>();
@@ -262,7 +262,7 @@ function inherit(own: Header, parts: readonly Part[], code: string): Header {
   };
 }
 
-/** Returns the Lua code that copies a list. It is a loop, because Lua's `unpack` is limited to about 8,000 values. */
+/** Returns the Lua code that copies a list. It uses a loop, because Lua's `unpack` is limited to about 8,000 values. */
 const listFrom = (name: string, from: 'KEYS' | 'ARGV', before: number): string =>
   `local ${name}={} for i=${before + 1},#${from} do ${name}[i-${before}]=${from}[i] end`;
 
@@ -301,7 +301,7 @@ function checkStatuses(path: string, source: string, errors: ReadonlyMap<string,
   }
 }
 
-/** Reads one script and the shared functions that it uses. `root` is the folder lua/. */
+/** Parses one script and the shared functions that it uses. `root` is the folder lua/. */
 export function readScript(root: string, path: string, shared = readShared(root)): Script {
   const file = parseFile(root, path);
   const body = linesOf(file);
@@ -345,7 +345,7 @@ function luaFiles(root: string, dir = root): string[] {
     .sort();
 }
 
-/** Reads every script below `root`, by name. */
+/** Parses every script below `root`, by name. */
 export function readScripts(root: string): ReadonlyMap<string, Script> {
   const shared = readShared(root);
   return new Map(

@@ -15,7 +15,7 @@ const tsTypes: Record<ValueType, string> = {
   raw: 'unknown',
 };
 
-/** Numeric and binary arguments may also be given as text. For example, ids stay text. */
+/** Numeric and binary arguments may also be given as text, for example ids. */
 const argTypes: Partial<Record<ValueType, string>> = { int: 'number | string', bytes: 'Buffer | string' };
 
 const fields = (specs: readonly ValueSpec[]) => specs.map((s) => `; ${s.name}: ${tsTypes[s.type]}`).join('');

@@ -9,7 +9,7 @@ const lineEnd = '\r\n';
 const lengthLines = Array.from({ length: 512 }, (_, size) => `\r\n$${size}\r\n`);
 const lengthLine = (size: number) => lengthLines[size] ?? `\r\n$${size}\r\n`;
 
-/** An EVALSHA or EVAL command that returns its reply as Buffers. */
+/** Represents an EVALSHA or EVAL command that returns its reply as Buffers. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
     // Sets `args` after the parent's constructor, which would flatten nested lists needlessly.
@@ -23,8 +23,8 @@ export class ScriptCommand extends Command {
   }
 
   /**
-   * Serialises the command. `ascii` assumes that all text is ASCII, as keys and most arguments are. This assumption
-   * needs only one length check at the end. Returns null if the assumption is wrong.
+   * Serialises the command. `ascii` assumes that all text is ASCII, as keys and most arguments are. The assumption
+   * needs only one length check at the end. Returns null if it is wrong.
    */
   private written(ascii: boolean): Buffer | null {
     const args = this.args as ScriptArg[];
@@ -54,7 +54,7 @@ export class ScriptCommand extends Command {
   }
 }
 
-/** The command that lets the next command run on a server to which a slot is still being migrated. */
+/** Represents the command that lets the next command run on a server to which a slot is still being migrated. */
 export class AskingCommand extends Command {
   constructor() {
     super('asking', []);

@@ -17,7 +17,7 @@ import type { ScriptName, Scripts } from './scripts.gen.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
-/** The interface of a runner for its callers. */
+/** Defines the interface of a runner for its callers. */
 export type ScriptRunner = Pick<Runner, 'call' | 'partitionsWith' | 'isFull' | 'times' | 'troubles'>;
 
 export interface RunnerOptions {
@@ -30,7 +30,7 @@ export interface RunnerOptions {
   readonly reconnectMsMax?: number;
   /** Records pauses due to slot migrations. */
   readonly pauses?: Pauses;
-  /** Reports servers that are nearly out of memory. If absent, no server counts as such. */
+  /** Reports servers that are nearly out of memory. Without it, no server counts as nearly full. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
 }
 
@@ -46,19 +46,19 @@ interface Loaded {
   readonly times: Distribution;
 }
 
-/** A script's reply, with the server that sent the reply and the run id of that server. */
+/** Holds a script's reply, the server that sent it, and the run id of that server. */
 interface Answered {
   readonly node: RedisConnection;
   readonly runId: string;
   readonly reply: Reply;
 }
 
-/** The outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
+/** Describes the outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
 type Outcome = Answered | Redirected | 'lost' | 'moving';
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** A call whose first attempt gave no reply for the caller. */
+/** Holds a call whose first attempt gave no reply for the caller. */
 interface Retried {
   readonly loaded: Loaded;
   readonly partition: number;
@@ -67,7 +67,7 @@ interface Retried {
   /** The deadline of retries, in ms of the monotonic clock. */
   readonly deadline: number;
   /**
-   * The counts of attempts that found the partition closed, of successive redirections, and of attempts during a slot
+   * Count the attempts that found the partition closed, the successive redirections, and the attempts during a slot
    * migration.
    */
   recovered: number;
@@ -88,10 +88,7 @@ const movingPauseMsMax = 100;
 /** How many times a call may find its partition closed before it fails. */
 const recoveriesMax = 3;
 
-/**
- * How many times a call may be redirected. For a short time, each of two servers may redirect calls for a slot to the
- * other.
- */
+/** How many times a call may be redirected. For a short time, two servers may each redirect a slot to the other. */
 const redirectionsMax = 8;
 
 /** The pause before a call with an unknown outcome is retried. */
@@ -119,7 +116,7 @@ function prepare(script: Script, times: Distributions): Loaded {
 function located(script: Script, message: string): Error {
   const line = /user_script:(\d+)/.exec(message)?.[1];
   const place = line ? script.origin[Number(line) - 1] : undefined;
-  // Does not set `cause`, because the client's error contains the command's arguments, which must not be logged.
+  // Omits `cause`, because the client's error contains the command's arguments, which must not be logged.
   return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${message}`);
 }
 
@@ -153,7 +150,9 @@ function refusal(node: RedisConnection, script: Script, { message }: Error): Err
   return isPassing ? unavailable() : located(script, message);
 }
 
-/** Sends a script by its hash, or its source if Redis does not have the script yet. With `asking`, sends ASKING first. */
+/**
+ * Sends a script by its hash, or its source if Redis does not have the script yet. With `asking`, sends ASKING first.
+ */
 async function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]): Promise<unknown> {
   const send = (command: ScriptCommand) => {
     // Ignores errors of ASKING itself, because the script's reply reports the same problem.
@@ -169,11 +168,13 @@ async function ask({ to, asking }: Redirected, script: Script, args: ScriptArg[]
 }
 
 /**
- * Runs the scripts below lua/. The first attempt of a call keeps no state. If it gives no reply for the caller, the
- * call is retried until it succeeds, must not be repeated, or has taken too long.
+ * Runs the scripts below lua/. The first attempt of a call keeps no state. A call without a reply for the caller is
+ * retried until it succeeds, must not be repeated, or has taken too long.
  */
 export class Runner {
-  /** The call times by script, for calls that succeeded at the first attempt. All other calls are only counted. */
+  /**
+   * Records the call times by script, for calls that succeeded at the first attempt. All other calls are only counted.
+   */
   readonly times = new Distributions();
   readonly troubles = new Counts();
   readonly #options: RunnerOptions;
@@ -285,7 +286,7 @@ export class Runner {
 
   /** Classifies a failed attempt. Throws errors that are meant for the caller. */
   #failed(node: RedisConnection, script: Script, error: unknown): Outcome {
-    // Any error that is not a Redis reply is a closed connection or a timeout.
+    // Treats any error that is not a Redis reply as a closed connection or a timeout.
     if (!isReplyError(error)) return 'lost';
     const redirected = this.#options.connection.redirect(node, error.message);
     if (redirected !== null) return redirected;
@@ -321,8 +322,8 @@ export class Runner {
   /** Waits until the partition's server is usable after a lost connection. */
   async #reconnect({ loaded: { script }, partition }: Retried, left: number): Promise<void> {
     if (!script.repeatable || left <= 0) throw unavailable(`the outcome of ${script.name} is unknown`);
-    // Yields to the event loop, so that the close event of a broken connection can arrive. The connection counts as
-    // open until then.
+    // Yields to the event loop, so that the close event of a broken connection can arrive. Until then the connection
+    // counts as open.
     await sleep(lostPauseMs);
     await this.#options.connection.ready(left, partition);
   }

@@ -37,8 +37,8 @@ const trigger = /[/@#$.:]/g;
 const lookBack = 66;
 
 /**
- * Returns the computed entities of a text, sorted and without overlaps. The time is linear in the length of the text,
- * because one pass finds the six trigger characters and patterns are tried only there.
+ * Returns the computed entities of a text, sorted and without overlaps. Takes linear time: one pass finds the six
+ * trigger characters, and patterns are tried only there.
  */
 export function computedEntities(text: string): Entity[] {
   const found: Entity[] = [];
@@ -75,7 +75,7 @@ function entityAt(text: string, at: number, from: number): Entity | null {
   }
 }
 
-/** Returns whether the character before `at` is neither part of a word nor one of `others`. */
+/** Returns whether the character before `at` is neither part of a word nor in `others`. */
 function isPlainBefore(text: string, at: number, others: string): boolean {
   if (at === 0) return true;
   return !others.includes(text[at - 1]!) && !wordEnd.test(text.slice(Math.max(0, at - 2), at));

@@ -1,4 +1,4 @@
-/** The top-level domains. A name that ends in one of them is a web address even without a scheme. */
+/** Lists the top-level domains. A name that ends in a top-level domain is a web address even without a scheme. */
 
 const generic =
   'com net org edu gov mil int info biz name pro aero coop museum jobs mobi tel travel asia cat post xxx ' +

@@ -1,4 +1,4 @@
-/** The types and checks of text entities, and the parse errors that all parse modes share (behaviour §4). */
+/** Defines the types and checks of text entities, and the parse errors that all parse modes share (behaviour §4). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../limits.js';
 
@@ -16,7 +16,7 @@ export type EntityType =
   | (typeof linkTypes)[number]
   | (typeof computedTypes)[number];
 
-/** A marked range of a text, in its API form. */
+/** Describes a marked range of a text, in its API form. */
 export interface Entity {
   readonly type: EntityType;
   /** The offset in UTF-16 code units. It is never inside a surrogate pair. */
@@ -36,7 +36,7 @@ export interface Entity {
 export interface FormattedText {
   readonly text: string;
   /**
-   * The entities, properly nested and sorted by offset. Of two entities with the same offset, the longer one comes
+   * The entities, properly nested and sorted by offset. Of two entities with the same offset, the longer entity comes
    * first.
    */
   readonly entities: readonly Entity[];
@@ -46,11 +46,14 @@ const styles: ReadonlySet<string> = new Set(styleTypes);
 const quotes: ReadonlySet<string> = new Set(quoteTypes);
 const codes: ReadonlySet<string> = new Set(codeTypes);
 
-/** The styles. They may overlap everything except code. A style that would cross another entity is split. */
+/**
+ * Returns whether a type is a style. Styles may overlap everything except code. A style that would cross another entity
+ * is split.
+ */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
-/** Quotes may contain other entities, but not quotes. */
+/** Returns whether a type is a quote. Quotes may contain other entities, but no quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
-/** Code and preformatted text contain no other entities. */
+/** Returns whether a type is code or preformatted text, which contain no other entities. */
 export const isCode = (type: string): boolean => codes.has(type);
 
 /** Reports a text that cannot be parsed. Byte offsets in `reason` refer to the original text in UTF-8. */
@@ -102,12 +105,12 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** Builds a link whose URL is its own text. `withOwnAddresses` fills in the URL once the text is complete. */
+/** Builds a link whose URL is its own text. `withOwnAddresses` sets the URL once the text is complete. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
  * Sets the URL of each `ownLink` from its text. Removes the link if the text is not a URL. Handles all links at once,
- * because slicing a string while it is being built copies all of it each time.
+ * because slicing a string that is still being built copies all of it.
  */
 export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
   if (!entities.some((entity) => entity.type === 'text_link' && entity.url === undefined)) return entities;
@@ -123,7 +126,7 @@ export function withOwnAddresses(text: string, entities: readonly Entity[]): rea
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);
-  // The text before the colon is not a scheme here. In `example.com:8080`, the colon precedes a port.
+  // Treats the text before a colon as a host if a port follows, as in `example.com:8080`.
   const bare = scheme === null || (!scheme[0].endsWith('//') && /^[^:]*\.[^:.]+:\d/.test(link));
   const web = webLink.exec(bare ? `http://${link}` : link);
   if (web === null) return null;

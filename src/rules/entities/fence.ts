@@ -3,7 +3,7 @@
 const languageName = /[^\s`]*/y;
 
 /**
- * Reads the text after the three backticks. A word followed by white space is the language. One line break after the
+ * Parses the text after the three backticks. A word followed by white space is the language. One line break after the
  * word or the backticks is not part of the block.
  */
 export function fenceStart(source: string, from: number): { language: string; contentStart: number } {

@@ -18,7 +18,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** An entity as the caller sent it. Its shape has been checked, but not its values. */
+/** Describes an entity as the caller sent it. Its shape has been checked, but not its values. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;
@@ -69,7 +69,7 @@ export function formatText(
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
   const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
-  // Trims again, because splitting a style may leave a piece of only white space. This makes formatting idempotent.
+  // Trims again, because splitting a style may leave a piece with only white space. Formatting is therefore idempotent.
   return trimFormatted(text, all);
 }
 
@@ -96,8 +96,8 @@ function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
 }
 
 /**
- * Limits the work on oversized texts. The limit is higher than the number of entities that a text can keep after styles
- * are merged.
+ * Limits the work on oversized texts. The limit is above the number of entities that a text can keep after styles are
+ * merged.
  */
 function bounded(entities: readonly Entity[]): readonly Entity[] {
   const max = 10 * limits.entities_max;

@@ -46,7 +46,7 @@ interface State {
 
 /**
  * Parses the documented tags. `<` always starts a tag. `&` starts one of the four named references or a numeric
- * reference. Any other `&` is literal. `</>` closes the innermost tag.
+ * reference; any other `&` is literal. `</>` closes the innermost tag.
  */
 export function parseHtml(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [], marks: new Marks() };
@@ -148,8 +148,7 @@ function addCode(state: State, tag: OpenTag, length: number): void {
       if (named && !inner.language) state.entities[state.entities.length - 1] = { ...inner, language: named };
       return;
     }
-    // Keeps the language for an enclosing <pre>. Without an enclosing <pre>, `withoutStrayLanguage` removes the
-    // language.
+    // Keeps the language for an enclosing <pre>. Otherwise `withoutStrayLanguage` removes the language.
     state.entities.push({ type: 'code', offset, length, ...(named && { language: named }) });
     return;
   }

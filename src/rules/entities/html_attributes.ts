@@ -27,7 +27,7 @@ const bareValue = /[A-Za-z0-9.-]*/y;
 
 /**
  * Parses `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that starts at `begin`. `end`
- * is the index after the `>`. If a name occurs several times, the first one counts.
+ * is the index after the `>`. The first of several equal names counts.
  */
 export function readAttributes(
   source: string,
@@ -36,7 +36,7 @@ export function readAttributes(
   tag: string,
   marks: Marks,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
-  // Takes a fast path, because a text may contain tens of thousands of tags, and most have no attributes.
+  // Takes a fast path, because a text may contain tens of thousands of tags, mostly without attributes.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);

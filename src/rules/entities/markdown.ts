@@ -33,7 +33,7 @@ export function parseMarkdown(source: string): FormattedText {
   return state;
 }
 
-/** Reads the entity that starts at `begin` and returns the index after it. */
+/** Parses the entity that starts at `begin` and returns the index after it. */
 function readEntity(state: State, begin: number): number {
   const { source } = state;
   const mark = source[begin]!;
@@ -60,7 +60,7 @@ function readEntity(state: State, begin: number): number {
     append(state, content, (offset, length) => linkEntity(offset, length, content));
     return end + 1;
   }
-  // A URL without its `)` extends to the end of the text. This legacy mode has never rejected such URLs.
+  // Extends a URL without its `)` to the end of the text. This legacy mode has never rejected such URLs.
   const close = source.indexOf(')', end + 2);
   const urlEnd = close < 0 ? source.length : close;
   append(state, content, (offset, length) => linkEntity(offset, length, source.slice(end + 2, urlEnd)));

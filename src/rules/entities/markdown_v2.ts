@@ -12,7 +12,7 @@ import {
 } from './entity.js';
 import { fenceStart } from './fence.js';
 
-/** The entity names in error messages. Clients compare these names. */
+/** Holds the entity names in error messages. Clients compare these names. */
 const names: Partial<Record<EntityType, string>> = {
   bold: 'Bold',
   italic: 'Italic',
@@ -152,7 +152,7 @@ function endsEntity({ source, at }: State, top: OpenEntity): boolean {
   }
 }
 
-/** Returns whether the quote ends at `at`, because the text ends there or a line without a `>` follows. */
+/** Returns whether the quote ends at `at`: the text ends there, or a line without a `>` follows. */
 function isQuoteEnd(source: string, at: number): boolean {
   return at >= source.length || (source[at] === '\n' && source[at + 1] !== '>');
 }
@@ -198,7 +198,7 @@ function readEmoji(state: State, entity: Entity): Entity {
   return { ...entity, custom_emoji_id: id };
 }
 
-/** Reads `(…)` at the current position and moves past it. */
+/** Parses `(…)` at the current position and moves past it. */
 function readUrl(state: State, what: string): string {
   const { source } = state;
   const begin = state.at + 1;

@@ -2,7 +2,7 @@
 import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './entity.js';
 
 /**
- * Trims a text as clients of the Bot API expect. Removes all white space at the end, and at the start only the white
+ * Trims a text as clients of the Bot API expect. Removes all white space at the end, but at the start only the white
  * space before the first entity. Moves and shortens entities accordingly. First removes entities other than code that
  * contain only white space, because such an entity would protect that white space.
  */
@@ -44,9 +44,9 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 }
 
 /**
- * Converts entities to the single form in which they are stored. Of two conflicting links, codes or quotes, the one
- * that begins first remains. If both begin at the same place, the longer one remains. Adjacent styles of one type are
- * merged. Code contains no styles. A style that would cross another entity is split.
+ * Converts entities to the single form in which they are stored. Of two conflicting links, codes or quotes, the earlier
+ * one remains, or the longer one at the same start. Adjacent styles of one type are merged. Code contains no styles. A
+ * style that would cross another entity is split.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];
@@ -60,8 +60,8 @@ export function normalizeEntities(entities: readonly Entity[]): Entity[] {
 }
 
 /**
- * Compares entities in storage order. The order is by offset, then by length with longer entities first, then by type:
- * quotes, links and code, styles.
+ * Compares entities in storage order: by offset, then by length with longer entities first, then by type (quotes, links
+ * and code, styles).
  */
 export function compareEntities(a: Entity, b: Entity): number {
   return a.offset - b.offset || b.length - a.length || rank(a) - rank(b) || (a.type < b.type ? -1 : 1);
@@ -71,7 +71,7 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Filters sorted entities that cannot be split. Keeps entities that are disjoint or inside a quote. */
+/** Selects sorted entities that cannot be split. Keeps entities that are disjoint or inside a quote. */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;
