@@ -6,7 +6,9 @@ import { previewOf } from '../names.js';
 import { me } from '../session.js';
 import { Cell, Signal } from '../signal.js';
 import type { ChatSummary, Invitation, Message, Page, StreamEvents } from '../types.js';
+import { restoreDrafts } from './drafts.js';
 import { History } from './history.js';
+import { takeOver } from './kept.js';
 import { noteAnswer } from './presses.js';
 
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
@@ -260,6 +262,8 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
 
 /** Starts to follow all events. The returned function stops it. */
 export function startChats(): () => void {
+  void restoreDrafts();
+  void takeOver((message) => historyOf(message.chat).restore(message));
   const stream = new LiveStream<StreamEvents>({
     path: '/api/stream',
     tellsUnseen: true,

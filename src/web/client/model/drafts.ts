@@ -1,12 +1,28 @@
-/** The unsent text of each chat. It is lost when the page is closed. */
+/** The unsent text of each chat. It is stored, so that it survives a reload. */
 import { Cell } from '../signal.js';
+import { keepDraft, keptDrafts } from './kept.js';
 
-export const drafts = new Map<number, string>();
+const drafts = new Map<number, string>();
 
 /** A counter that changes when something other than typing sets a draft. */
 export const draftsSet = new Cell(0);
 
-export function setDraft(chat: number, text: string): void {
+export const draftOf = (chat: number): string => drafts.get(chat) ?? '';
+
+/** Stores a typed text as the draft of a chat. */
+export function noteDraft(chat: number, text: string): void {
+  if (text === draftOf(chat)) return;
   drafts.set(chat, text);
+  keepDraft(chat, text);
+}
+
+export function setDraft(chat: number, text: string): void {
+  noteDraft(chat, text);
+  draftsSet.set(draftsSet.value + 1);
+}
+
+/** Loads the stored drafts, except those of chats in which the person has already typed. */
+export async function restoreDrafts(): Promise<void> {
+  for (const { chat, text } of await keptDrafts()) if (draftOf(chat) === '') drafts.set(chat, text);
   draftsSet.set(draftsSet.value + 1);
 }

@@ -6,21 +6,22 @@
 import { ApiFailure, call, get } from '../api.js';
 import { randomName } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
+import { say } from '../notes.js';
 import { Signal } from '../signal.js';
 import type { Message, Page } from '../types.js';
+import { t } from '../words.js';
+import { forgetMessage, hasRoom, type KeptMessage, keepMessage } from './kept.js';
 
-export interface Outgoing {
-  /** The idempotency key. A message that is sent twice with the same key appears once. */
-  readonly key: string;
-  readonly text: string;
-  readonly photo?: File;
+export interface Outgoing extends KeptMessage {
+  /** The blob URL of the picture. */
   readonly preview?: string;
-  readonly replyTo?: Message;
-  readonly date: number;
   failed?: string;
   /** The message failed because there was no connection. It is sent again after the application reconnects. */
   lost?: boolean;
 }
+
+/** The service drops idempotency keys after 24 hours. Older messages are sent only if the person asks for it. */
+const resent_ms_max = 23 * 3_600_000;
 
 interface StreamedMessage {
   readonly at: number;
@@ -35,6 +36,9 @@ const streamed_max = 2_000;
  * again.
  */
 const loaded_max = 4_000;
+
+/** The order of the last message that was sent. */
+let lastOrder = 0;
 
 /** Numbers events and loads in the order in which they begin, so that their ages can be compared. */
 let clock = 0;
@@ -260,17 +264,35 @@ export class History extends Signal {
     return -1;
   }
 
-  /** Shows a new message at once, and sends it after all earlier unsent messages. */
-  send(given: { text: string; photo?: File; replyTo?: Message }): void {
-    const outgoing: Outgoing = {
-      ...given,
-      key: randomName(),
-      date: Date.now() / 1_000,
-      preview: given.photo && URL.createObjectURL(given.photo),
-    };
-    this.outgoing = [...this.outgoing, outgoing];
+  /**
+   * Shows a new message at once, and sends it after all earlier unsent messages. Returns false if there are too many
+   * unsent messages.
+   */
+  send(given: Pick<KeptMessage, 'text' | 'photo' | 'replyTo'>): boolean {
+    if (!hasRoom(given)) {
+      say(t('outbox_full'));
+      return false;
+    }
+    lastOrder = Math.max(Date.now(), lastOrder + 1);
+    const message = { ...given, chat: this.chat, key: randomName(), order: lastOrder };
+    this.#sending = Promise.all([this.#sending, keepMessage(message)]);
+    this.retry(this.#show(message));
+    return true;
+  }
+
+  /** Shows a message that an earlier window did not send, and sends it unless the service refused it. */
+  restore(message: KeptMessage): void {
+    const outgoing = this.#show(message);
+    if (outgoing.failed === undefined && Date.now() - outgoing.order > resent_ms_max)
+      outgoing.failed = t('not_sent');
+    if (outgoing.failed === undefined) this.retry(outgoing);
+  }
+
+  #show(message: KeptMessage): Outgoing {
+    const outgoing = { ...message, preview: message.photo && URL.createObjectURL(message.photo) };
+    this.outgoing = [...this.outgoing, outgoing].sort((a, b) => a.order - b.order);
     this.changed();
-    this.retry(outgoing);
+    return outgoing;
   }
 
   /** Resends a message after the earlier messages that are still unsent. */
@@ -292,7 +314,13 @@ export class History extends Signal {
     if (last) this.retry(last);
   }
 
+  /** Removes a message that was sent, or that the person does not want to send. */
   discard(outgoing: Outgoing): void {
+    forgetMessage(outgoing.key);
+    this.#hide(outgoing);
+  }
+
+  #hide(outgoing: Outgoing): void {
     this.outgoing = this.outgoing.filter((one) => one !== outgoing);
     if (outgoing.preview) URL.revokeObjectURL(outgoing.preview);
     this.changed();
@@ -325,6 +353,8 @@ export class History extends Signal {
     } catch (error) {
       outgoing.failed = reasonOf(error);
       outgoing.lost = error instanceof TypeError;
+      // A lost message stays stored as unsent, so that it is sent again after a reload.
+      if (!outgoing.lost) void keepMessage(keptOf(outgoing));
       this.changed();
     }
   }
@@ -333,9 +363,13 @@ export class History extends Signal {
   settle(message: Message): void {
     const text = message.text ?? message.caption ?? '';
     const mine = this.outgoing.find((one) => one.failed === undefined && one.text.trim() === text.trim());
-    if (mine) this.discard(mine);
+    // The message stays stored until the call has returned, because the text may be that of another message.
+    if (mine) this.#hide(mine);
   }
 }
+
+/** Returns what is stored of a message: a blob URL is valid in one page only. */
+const keptOf = ({ preview, lost, ...message }: Outgoing): KeptMessage => message;
 
 function sorted(messages: Message[]): Message[] {
   const byId = new Map(messages.map((message) => [message.message_id, message]));

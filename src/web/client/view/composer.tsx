@@ -3,7 +3,7 @@ import { type KeyboardEvent, lazy, Suspense, useEffect, useId, useRef, useState 
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf } from '../model/chats.js';
-import { drafts, draftsSet } from '../model/drafts.js';
+import { draftOf, draftsSet, noteDraft } from '../model/drafts.js';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { useCell } from '../signal.js';
@@ -154,14 +154,14 @@ const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
 /** Returns the text of the edited message, or else the draft of the chat. Typing changes the draft. */
 function useText(chat: number, editing: Message | null) {
-  const [text, setText] = useState(drafts.get(chat) ?? '');
+  const [text, setText] = useState(draftOf(chat));
   const set = useCell(draftsSet);
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs again when a draft was set from outside
   useEffect(() => {
-    setText(editing ? (editing.text ?? editing.caption ?? '') : (drafts.get(chat) ?? ''));
+    setText(editing ? (editing.text ?? editing.caption ?? '') : draftOf(chat));
   }, [chat, editing, set]);
   useEffect(() => {
-    if (!editing) drafts.set(chat, text);
+    if (!editing) noteDraft(chat, text);
   }, [chat, text, editing]);
   return { text, setText, set };
 }
@@ -183,9 +183,10 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   }, [editing, replyTo]);
 
   function send(outgoing: { text: string; photo?: File | undefined; replyTo?: Message | undefined }) {
-    historyOf(chat).send(outgoing);
+    if (!historyOf(chat).send(outgoing)) return false;
     setText('');
     sent();
+    return true;
   }
 
   function choose(command: string) {
@@ -200,7 +201,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   function submit() {
     if (left < 0 || (isEmpty && !editing)) return;
     if (editing) return void saveEdit(chat, editing, text, done);
-    send({ text: text.trim(), photo: photo ?? undefined, replyTo: replyTo ?? undefined });
+    if (!send({ text: text.trim(), photo: photo ?? undefined, replyTo: replyTo ?? undefined })) return;
     setPhoto(null);
     setEmoji(false);
     done();

@@ -86,7 +86,7 @@ function Pending({ outgoing, history }: { outgoing: Outgoing; history: History }
           <span className="meta">
             <Icon name={outgoing.failed ? 'warn' : 'clock'} size={13} />
             <span className="sr-only">{outgoing.failed ? t('not_sent') : t('sending')}</span>
-            {timeText(outgoing.date)}
+            {timeText(outgoing.order / 1_000)}
           </span>
         </div>
       </div>

@@ -197,6 +197,7 @@ export const en = {
   open_chat: 'Open chat',
   open_picture: 'Open the picture',
   or: 'or',
+  outbox_full: 'Too many messages are unsent. Wait until they are sent, or delete some.',
   page_learns: '{host} gets your name, username and user id.',
   pin: 'Pin',
   pinned_a_message: '{name} pinned a message',

@@ -199,6 +199,7 @@ export const words: Words = {
   open_chat: 'Suhbatni ochish',
   open_picture: 'Rasmni ochish',
   or: 'yoki',
+  outbox_full: 'Yuborilmagan xabarlar juda koʻp. Ular yuborilishini kuting yoki bir qismini oʻchiring.',
   page_learns: '{host} ismingiz, foydalanuvchi nomingiz va raqamingizni oladi.',
   pin: 'Qadash',
   pinned_a_message: '{name} xabarni qadadi',

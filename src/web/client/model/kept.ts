@@ -1,0 +1,165 @@
+/**
+ * Stores the unsent messages and the drafts of the signed-in person in this browser, so that a reload loses none of
+ * them. Each account has its own database, which is emptied at sign-out. If the browser has no IndexedDB, messages and
+ * drafts last until the page is closed.
+ */
+import { randomName } from '../clipboard.js';
+import { leaving, me } from '../session.js';
+import type { Message } from '../types.js';
+
+/** A message that the service has not confirmed. */
+export interface KeptMessage {
+  /** The idempotency key. A message that is sent twice with the same key appears once. */
+  readonly key: string;
+  readonly chat: number;
+  readonly text: string;
+  readonly photo?: File;
+  readonly replyTo?: Message;
+  /** When the person sent the message, in ms. Increases with each message of a window. */
+  readonly order: number;
+  /** Why the service refused the message. */
+  readonly failed?: string;
+}
+
+type StoredMessage = KeptMessage & { readonly window: string };
+
+interface StoredDraft {
+  readonly chat: number;
+  readonly text: string;
+}
+
+const messages_max = 100;
+const messages_bytes_max = 64 * 1_048_576;
+const drafts_max = 500;
+const draft_length_max = 16_384;
+const message_bytes = 1_024;
+
+/** Identifies this window. The messages of a closed window are taken over by the next window. */
+const ownWindow = randomName();
+
+/** The sizes of the unsent messages of this window, by key. */
+const sizes = new Map<string, number>();
+let opened: Promise<IDBDatabase | null> | undefined;
+let isOver = false;
+
+const nameOf = (account: number) => `petrel-${account}`;
+
+function openDatabase(account: number): Promise<IDBDatabase | null> {
+  return new Promise((resolve) => {
+    try {
+      const request = indexedDB.open(nameOf(account), 1);
+      request.onupgradeneeded = () => {
+        request.result.createObjectStore('outbox', { keyPath: 'key' });
+        request.result.createObjectStore('drafts', { keyPath: 'chat' });
+      };
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => resolve(null);
+    } catch {
+      resolve(null);
+    }
+  });
+}
+
+/** Runs one transaction. Returns the result of the request that `work` made, or undefined if storage failed. */
+async function transact<T>(
+  store: 'outbox' | 'drafts',
+  work: (rows: IDBObjectStore) => IDBRequest<T>,
+): Promise<T | undefined> {
+  const account = me.value?.id;
+  if (isOver || account === undefined) return undefined;
+  opened ??= openDatabase(account);
+  const database = await opened;
+  if (!database || isOver) return undefined;
+  return new Promise((resolve) => {
+    try {
+      const transaction = database.transaction(store, 'readwrite');
+      const request = work(transaction.objectStore(store));
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onabort = () => resolve(undefined);
+    } catch {
+      // The browser closes a database whose files it removes.
+      resolve(undefined);
+    }
+  });
+}
+
+const sizeOf = ({ text, photo }: Pick<KeptMessage, 'text' | 'photo'>) =>
+  message_bytes + text.length + (photo?.size ?? 0);
+
+/** Whether the outbox has room for another message. A single large picture always fits into an empty outbox. */
+export function hasRoom(message: Pick<KeptMessage, 'text' | 'photo'>): boolean {
+  const bytes = [...sizes.values()].reduce((sum, size) => sum + size, sizeOf(message));
+  return sizes.size === 0 || (sizes.size < messages_max && bytes <= messages_bytes_max);
+}
+
+/** Stores a message until `forgetMessage`. Resolves when it is stored, or if storage failed. */
+export async function keepMessage(message: KeptMessage): Promise<void> {
+  sizes.set(message.key, sizeOf(message));
+  const row: StoredMessage = { ...message, window: ownWindow };
+  await transact('outbox', (rows) => rows.put(row));
+}
+
+export function forgetMessage(key: string): void {
+  sizes.delete(key);
+  void transact('outbox', (rows) => rows.delete(key));
+}
+
+/** Stores a draft. An empty text removes it. Beyond `drafts_max` drafts, a new one is not stored. */
+export function keepDraft(chat: number, text: string): void {
+  const draft: StoredDraft = { chat, text: text.slice(0, draft_length_max) };
+  void transact<number>('drafts', (rows) => {
+    if (text === '') rows.delete(chat);
+    else rows.put(draft);
+    const count = rows.count();
+    count.onsuccess = () => {
+      if (count.result > drafts_max) rows.delete(chat);
+    };
+    return count;
+  });
+}
+
+export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>
+  (await transact<StoredDraft[]>('drafts', (rows) => rows.getAll())) ?? [];
+
+const lockOf = (window: string) => `petrel-window-${window}`;
+
+/** Runs `work` once the window is closed. Browsers without locks cannot tell, so `work` then runs at once. */
+const afterClose = (window: string, work: () => Promise<void>): Promise<void> =>
+  navigator.locks ? navigator.locks.request(lockOf(window), work) : work();
+
+/**
+ * Passes on the messages that closed windows have not sent, oldest first. If another window with unsent messages is
+ * open, waits until it is closed.
+ */
+export async function takeOver(take: (message: KeptMessage) => void): Promise<void> {
+  void navigator.locks?.request(lockOf(ownWindow), () => new Promise(() => {}));
+  const all = async () => (await transact<StoredMessage[]>('outbox', (rows) => rows.getAll())) ?? [];
+  for (const window of new Set((await all()).map((row) => row.window))) {
+    if (window === ownWindow) continue;
+    void afterClose(window, async () => {
+      // Reads again, because a third window may have taken the messages over.
+      const rows = (await all()).filter((row) => row.window === window);
+      for (const row of rows.sort((a, b) => a.order - b.order)) {
+        await keepMessage(row);
+        take(row);
+      }
+    });
+  }
+}
+
+/** Removes everything that is stored for the person who signs out. */
+async function clear(token: string): Promise<void> {
+  // A token that was revoked while the page was closed signs out before the person is known. It begins with the id.
+  const account = me.value?.id ?? Number.parseInt(token, 10);
+  isOver = true;
+  if (Number.isNaN(account)) return;
+  const database = await (opened ?? openDatabase(account));
+  if (!database) return;
+  await new Promise<void>((resolve) => {
+    const transaction = database.transaction(['outbox', 'drafts'], 'readwrite');
+    for (const name of ['outbox', 'drafts']) transaction.objectStore(name).clear();
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => resolve();
+  });
+}
+leaving.add(clear);
