@@ -103,7 +103,7 @@ export async function chatSummary(
       : { joined_at: joined ?? (await store.activity.joined(user.id, chat)) }),
     ...(pinned ? { pinned_message: preview(pinned, viewer) } : {}),
     ...((await mayPost(store, chat, found.profile.t, user)) ? { can_post: true } : {}),
-    ...(count > 0 ? { unread_count: count } : {}),
+    ...(count > 0 ? { unread_count: count, read_message_id: mark } : {}),
     ...viewMute(muted.get(chat.id)),
   };
 }

@@ -44,6 +44,11 @@ export const listedChat = chat
       .describe(
         'Number of messages of others that the caller has not read, up to a limit. Absent if there are none',
       ),
+    read_message_id: z
+      .int()
+      .min(0)
+      .optional()
+      .describe('The last message that the caller has read, or 0. Present with `unread_count`'),
     muted: z.literal(true).optional().describe('Notifications of this chat are off'),
     muted_until: unixSeconds.optional().describe('Absent when muted forever'),
   })

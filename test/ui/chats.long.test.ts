@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { png } from '../support/samples.js';
-import { itemsOf, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type TestUser } from '../support/service.js';
 import { startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -110,6 +110,118 @@ test('a draft survives a reload, and a sign-out removes it', async () => {
   await page.reload();
   await signIn(bob);
   expect(await field(page).inputValue()).toBe('');
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+const rowsOf = (page: Page) => page.getByRole('log').locator('article');
+const atEnd = (page: Page) =>
+  page.getByRole('log').evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 60);
+const inView = (page: Page, text: string) =>
+  page.getByRole('log').evaluate((box, wanted) => {
+    const row = [...box.querySelectorAll('article')].find(
+      (one) => one.querySelector('.text')?.textContent === wanted,
+    );
+    if (!row) return false;
+    const [outer, inner] = [box.getBoundingClientRect(), row.getBoundingClientRect()];
+    return inner.top >= outer.top && inner.bottom <= outer.bottom;
+  }, text);
+
+test('a chat with 60 unread messages opens at the first of them, and only messages that were in view count as read', async () => {
+  const { service } = world;
+  const chat = await service.newGroup(bob, 'Harvest', [alice]);
+  const say = (text: string) =>
+    service.app(bob, 'POST', `/api/chats/${chat}/messages`, { text }).then(resultOf);
+  const unread = async () =>
+    (await resultOf(service.app(alice, 'GET', `/api/chats/${chat}`))).unread_count ?? 0;
+  for (let n = 1; n <= 30; n++) await say(`old ${n}`);
+  const read = await say('the last read');
+  await resultOf(service.app(alice, 'POST', `/api/chats/${chat}/read`, { message_id: read.message_id }));
+  for (let n = 1; n <= 60; n++) await say(`new ${n}`);
+  const page = await world.open(alice, `#/chat/${chat}`);
+  await page.getByText('Unread messages', { exact: true }).waitFor();
+  await expect.poll(() => inView(page, 'new 1')).toBe(true);
+  expect(await atEnd(page)).toBe(false);
+  await expect.poll(unread).toBeLessThan(60);
+  const left = await unread();
+  expect(left).toBeGreaterThan(30);
+  const arrow = page.getByRole('button', { name: `Go to the newest message, ${left} unread` });
+  await arrow.waitFor();
+  await page.locator('.chat-row.chosen').getByText(`${left} unread`).waitFor({ state: 'attached' });
+  // What comes now is out of view and is counted too.
+  await say('one more');
+  await page.getByRole('button', { name: `Go to the newest message, ${left + 1} unread` }).click();
+  await expect.poll(() => inView(page, 'one more')).toBe(true);
+  await expect.poll(unread).toBe(0);
+  await page.locator('.to-end').waitFor({ state: 'detached' });
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('a message that comes while the person has scrolled up is counted on the down arrow until it is seen', async () => {
+  const { service } = world;
+  const chat = await service.newGroup(bob, 'Orchard', [alice]);
+  const say = (text: string) =>
+    service.app(bob, 'POST', `/api/chats/${chat}/messages`, { text }).then(resultOf);
+  for (let n = 1; n <= 40; n++) await say(`tree ${n}`);
+  const page = await world.open(alice, `#/chat/${chat}`);
+  const log = page.getByRole('log');
+  const top = () => log.evaluate((box) => box.scrollTop);
+  await page.getByText('Unread messages', { exact: true }).waitFor();
+  await page.getByRole('button', { name: /^Go to the newest message/ }).click();
+  const unread = async () =>
+    (await resultOf(service.app(alice, 'GET', `/api/chats/${chat}`))).unread_count ?? 0;
+  await expect.poll(unread).toBe(0);
+  // A message that comes while the end is in view is read at once.
+  await say('in view');
+  await expect.poll(() => inView(page, 'in view')).toBe(true);
+  await expect.poll(unread).toBe(0);
+  await log.hover();
+  await page.mouse.wheel(0, -300);
+  await expect.poll(() => atEnd(page)).toBe(false);
+  const place = await top();
+  await say('apple');
+  await say('pear');
+  await page.getByRole('button', { name: 'Go to the newest message, 2 unread' }).waitFor();
+  expect(await top()).toBe(place);
+  expect(await unread()).toBe(2);
+  await page.mouse.wheel(0, 2_000);
+  await expect.poll(() => inView(page, 'pear')).toBe(true);
+  await page.locator('.to-end').waitFor({ state: 'detached' });
+  await expect.poll(unread).toBe(0);
+  // The line is above the first of these messages, and goes when the person writes.
+  const line = page.locator('.unread-line + *, :has(> .unread-line) + *').first();
+  await expect.poll(() => line.textContent()).toContain('apple');
+  await write(page, 'thanks');
+  await page.locator('.unread-line').waitFor({ state: 'detached' });
+  expect(await rowsOf(page).last().textContent()).toContain('thanks');
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('in a window without focus, the first unread message stays in view', async () => {
+  const { service } = world;
+  const chat = await service.newGroup(bob, 'Meadow', [alice]);
+  const say = (text: string) =>
+    service.app(bob, 'POST', `/api/chats/${chat}/messages`, { text }).then(resultOf);
+  const unread = async () =>
+    (await resultOf(service.app(alice, 'GET', `/api/chats/${chat}`))).unread_count ?? 0;
+  await say('before');
+  const page = await world.open(alice, `#/chat/${chat}`);
+  await expect.poll(unread).toBe(0);
+  const focus = (has: boolean) =>
+    page.evaluate((value) => {
+      document.hasFocus = () => value;
+      if (value) dispatchEvent(new Event('focus'));
+    }, has);
+  await focus(false);
+  for (let n = 1; n <= 40; n++) await say(`flower ${n}`);
+  await page.locator('.chat-row.chosen').getByText('40 unread').waitFor({ state: 'attached' });
+  await expect.poll(() => inView(page, 'flower 1')).toBe(true);
+  expect(await unread()).toBe(40);
+  await focus(true);
+  await expect.poll(unread).toBeLessThan(40);
+  expect(await unread()).toBeGreaterThan(10);
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });

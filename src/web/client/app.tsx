@@ -17,7 +17,7 @@ import { Settings } from './view/settings.js';
 import { SignIn } from './view/sign_in.js';
 import { StartScreen } from './view/start.js';
 import { Dialog, Spinner, Trouble } from './view/ui.js';
-import { language, setLanguage, t, wantedLanguage } from './words.js';
+import { language, setLanguage, t, unreadText, wantedLanguage } from './words.js';
 
 const Bots = lazy(() => import('./bots/bots.js'));
 
@@ -135,7 +135,7 @@ function Title() {
   useSignal(chats);
   const unread = [...chats.byId.values()].reduce((sum, chat) => sum + (chat.unread_count ?? 0), 0);
   useEffect(() => {
-    document.title = unread > 0 ? `(${unread > 99 ? '99+' : unread}) Petrel` : 'Petrel';
+    document.title = unread > 0 ? `(${unreadText(unread)}) Petrel` : 'Petrel';
   }, [unread]);
   return null;
 }

@@ -75,6 +75,8 @@ export type ChatSummary = {
   can_post?: true;
   /** Number of messages of others that the caller has not read, up to a limit. Absent if there are none */
   unread_count?: number;
+  /** The last message that the caller has read, or 0. Present with `unread_count` */
+  read_message_id?: number;
   /** Notifications of this chat are off */
   muted?: true;
   /** Absent when muted forever */

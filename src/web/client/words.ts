@@ -63,6 +63,9 @@ export function t(name: WordKey, values: Readonly<Record<string, string | number
   );
 }
 
+/** Returns the number of unread messages, for a badge; '' for none. */
+export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0 ? String(count) : '');
+
 const formats = new Map<string, Intl.DateTimeFormat>();
 /**
  * `inDigits` is for languages whose month names the browser lacks. The browser would use the month names of another

@@ -76,7 +76,12 @@ class Chats extends Signal {
     this.byId.set(
       chat.id,
       newer && known
-        ? { ...chat, last_message: known.last_message, unread_count: known.unread_count }
+        ? withRead({
+            ...chat,
+            last_message: known.last_message,
+            unread_count: known.unread_count,
+            read_message_id: known.read_message_id,
+          })
         : withRead(chat),
     );
   }
@@ -125,11 +130,15 @@ export async function answerInvitation(chat: number, answer: 'accept' | 'decline
 }
 
 /**
- * Shows a chat as read if it was read in this window. The service may return the chat before it has stored the read
- * position.
+ * Keeps what was read in this window. The service may return the chat before it has stored the read position.
  */
-const withRead = (chat: ChatSummary): ChatSummary =>
-  (readUpTo.get(chat.id) ?? 0) >= (chat.last_message?.message_id ?? 1) ? { ...chat, unread_count: 0 } : chat;
+function withRead(chat: ChatSummary): ChatSummary {
+  const read = readUpTo.get(chat.id) ?? 0;
+  if (read >= (chat.last_message?.message_id ?? 1)) return { ...chat, unread_count: 0 };
+  const known = chats.byId.get(chat.id);
+  if (!known || read <= (chat.read_message_id ?? read)) return chat;
+  return { ...chat, unread_count: known.unread_count, read_message_id: read };
+}
 
 /** Returns whether the chat is muted now. An expired mute does not count. */
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
@@ -169,22 +178,38 @@ function setTyping(chat: number, doing: { from: number; action: string } | null)
   typing.set(next);
 }
 
-/** The id of the chat in view; 0 for none. New messages in this chat count as read. */
+/** The id of the chat whose end is in view; 0 for none. New messages in this chat count as read. */
 let looked = 0;
+/** The last message of each chat that was read in this window. */
 const readUpTo = new Map<number, number>();
 
-/** Marks the newest message of a chat as read. */
-export function markRead(chat: number): void {
+/** The greatest number of unread messages that the service counts. */
+export const unread_max = 100;
+
+/** Counts the messages of others after `id`. Returns a lower bound if the newest messages are not loaded. */
+function countAfter(id: number, { unread_count = 0, read_message_id = 0 }: ChatSummary, history: History) {
+  const others = history.messages.filter(({ from }) => from?.id !== me.value?.id);
+  if (history.atEnd) return others.filter(({ message_id }) => message_id > id).length;
+  if (unread_count >= unread_max) return unread_count;
+  const read = others.filter(({ message_id }) => message_id > read_message_id && message_id <= id);
+  return Math.max(1, unread_count - read.length);
+}
+
+/** Marks a chat as read up to a message, by default the newest. */
+export function markRead(chat: number, upTo?: number): void {
   const summary = chats.byId.get(chat);
   const last = summary?.last_message?.message_id ?? 0;
-  if (!summary || last === 0) return;
-  if (summary.unread_count) chats.update(chat, { unread_count: 0 });
-  if ((readUpTo.get(chat) ?? 0) >= last) return;
-  readUpTo.set(chat, last);
+  const read = upTo ?? last;
+  if (!summary || read <= (readUpTo.get(chat) ?? summary.read_message_id ?? 0)) return;
+  if (summary.unread_count) {
+    const unread_count = read >= last ? 0 : countAfter(read, summary, historyOf(chat));
+    chats.update(chat, { unread_count, read_message_id: read });
+  }
+  readUpTo.set(chat, read);
   // Sends one call for messages in quick succession. After an error the next message sends the position again.
   setTimeout(() => {
-    if (readUpTo.get(chat) === last)
-      call('POST', `/api/chats/${chat}/read`, { message_id: last }).catch(() => readUpTo.delete(chat));
+    if (readUpTo.get(chat) === read)
+      call('POST', `/api/chats/${chat}/read`, { message_id: read }).catch(() => readUpTo.delete(chat));
   }, 300);
 }
 
@@ -206,8 +231,12 @@ function onMessage(message: Message): void {
   if (!chat) void chats.refresh(id);
   else if (isNew) {
     const seen = mine || (looked === id && document.visibilityState === 'visible' && document.hasFocus());
-    const unread = mine ? 0 : seen ? (chat.unread_count ?? 0) : (chat.unread_count ?? 0) + 1;
-    chats.update(id, { last_message: previewOf(message), unread_count: unread });
+    const before = chat.unread_count ?? 0;
+    chats.update(id, {
+      last_message: previewOf(message),
+      unread_count: mine ? 0 : seen ? before : before + 1,
+      read_message_id: before > 0 ? chat.read_message_id : chat.last_message?.message_id,
+    });
   }
   if (message.new_chat_title || message.new_chat_photo || message.delete_chat_photo) void chats.refresh(id);
   history?.put(message, true);

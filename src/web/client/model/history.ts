@@ -150,6 +150,19 @@ export class History extends Signal {
     return this.find(id) !== undefined;
   }
 
+  /** Loads the part around the first message after `mark`. `newest` is the id of the newest message. */
+  async showUnread(mark: number, newest: number): Promise<void> {
+    if (this.atEnd && (this.atStart || this.first <= mark)) return this.loadNewest();
+    const take = (found: readonly Message[], isLast: boolean) => {
+      this.messages = [];
+      this.atStart = isLast;
+      this.atEnd = (found[0]?.message_id ?? 0) >= newest;
+    };
+    await this.#load('around', mark + page / 2, take, mark);
+    // The ids after the mark may begin with a gap.
+    if (this.last <= mark) await this.loadNewer();
+  }
+
   /**
    * Makes up for missed events, which cannot be resent. Loads the newest page now, and older messages when the person
    * scrolls to them.

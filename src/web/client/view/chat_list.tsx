@@ -10,7 +10,7 @@ import { go, route } from '../route.js';
 import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary } from '../types.js';
-import { shortDate, t } from '../words.js';
+import { shortDate, t, unreadText } from '../words.js';
 import { Icon } from './icons.js';
 import { NewChat } from './new_chat.js';
 import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
@@ -42,8 +42,7 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
         ? t('you')
         : personName(last.from)
       : '';
-  const unread = chat.unread_count ?? 0;
-  const unreadText = unread > 99 ? '99+' : String(unread);
+  const unread = unreadText(chat.unread_count);
   return (
     <a
       className={chosen ? 'chat-row chosen' : 'chat-row'}
@@ -77,10 +76,10 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
               </>
             )}
           </span>
-          {unread > 0 && (
+          {unread !== '' && (
             <span className="badge">
-              <span aria-hidden="true">{unreadText}</span>
-              <span className="sr-only">{t('unread', { n: unreadText })}</span>
+              <span aria-hidden="true">{unread}</span>
+              <span className="sr-only">{t('unread', { n: unread })}</span>
             </span>
           )}
         </span>

@@ -1,21 +1,22 @@
 /**
  * The list of messages in a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
  */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
-import { markRead, setLooked } from '../model/chats.js';
+import { markRead, setLooked, unread_max } from '../model/chats.js';
 import type { History, Outgoing } from '../model/history.js';
 import { personName, previewOf, serviceKindOf, serviceText, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
-import { dayText, t, timeText } from '../words.js';
+import { dayText, t, timeText, unreadText } from '../words.js';
 import { Icon } from './icons.js';
 import { Bubble, type MessageActions } from './message.js';
 import { Spinner, Trouble } from './ui.js';
 
 type Item =
   | { kind: 'day'; key: string; date: number }
+  | { kind: 'unread'; key: string }
   | { kind: 'service'; key: string; message: Message }
   | { kind: 'messages'; key: string; messages: Message[]; joined: boolean; showName: boolean }
   | { kind: 'outgoing'; key: string; outgoing: Outgoing };
@@ -25,18 +26,32 @@ const holds = (item: Item, id: number): boolean =>
   (item.kind === 'messages' && item.messages.some(({ message_id }) => message_id === id)) ||
   (item.kind === 'service' && item.message.message_id === id);
 
+/** Returns the id of the item's last message; 0 for an item without a message. */
+function lastIdOf(item: Item | undefined): number {
+  if (item?.kind === 'service') return item.message.message_id;
+  return item?.kind === 'messages' ? (item.messages.at(-1)?.message_id ?? 0) : 0;
+}
+
 /** The time within which messages of one person are grouped. */
 const together_s = 300;
 
-function itemsOf({ messages, outgoing }: History, type: string): Item[] {
+/** Builds the rows. A line is drawn above the first message of others after `mark`; null for no line. */
+function itemsOf({ messages, outgoing, atStart, first }: History, type: string, mark: number | null): Item[] {
   const items: Item[] = [];
   let before: Message | undefined;
   let day = '';
+  // Draws no line if the first unread message is not loaded.
+  let unread = mark !== null && (atStart || first <= mark) ? mark : Number.POSITIVE_INFINITY;
   for (const message of messages) {
     const own = new Date(message.date * 1_000).toDateString();
     const newDay = own !== day;
     day = own;
     if (newDay) items.push({ kind: 'day', key: `d${message.message_id}`, date: message.date });
+    if (message.message_id > unread && message.from?.id !== me.value?.id) {
+      items.push({ kind: 'unread', key: `u${unread}` });
+      unread = Number.POSITIVE_INFINITY;
+      before = undefined;
+    }
     const last = items.at(-1);
     if (serviceKindOf(message)) {
       items.push({ kind: 'service', key: `m${message.message_id}`, message });
@@ -118,6 +133,8 @@ interface MessageListProps {
 const near = 600;
 /** The height of the space below the last message. */
 const foot = 10;
+/** The distance from the end at which the list counts as scrolled to it. */
+const at_end = 60;
 const marked_ms = 1_600;
 
 /** The handlers of drawn messages never change, so that a new message redraws none of them. */
@@ -136,80 +153,185 @@ function useStable(actions: MessageActions): MessageActions {
 }
 
 /**
- * Keeps the list at its end while it sticks there: initially, after the person sent a message, and after scrolling to
- * the end. Scrolling up and jumping to a message end this.
+ * Returns the last message that was read when unread messages came; null if there were none. It changes when the
+ * person has read everything and a new message comes, and is removed when the person sends a message.
  */
-function useScrolling({ chat, history, target, bottom }: MessageListProps, items: readonly Item[]) {
-  const list = useRef<VirtualizerHandle>(null);
-  const stick = useRef(true);
-  const lastOffset = useRef(0);
-  const [away, setAway] = useState(false);
-  const [marked, setMarked] = useState(0);
+function useMark(chat: ChatSummary, sent: number): number | null {
+  const { unread_count = 0, read_message_id = 0 } = chat;
+  // A person who has read nothing in a long history wants to see its end.
+  const isUnread = unread_count > 0 && (read_message_id > 0 || unread_count < unread_max);
+  const [mark, setMark] = useState(isUnread ? read_message_id : null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the line stays in its place while the person reads
+  useEffect(() => {
+    if (isUnread) setMark(read_message_id);
+  }, [isUnread]);
+  useEffect(() => {
+    if (sent > 0) setMark(null);
+  }, [sent]);
+  return mark;
+}
 
-  const readIfSeen = () => {
-    if (stick.current && document.hasFocus()) markRead(chat.id);
+const restOf = ({ scrollSize, viewportSize, scrollOffset }: VirtualizerHandle): number =>
+  scrollSize - viewportSize - scrollOffset;
+
+/** Returns the last message whose lower edge is in view; 0 for none. */
+function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
+  const end = view.scrollOffset + view.viewportSize;
+  let index = Math.min(view.findItemIndex(end), items.length - 1);
+  if (view.getItemOffset(index) + view.getItemSize(index) > end + foot) index--;
+  while (index >= 0 && lastIdOf(items[index]) === 0) index--;
+  return lastIdOf(items[index]);
+}
+
+/** The time after which a row at rest counts as seen. By then its height is known. */
+const seen_ms = 100;
+
+/** The position in the list. */
+interface Place {
+  readonly list: RefObject<VirtualizerHandle | null>;
+  /**
+   * Whether the list keeps at its end: initially, after the person sent a message, and after scrolling to the end.
+   * Scrolling up and jumping to a message end this.
+   */
+  sticks: boolean;
+  /** Whether the list has yet to scroll to the first unread message. */
+  isOpening: boolean;
+  offset: number;
+}
+
+/**
+ * Marks messages as read when they are in view. `lookSoon` must be called after each change of the view. `isBehind`
+ * tells whether the end is out of view.
+ */
+function useReading(chat: number, history: History, items: readonly Item[], place: Place) {
+  const [isBehind, setBehind] = useState(false);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const look = () => {
+    const view = place.list.current;
+    if (!view || place.isOpening || !history.started) return;
+    if (history.atEnd && restOf(view) < at_end) place.sticks = true;
+    const isAtEnd = place.sticks && history.atEnd;
+    setLooked(isAtEnd ? chat : 0);
+    setBehind(!isAtEnd);
+    if (!document.hasFocus()) return;
+    if (isAtEnd) markRead(chat);
+    else markRead(chat, lastSeen(view, items));
   };
+  const latest = useRef(look);
+  latest.current = look;
+  const [lookSoon] = useState(() => () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => latest.current(), seen_ms);
+  });
+  useEffect(() => {
+    addEventListener('focus', lookSoon);
+    return () => {
+      clearTimeout(timer.current);
+      setLooked(0);
+      removeEventListener('focus', lookSoon);
+    };
+  }, [lookSoon]);
+  return { lookSoon, isBehind };
+}
+
+/** Scrolls to the message that the person wants to see. Returns its id while it is marked, else 0. */
+function useJumps(target: MessageListProps['target'], items: readonly Item[], place: Place): number {
+  const [marked, setMarked] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
+  useEffect(() => {
+    if (!target) return;
+    const index = items.findIndex((item) => holds(item, target.id));
+    if (index < 0) return;
+    place.sticks = false;
+    place.isOpening = false;
+    place.list.current?.scrollToIndex(index, { align: 'center' });
+    setMarked(target.id);
+    const timer = setTimeout(() => setMarked(0), marked_ms);
+    return () => clearTimeout(timer);
+  }, [target?.n]);
+  return marked;
+}
+
+/** Scrolls to the first unread message or to the end of the list. */
+function useScrolling(
+  { chat, history, target, bottom }: MessageListProps,
+  items: readonly Item[],
+  mark: number | null,
+) {
+  const list = useRef<VirtualizerHandle>(null);
+  const { current: place } = useRef<Place>({
+    list,
+    sticks: mark === null,
+    isOpening: mark !== null,
+    offset: 0,
+  });
+  const [far, setFar] = useState(false);
+  const marked = useJumps(target, items, place);
+  const { lookSoon, isBehind } = useReading(chat.id, history, items, place);
+
   const keepAtEnd = () => {
-    if (stick.current && items.length > 0)
-      list.current?.scrollToIndex(items.length - 1, { align: 'end', offset: foot });
+    const view = list.current;
+    if (!view || !place.sticks || items.length === 0) return;
+    const line = document.hasFocus() ? -1 : items.findIndex(({ kind }) => kind === 'unread');
+    // Keeps the first unread message in view while the person does not look at this window.
+    if (line >= 0 && view.getItemOffset(line) < view.scrollSize - view.viewportSize) {
+      place.sticks = false;
+      view.scrollToIndex(line, { align: 'start' });
+    } else view.scrollToIndex(items.length - 1, { align: 'end', offset: foot });
   };
   const toNewest = () => {
-    stick.current = true;
+    place.sticks = true;
+    place.isOpening = false;
     if (history.atEnd) keepAtEnd();
     else void history.reset();
   };
 
-  useLayoutEffect(keepAtEnd, [items]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the rows
+  useLayoutEffect(() => {
+    const line = place.isOpening ? items.findIndex(({ kind }) => kind === 'unread') : -1;
+    if (line >= 0) {
+      place.isOpening = false;
+      list.current?.scrollToIndex(line, { align: 'start' });
+    }
+    keepAtEnd();
+    lookSoon();
+  }, [items]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `readIfSeen` reads only references and the chat
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only another chat is opened anew
   useEffect(() => {
-    void history.loadNewest();
-    setLooked(chat.id);
-    addEventListener('focus', readIfSeen);
-    return () => {
-      setLooked(0);
-      removeEventListener('focus', readIfSeen);
-    };
+    if (mark === null) void history.loadNewest();
+    else
+      void history.showUnread(mark, chat.last_message?.message_id ?? 0).then(() => {
+        // The unread messages were deleted meanwhile.
+        if (place.isOpening) toNewest();
+      });
   }, [history, chat.id]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the newest message counts as read once it is in view
-  useEffect(() => {
-    if (history.atEnd) readIfSeen();
-  }, [chat.last_message?.message_id, history.atEnd, chat.id]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
   useEffect(() => {
     if (bottom > 0) toNewest();
   }, [bottom]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a changed number is a request to scroll
-  useEffect(() => {
-    if (!target) return;
-    const index = items.findIndex((item) => holds(item, target.id));
-    if (index < 0) return;
-    stick.current = false;
-    list.current?.scrollToIndex(index, { align: 'center' });
-    setMarked(target.id);
-    const timer = setTimeout(() => setMarked(0), marked_ms);
-    return () => clearTimeout(timer);
-  }, [target?.n]);
-
   const onScroll = (offset: number) => {
     const view = list.current;
     if (!view) return;
-    const rest = view.scrollSize - view.viewportSize - offset;
+    const rest = restOf(view);
     // A list that grows at its bottom still counts as scrolled to the end. Only scrolling up changes that.
-    if (rest >= 60 && offset < lastOffset.current - 1) stick.current = false;
-    else if (rest < 60 && history.atEnd) stick.current = true;
-    lastOffset.current = offset;
-    setAway(rest > 500 || !history.atEnd);
-    readIfSeen();
+    if (rest >= at_end && offset < place.offset - 1) place.sticks = false;
+    else if (rest < at_end && history.atEnd) place.sticks = true;
+    place.offset = offset;
+    setFar(rest > 500 || !history.atEnd);
+    lookSoon();
     if (history.loading !== null || history.failed) return;
     if (offset < near) void history.loadOlder();
     else if (rest < near && !history.atEnd) void history.loadNewer();
   };
+  const onResize = () => {
+    keepAtEnd();
+    lookSoon();
+  };
 
-  return { list, away, marked, onScroll, keepAtEnd, toNewest };
+  return { list, far, isBehind, marked, onScroll, onResize, toNewest };
 }
 
 interface RowProps {
@@ -225,6 +347,12 @@ function Row({ item, history, marked, actions }: RowProps) {
       return (
         <div className="day">
           <span>{dayText(item.date)}</span>
+        </div>
+      );
+    case 'unread':
+      return (
+        <div className="unread-line">
+          <span>{t('unread_messages')}</span>
         </div>
       );
     case 'service':
@@ -251,11 +379,13 @@ function Row({ item, history, marked, actions }: RowProps) {
 export function MessageList(props: MessageListProps) {
   const { chat, history } = props;
   const version = useSignal(history);
+  const mark = useMark(chat, props.bottom);
   const box = useRef<HTMLDivElement>(null);
   const firstId = useRef(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version changes with the content of the history
-  const items = useMemo(() => itemsOf(history, chat.type), [history, version, chat.type]);
-  const { list, away, marked, onScroll, keepAtEnd, toNewest } = useScrolling(props, items);
+  const items = useMemo(() => itemsOf(history, chat.type, mark), [history, version, chat.type, mark]);
+  const { list, far, isBehind, marked, onScroll, onResize, toNewest } = useScrolling(props, items, mark);
+  const unread = isBehind ? unreadText(chat.unread_count) : '';
   const actions = useStable(props.actions);
   // When rows are added or removed above the visible rows, the visible rows stay in place.
   const shifted = firstId.current > 0 && history.first !== firstId.current;
@@ -282,17 +412,22 @@ export function MessageList(props: MessageListProps) {
           data={items}
           shift={shifted}
           onScroll={onScroll}
-          onResize={keepAtEnd}
+          onResize={onResize}
           bufferSize={400}
         >
           {(item) => <Row key={item.key} item={item} history={history} marked={marked} actions={actions} />}
         </Virtualizer>
         <div className="foot" />
       </div>
-      {away && (
-        <button type="button" className="to-end" aria-label={t('to_newest')} onClick={toNewest}>
+      {(far || unread !== '') && (
+        <button
+          type="button"
+          className="to-end"
+          aria-label={unread === '' ? t('to_newest') : `${t('to_newest')}, ${t('unread', { n: unread })}`}
+          onClick={toNewest}
+        >
           <Icon name="down" />
-          {(chat.unread_count ?? 0) > 0 && <span className="badge">{chat.unread_count}</span>}
+          {unread !== '' && <span className="badge">{unread}</span>}
         </button>
       )}
     </div>

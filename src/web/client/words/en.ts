@@ -278,6 +278,7 @@ export const en = {
   unmute: 'Unmute',
   unpin: 'Unpin',
   unread: '{n} unread',
+  unread_messages: 'Unread messages',
   uploads: 'Files stored by you and your bots',
   username: 'Username',
   usernames: 'Usernames',

@@ -281,6 +281,7 @@ export const words: Words = {
   unmute: 'Միացնել ձայնը',
   unpin: 'Ապամրացնել',
   unread: 'չկարդացված՝ {n}',
+  unread_messages: 'Չկարդացված հաղորդագրություններ',
   uploads: 'Ձեր և ձեր բոտերի վերբեռնած ֆայլերը',
   username: 'Օգտանուն',
   usernames: 'Օգտանուններ',

@@ -281,6 +281,7 @@ export const words: Words = {
   unmute: 'Дыбысты қосу',
   unpin: 'Бекітуден алу',
   unread: 'оқылмаған: {n}',
+  unread_messages: 'Оқылмаған хабарлар',
   uploads: 'Сіз бен боттарыңыз жүктеген файлдар',
   username: 'Пайдаланушы аты',
   usernames: 'Пайдаланушы аттары',

@@ -280,6 +280,7 @@ export const words: Words = {
   unmute: 'Включить звук',
   unpin: 'Открепить',
   unread: 'непрочитанных: {n}',
+  unread_messages: 'Непрочитанные сообщения',
   uploads: 'Файлы, загруженные вами и вашими ботами',
   username: 'Имя пользователя',
   usernames: 'Имена пользователей',

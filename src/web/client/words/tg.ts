@@ -282,6 +282,7 @@ export const words: Words = {
   unmute: 'Садоро фаъол кардан',
   unpin: 'Аз часпиш гирифтан',
   unread: '{n} нохонда',
+  unread_messages: 'Паёмҳои нохонда',
   uploads: 'Файлҳои боркардаи шумо ва ботҳоятон',
   username: 'Номи корбар',
   usernames: 'Номҳои корбарон',

@@ -280,6 +280,7 @@ export const words: Words = {
   unmute: 'Тавышны кабызу',
   unpin: 'Беркетүне алу',
   unread: 'укылмаган: {n}',
+  unread_messages: 'Укылмаган хәбәрләр',
   uploads: 'Сез һәм ботларыгыз йөкләгән файллар',
   username: 'Кулланучы исеме',
   usernames: 'Кулланучы исемнәре',

@@ -280,6 +280,7 @@ export const words: Words = {
   unmute: 'Ovozni yoqish',
   unpin: 'Qadoqdan olish',
   unread: '{n} ta oʻqilmagan',
+  unread_messages: 'Oʻqilmagan xabarlar',
   uploads: 'Siz va botlaringiz yuklagan fayllar',
   username: 'Foydalanuvchi nomi',
   usernames: 'Foydalanuvchi nomlari',
