@@ -154,6 +154,8 @@ export const catalogue = {
   button_text_invalid: bad('BUTTON_TEXT_INVALID'),
   menu_button_unparsable: bad("can't parse menu button JSON object"),
   menu_button_unsupported: bad("can't parse menu button: MenuButton has unsupported type"),
+  reply_button_text_empty: bad('keyboard button text is empty'),
+  placeholder_too_long: bad('input field placeholder is too long'),
   button_text_empty: bad('inline keyboard button text is empty'),
   button_type_invalid: bad('BUTTON_TYPE_INVALID'),
   button_url_invalid: bad('BUTTON_URL_INVALID'),

@@ -8,7 +8,8 @@
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
 @arg     token    text
 @arg     sequence bytes   msgpack array of text: last message id in Postgres, version of the last change, incarnation of
-                          the sequence, id of the pinned message or 0, permissions that differ from the defaults
+                          the sequence, id of the pinned message or 0, permissions that differ from the defaults, ids of
+                          the messages whose reply keyboards are shown
 @arg     profile  bytes
 @arg     profile_version int
 @arg     kind     text    direct, blocked, group, channel or private
@@ -22,9 +23,10 @@ if redis.call('GET', ticket_key) ~= token then return ok(0) end
 local copied_under = redis.call('HGET', chat_key, 'pi')
 if copied_under and tonumber(copied_under) == inc then return ok(0) end
 redis.call('DEL', ticket_key)
-local seq, version, seq_inc, pin, permissions = unpack(cmsgpack.unpack(sequence))
+local seq, version, seq_inc, pin, permissions, keyboards = unpack(cmsgpack.unpack(sequence))
 if redis.call('EXISTS', chat_key) == 0 then
   redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version, 'pin', pin)
+  if keyboards ~= '' then redis.call('HSET', chat_key, 'kb', keyboards) end
   redis.call('PEXPIRE', chat_key, ttl_ms)
   -- Whoever opens a new chat usually reads it next, so its change log must contain the first message.
   if tonumber(seq) == 0 then keep_log(changes_key, LIMITS.changes_log_new_ttl_ms) end

@@ -7,10 +7,11 @@
 @ok      bots    text
 @ok      kind    text
 @ok      pin     int     id of the pinned message or 0
+@ok      keyboards text  ids of the messages whose reply keyboards are shown, comma-separated
 @err     missing ticket text
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('missing', leave_ticket(ticket_key, token)) end
-return ok(c.seq, c.profile, c.bots, c.kind, c.pin)
+return ok(c.seq, c.profile, c.bots, c.kind, c.pin, redis.call('HGET', chat_key, 'kb') or '')

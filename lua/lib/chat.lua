@@ -13,6 +13,7 @@
 --   v    version of the last journaled change
 --   c    version of the last logged change
 --   pin  id of the pinned message
+--   kb   ids of the messages whose reply keyboards are shown, newest first (comma-separated)
 --   p    profile of the user or chat
 --   pv   version of p
 --   t    kind of chat
@@ -51,4 +52,24 @@ local function touch_chat(chat, c, version, pin)
   end
   if c.raised then redis.call('HSET', chat, 'i', c.inc) end
   redis.call('PERSIST', chat)
+end
+
+-- Returns the image of a chat's pin and reply keyboards for the journal, empty if it has neither.
+local function marks_image(pin, keyboards)
+  if keyboards ~= '' then return cmsgpack.pack({tonumber(pin), keyboards}) end
+  return pin == '0' and '' or cmsgpack.pack({tonumber(pin)})
+end
+
+-- Records that a message has a reply keyboard. A keyboard for all members replaces the earlier keyboards. A keyboard for
+-- some members is added to them, because the other members still see an earlier one. The caller must call touch_chat
+-- before.
+local function note_keyboard(at, c, chat_key, chat, id, for_some)
+  local ids = {id}
+  local before = for_some and redis.call('HGET', chat_key, 'kb') or ''
+  for each in before:gmatch('%d+') do
+    if #ids < LIMITS.chat_keyboards_max then ids[#ids + 1] = each end
+  end
+  local keyboards, version = table.concat(ids, ','), next_version(at.meta)
+  redis.call('HSET', chat_key, 'kb', keyboards, 'v', version)
+  journal_image(at, version, 'pin:' .. chat, marks_image(c.pin, keyboards), chat_key)
 end

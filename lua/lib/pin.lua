@@ -22,8 +22,7 @@ end
 -- keys meta, journal, chat, changes and channel. The change log passes `notify` to viewers. The caller must validate
 -- the change first.
 local function set_pin(at, c, version, chat, message_id, notify)
-  local image = message_id == '0' and '' or cmsgpack.pack({tonumber(message_id)})
-  journal_image(at, version, 'pin:' .. chat, image, at.chat)
+  journal_image(at, version, 'pin:' .. chat, marks_image(message_id, redis.call('HGET', at.chat, 'kb') or ''), at.chat)
   log_change(at.changes, at.channel, version, c.changed, 'p', message_id, '', notify)
   c.changed = version
   touch_chat(at.chat, c, version, message_id)

@@ -4,7 +4,8 @@
 @arg     chat      text    <bot>.<user>
 @arg     reply_to  text    id of the message that all of them reply to, or empty
 @arg     from      bytes   the sender's profile for the bot's updates; empty when the bot sends
-@arg     keep      flag    store the record of a single message with its idempotency key, so that a repeat returns it
+@arg     keep      text    r to store the record of a single message with its idempotency key, so that a repeat returns it;
+                           then k if the first message has a reply keyboard, or s if only some members see it
 @args    tails     bytes   the records without version and date, at most LIMITS.messages_batch_max
 @ok      first     int     id of the first message; the others follow in order
 @ok      date      int     Unix time in s
@@ -49,7 +50,8 @@ for i = 1, #tails do
   if q then push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '') end
 end
 touch_chat(chat_key, c, version)
+if keep ~= '' and keep ~= 'r' then note_keyboard(at, c, chat_key, chat, first, keep:match('s$')) end
 -- For a single message the count is passed as text, because Lua converts numbers to text slowly.
 local count = #tails == 1 and '1' or #tails
-remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. count, keep and count == '1' and record)
+remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. count, count == '1' and keep:find('r') and record)
 return ok(first, seconds, c.profile, reply, own and own.wake and 1 or 0)

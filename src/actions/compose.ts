@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
-import { checkKeyboard } from '../rules/keyboard.js';
+import { checkKeyboard, checkReplyKeyboard, type ReplyKeyboardInput } from '../rules/keyboard.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { captionText, messageText } from '../rules/text.js';
 import { userProfile } from '../store/chats/chats.js';
@@ -10,7 +10,7 @@ import { type Content, type Entity, type InlineKeyboard, messageFlags } from '..
 import type { Bot, User } from '../store/core/control.js';
 import { type ChatRef, directChat, sharedChat } from '../store/core/keys.js';
 import { botProfile } from '../store/core/profiles.js';
-import type { Sender } from '../store/messages/messages.js';
+import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { boolean, chatId, messageId, optional, replyParameters } from '../wire/schema.js';
 
@@ -33,7 +33,7 @@ export const writingErrors = [
 ] as const satisfies readonly ErrorName[];
 
 /** The errors of an inline keyboard. */
-export const keyboardErrors = [
+export const inlineKeyboardErrors = [
   'keyboard_unparsable',
   'keyboard_too_large',
   'button_data_invalid',
@@ -42,6 +42,13 @@ export const keyboardErrors = [
   'button_url_invalid',
   'button_copy_text_invalid',
   'button_query_invalid',
+] as const satisfies readonly ErrorName[];
+
+/** The errors of the keyboard of a new message. */
+export const keyboardErrors = [
+  ...inlineKeyboardErrors,
+  'reply_button_text_empty',
+  'placeholder_too_long',
 ] as const satisfies readonly ErrorName[];
 
 /** Holds the last parameters of every send method: the reply and the flags. */
@@ -186,4 +193,17 @@ export function keyboard(
   markup: { readonly inline_keyboard?: Parameters<typeof checkKeyboard>[0] } | undefined,
 ): InlineKeyboard | null {
   return checkKeyboard(markup?.inline_keyboard);
+}
+
+type Markup = ReplyKeyboardInput & NonNullable<Parameters<typeof keyboard>[0]>;
+
+/**
+ * Returns the inline keyboard or the reply keyboard of a new message. Errors: see `checkKeyboard` and
+ * `checkReplyKeyboard`.
+ */
+export function markupOf(given: Markup | undefined): Pick<NewMessage, 'markup' | 'origin'> {
+  const markup = keyboard(given);
+  if (given === undefined || markup !== null) return { markup };
+  const shown = checkReplyKeyboard(given);
+  return shown === null ? { markup } : { markup, origin: { keyboard: shown } };
 }

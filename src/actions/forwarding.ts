@@ -101,9 +101,12 @@ function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage
 export interface Overrides {
   readonly content?: Content;
   readonly markup?: InlineKeyboard | null;
+  readonly origin?: NewMessage['origin'];
   readonly replyTo?: number;
   readonly allowMissingReply?: boolean;
 }
+
+const keyboardIn = ({ origin }: Overrides) => (origin === undefined ? {} : { origin });
 
 /**
  * Builds the new message. A forward drops the keyboard, because its buttons belong to the bot that made them. A copy
@@ -137,7 +140,7 @@ function resentAs(
       (options.disable_notification ? messageFlags.silent : 0),
     replyTo: overrides.replyTo ?? 0,
     allowMissingReply: overrides.allowMissingReply ?? false,
-    ...(forwarded ? { origin: { forward: originOf(bot, source) } } : {}),
+    ...(forwarded ? { origin: { forward: originOf(bot, source) } } : keyboardIn(overrides)),
   };
 }
 

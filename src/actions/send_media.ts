@@ -3,15 +3,15 @@ import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
 import type { MethodContext } from '../server/method.js';
-import type { Content, InlineKeyboard, MediaType } from '../store/core/codec.js';
+import type { Content, MediaType } from '../store/core/codec.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
 import { boolean, entities, integer, json, optional, parseMode, replyMarkup, text } from '../wire/schema.js';
 import {
   botSender,
   captionContent,
   chatOfBot,
-  keyboard,
   keyboardErrors,
+  markupOf,
   type SendingParams,
   sendingOf,
   sendingParams,
@@ -111,7 +111,7 @@ export const mediaErrors = [
 ] as const satisfies readonly ErrorName[];
 
 type MediaParams = SendingParams &
-  Omit<MediaDescriptor, 'type' | 'media'> & { readonly reply_markup?: Parameters<typeof keyboard>[0] };
+  Omit<MediaDescriptor, 'type' | 'media'> & { readonly reply_markup?: Parameters<typeof markupOf>[0] };
 
 /**
  * Passes media and caption to `make`, which builds the message. Stores uploads only when `make` requests the content.
@@ -147,7 +147,7 @@ export async function sendMedia(
   const { bot, store, files } = context;
   const sender = botSender(bot);
   const chat = chatOfBot(bot.id, p.chat_id);
-  const markup: InlineKeyboard | null = keyboard(p.reply_markup);
+  const markup = markupOf(p.reply_markup);
   const words = await captionContent(store, { id: bot.id, isBot: true, chat }, p);
   const sent = await withMedia(
     context,
@@ -155,7 +155,7 @@ export async function sendMedia(
     (take) =>
       store.messages.send(chat, sender, async () => ({
         content: { ...words, media: mediaOf(files, (await take()).file, p.has_spoiler) },
-        markup,
+        ...markup,
         ...sendingOf(p),
       })),
   );

@@ -8,8 +8,8 @@ import {
   botSender,
   chatErrors,
   chatOfBot,
-  keyboard,
   keyboardErrors,
+  markupOf,
   type SendingParams,
   sendingOf,
   sendingParams,
@@ -27,7 +27,7 @@ export const objectErrors = [
 ] as const satisfies readonly ErrorName[];
 
 interface ObjectParams extends SendingParams {
-  readonly reply_markup?: Parameters<typeof keyboard>[0];
+  readonly reply_markup?: Parameters<typeof markupOf>[0];
 }
 
 /**
@@ -41,7 +41,7 @@ export async function sendObject<T extends ContentObject>(
 ): Promise<MessageView> {
   const sender = botSender(bot);
   const chat = chatOfBot(bot.id, p.chat_id);
-  const sending = { markup: keyboard(p.reply_markup), ...sendingOf(p) };
+  const sending = { ...markupOf(p.reply_markup), ...sendingOf(p) };
   const sent = await store.messages.send(
     chat,
     sender,

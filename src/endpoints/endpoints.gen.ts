@@ -33,6 +33,7 @@ import { muteChat, unmuteChat } from './chats/mute.js';
 import { openLink } from './chats/open_link.js';
 import { pinMessage, unpinMessage } from './chats/pin.js';
 import { readChat } from './chats/read.js';
+import { getReplyKeyboard } from './chats/reply_keyboard.js';
 import { putPhoto, removePhoto, updateChat } from './chats/update.js';
 import { downloadFile } from './files/download.js';
 import { reportLeaks } from './leaks/report.js';
@@ -128,6 +129,7 @@ export const endpoints: readonly Endpoint[] = [
   pinMessage,
   unpinMessage,
   readChat,
+  getReplyKeyboard,
   putPhoto,
   removePhoto,
   updateChat,

@@ -67,14 +67,15 @@ const externalIds = statement(
   "select id, decode(replace(external_id::text, '-', ''), 'hex') as external from users where id = any($1::bigint[])",
 );
 
-/** Adds the greatest message id of a chat and the chat's pin, with the version of the chat's last change. */
+/** Adds the greatest message id of a chat, its pin and its reply keyboards, with the version of its last change. */
 function addChat(found: Found, partition: number, name: string, fields: Fields): void {
   const chat = parseChat(name);
   const version = numberIn(fields, 'v');
   const key = [chat.id, chat.user, numberIn(fields, 's')];
   found.sequences.push({ table: messages, partition, key, version, incarnation: numberIn(fields, 'i') });
   const pin = numberIn(fields, 'pin');
-  const image = pin === 0 ? nothing : pack([pin]);
+  const keyboards = String(fields.kb ?? '');
+  const image = keyboards !== '' ? pack([pin, keyboards]) : pin === 0 ? nothing : pack([pin]);
   found.entries.push({ partition, version, entity: `pin:${name}`, image, state: '' });
 }
 

@@ -68,8 +68,8 @@ const deadUpdates: JournalTable = {
 };
 
 /**
- * Stores the pin of a chat. Redis stores the pin in the HASH of the chat. Journal entries name this HASH as their
- * state.
+ * Stores the pin of a chat and its messages with reply keyboards. Redis stores them in the HASH of the chat. Journal
+ * entries name this HASH as their state.
  */
 const pins: JournalTable = {
   kind: 'pin',

@@ -1,4 +1,4 @@
-/** Validates inline keyboards (behaviour §4). */
+/** Validates inline keyboards and reply keyboards (behaviour §4). */
 import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
@@ -91,4 +91,91 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
   if (kept.flat().reduce((sum, button) => sum + sizeOf(button), 0) > limits.keyboard_bytes_max)
     fail('keyboard_too_large');
   return { inline_keyboard: kept.map((row) => row.map(storedButton)) };
+}
+
+/** What a press of a reply button shares. The application shows why it cannot share it. */
+export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
+
+export interface ReplyButton {
+  readonly text: string;
+  readonly request?: (typeof shareKinds)[number];
+}
+
+/** The keyboard that a message shows below the composer, its removal, or the request for a reply. */
+export interface ReplyKeyboard {
+  readonly keyboard?: readonly (readonly ReplyButton[])[];
+  readonly remove_keyboard?: true;
+  readonly force_reply?: true;
+  readonly is_persistent?: true;
+  readonly resize_keyboard?: true;
+  readonly one_time_keyboard?: true;
+  readonly input_field_placeholder?: string;
+  /** Only for the people whom the message mentions, and for the sender of the message to which it replies. */
+  readonly selective?: true;
+}
+
+/** A button of a reply keyboard as bots send it. */
+export type ReplyButtonInput = string | { readonly text: string; readonly [key: string]: unknown };
+
+export interface ReplyKeyboardInput {
+  readonly keyboard?: ReadonlyArray<readonly ReplyButtonInput[]> | undefined;
+  readonly remove_keyboard?: boolean | undefined;
+  readonly force_reply?: boolean | undefined;
+  readonly is_persistent?: boolean | undefined;
+  readonly resize_keyboard?: boolean | undefined;
+  readonly one_time_keyboard?: boolean | undefined;
+  readonly input_field_placeholder?: string | undefined;
+  readonly selective?: boolean | undefined;
+}
+
+/** The fields of a button that share something, in the order of precedence. */
+const shareFields: Readonly<Record<string, ReplyButton['request']>> = {
+  request_users: 'users',
+  request_chat: 'chat',
+  request_contact: 'contact',
+  request_location: 'location',
+  request_poll: 'poll',
+  web_app: 'web_app',
+};
+
+function replyButtonOf(given: ReplyButtonInput): ReplyButton {
+  const button = typeof given === 'string' ? { text: given } : given;
+  if (button.text.trim() === '') fail('reply_button_text_empty');
+  const [, request] = Object.entries(shareFields).find(([name]) => name in button) ?? [];
+  return request === undefined ? { text: button.text } : { text: button.text, request };
+}
+
+/** Returns the rows to store, without empty rows. Errors: `reply_button_text_empty`, `keyboard_too_large`. */
+function replyRows(rows: ReplyKeyboardInput['keyboard'] = []): ReplyButton[][] {
+  const kept = rows.filter((row) => row.length > 0);
+  if (kept.reduce((sum, row) => sum + row.length, 0) > limits.keyboard_buttons_max)
+    fail('keyboard_too_large');
+  const stored = kept.map((row) => row.map(replyButtonOf));
+  const bytes = stored.flat().reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  return bytes > limits.keyboard_bytes_max ? fail('keyboard_too_large') : stored;
+}
+
+/**
+ * Returns the reply keyboard to store: rows of buttons, its removal or a forced reply. Null if the parameter has none of
+ * these. Errors: `reply_button_text_empty`, `keyboard_too_large`, `placeholder_too_long`.
+ */
+export function checkReplyKeyboard(given: ReplyKeyboardInput): ReplyKeyboard | null {
+  const rows = replyRows(given.keyboard);
+  const selective = given.selective ? { selective: true as const } : {};
+  if (rows.length === 0 && given.remove_keyboard) return { remove_keyboard: true, ...selective };
+  if (rows.length === 0 && !given.force_reply) return null;
+  const { input_field_placeholder: placeholder = '' } = given;
+  if (isLongerThan(placeholder, limits.keyboard_placeholder_length_max)) fail('placeholder_too_long');
+  const shown = {
+    ...selective,
+    ...(placeholder === '' ? {} : { input_field_placeholder: placeholder }),
+  };
+  if (rows.length === 0) return { force_reply: true, ...shown };
+  return {
+    keyboard: rows,
+    ...(given.is_persistent ? { is_persistent: true } : {}),
+    ...(given.resize_keyboard ? { resize_keyboard: true } : {}),
+    ...(given.one_time_keyboard ? { one_time_keyboard: true } : {}),
+    ...shown,
+  };
 }

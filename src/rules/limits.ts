@@ -13,6 +13,7 @@ export const ruleLimits = {
   markup_marks_max: 5_000,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
+  keyboard_placeholder_length_max: 64,
   copy_text_length_max: 256,
   button_query_bytes_max: 256,
   code_language_length_max: 64,
@@ -79,6 +80,8 @@ export const ruleLimits = {
   leak_reports_max: 10_000,
   dead_updates_counted_max: 100_000,
   keyboard_bytes_max: 16 * 1024,
+  /** The number of messages of one chat whose reply keyboards are kept for the members who are mentioned in them. */
+  chat_keyboards_max: 20,
   command_scopes_max: 100,
   messages_batch_max: 100,
   reactors_listed_max: 100,

@@ -91,6 +91,8 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
  */
 export function viewMessage(message: StoredMessage, viewer: Viewer): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer);
+  const { keyboard } = message.record.origin;
+  if (keyboard !== undefined && !viewer.isBot) Object.assign(view, { reply_keyboard: keyboard });
   if (message.record.kind === serviceKind) return { ...view, ...viewService(message, viewer) };
   if (!message.reply) return view;
   return { ...view, reply_to_message: viewRecord(message, message.reply.id, message.reply.record, viewer) };

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { photoSize } from '../content/file_fields.js';
 import { contentFields } from '../content/kinds.js';
+import { shareKinds } from '../rules/keyboard.js';
 import { permissionNames } from '../rules/permissions.js';
 import { otherFlags, rightNames } from '../rules/rights.js';
 import { buttonStyles } from './schema.js';
@@ -106,6 +107,34 @@ export const inlineKeyboard = z
   })
   .meta({ id: 'InlineKeyboard', description: 'Rows of buttons under a message.' });
 
+export const replyKeyboard = z
+  .strictObject({
+    keyboard: z
+      .array(
+        z.array(
+          z.strictObject({
+            text: z.string(),
+            request: z.enum(shareKinds).optional().describe('What a press shares instead of the text'),
+          }),
+        ),
+      )
+      .optional(),
+    remove_keyboard: z.literal(true).optional(),
+    force_reply: z.literal(true).optional(),
+    is_persistent: z.literal(true).optional(),
+    resize_keyboard: z.literal(true).optional(),
+    one_time_keyboard: z.literal(true).optional(),
+    input_field_placeholder: z.string().optional(),
+    selective: z
+      .literal(true)
+      .optional()
+      .describe('Only for people mentioned in the message, and for the author of the message it replies to'),
+  })
+  .meta({
+    id: 'ReplyKeyboard',
+    description: 'The keyboard below the composer, its removal, or a request for a reply.',
+  });
+
 export const signedLink = z
   .strictObject({
     url: z
@@ -149,6 +178,7 @@ const messageFields = {
   caption: z.string().optional(),
   caption_entities: z.array(messageEntity).optional(),
   reply_markup: inlineKeyboard.optional(),
+  reply_keyboard: replyKeyboard.optional().describe('Only for people; bots do not see it'),
   forward_origin: forwardOrigin.optional(),
   forward_from: user.optional(),
   forward_from_chat: chat.optional(),

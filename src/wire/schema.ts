@@ -237,16 +237,33 @@ const button = z.looseObject(
   { error: unparsable },
 );
 
-/** Checks only the structure. `rules/keyboard.ts` checks the limits. Reply keyboards are accepted and ignored. */
+const keyboardFlag = z.boolean({ error: unparsable }).optional();
+const rowsOf = <T extends z.ZodType>(each: T) =>
+  z.array(z.array(each, { error: unparsable }), { error: unparsable }).optional();
+
+/** A button of a reply keyboard. A text alone stands for a button with this text. */
+const replyButton = z.union([z.string(), z.looseObject({ text: z.string() })], { error: unparsable });
+
+/** Checks only the structure. `rules/keyboard.ts` checks the limits. */
 export const replyMarkup = optional(
   json(
     z.looseObject(
-      { inline_keyboard: z.array(z.array(button, { error: unparsable }), { error: unparsable }).optional() },
+      {
+        inline_keyboard: rowsOf(button),
+        keyboard: rowsOf(replyButton),
+        remove_keyboard: keyboardFlag,
+        force_reply: keyboardFlag,
+        is_persistent: keyboardFlag,
+        resize_keyboard: keyboardFlag,
+        one_time_keyboard: keyboardFlag,
+        input_field_placeholder: buttonText.optional(),
+        selective: keyboardFlag,
+      },
       { error: unparsable },
     ),
   ),
 ).describe(
-  `Inline keyboard, up to ${limits.keyboard_buttons_max} buttons; callback_data has 1 to ${limits.callback_data_bytes_max} bytes`,
+  `Inline keyboard, reply keyboard, its removal or a forced reply. A keyboard has up to ${limits.keyboard_buttons_max} buttons; callback_data has 1 to ${limits.callback_data_bytes_max} bytes`,
 );
 
 export const replyParameters = optional(

@@ -120,6 +120,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
     'chat',
     { message_id: '{message}', url: 'https://example.org' },
   ],
+  'GET /api/chats/{chat_id}/reply_keyboard': ['chat'],
   'POST /api/chats/{chat_id}/pin': ['chat', { message_id: '{message}' }],
   'DELETE /api/chats/{chat_id}/pin': ['chat'],
   'GET /api/chats/{chat_id}/posts': ['chat'],

@@ -25,7 +25,7 @@ const fill = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'chats/fill', what, keys: chatAt },
   args: {
     token: 'T',
-    sequence: pack(['9', `${base + 4}`, `${incarnation}`, '3', '']),
+    sequence: pack(['9', `${base + 4}`, `${incarnation}`, '3', '', '6,4']),
     profile: 'new',
     profile_version: '5',
     kind: 'direct',
@@ -154,6 +154,7 @@ export const chatCases: Case[] = [
         pv: '5',
         t: 'direct',
         pin: '3',
+        kb: '6,4',
         b: '1,2',
         d: '',
         pi: '95',
@@ -164,7 +165,7 @@ export const chatCases: Case[] = [
   fill(
     'starts the log of a chat without messages',
     { seeds: [open, ticket('T')], answer: ['ok', 1], changes: [chatName, chatTicket, logName] },
-    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0', '']) },
+    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0', '', '']) },
   ),
   fill(
     'keeps the log of a chat without messages if streams use it',
@@ -179,7 +180,7 @@ export const chatCases: Case[] = [
         expect(await client.pttl(chatAt.changes)).toBeGreaterThan(limits.changes_log_new_ttl_ms);
       },
     },
-    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0', '']) },
+    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0', '', '']) },
   ),
   fill('replaces copies of an older incarnation, and keeps the sequence and the missing time to live', {
     seeds: [open, ticket('T'), seeds.chat(direct, { pi: 94, s: 12, v: base + 6 })],
@@ -213,8 +214,8 @@ export const chatCases: Case[] = [
     what: 'reports nothing missing for a hot chat',
     keys: chatAt,
     args: { token: 'T' },
-    seeds: [open, seeds.chat(direct)],
-    answer: ['ok', 7],
+    seeds: [open, seeds.chat(direct, { kb: '6,4' })],
+    answer: ['ok', 7, expect.anything(), expect.anything(), 'direct', '0', '6,4'],
     changes: [],
   },
   {

@@ -56,7 +56,7 @@ const sendDirect = (what: string, more: More, args = {}): Case => ({
     reply_to: '',
     from: pack({ id: user }),
     token: 'T',
-    keep: false,
+    keep: '',
     tails,
     ...args,
   },
@@ -66,7 +66,7 @@ const sendShared = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'messages/send_shared', what, keys: at(group) },
   args: {
     ...{ chat: '-100777', sender: `${user}`, reply_to: '', from: pack({ id: user }) },
-    ...{ partition: `${partitionOf(group)}`, token: 'T', keep: false, tails, ...args },
+    ...{ partition: `${partitionOf(group)}`, token: 'T', keep: '', tails, ...args },
   },
   ...more,
 });

@@ -1,7 +1,8 @@
 /** Test cases for the scripts that send a message, with every status that they can return. */
+import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { unpackMessage } from '../../src/store/core/codec.js';
+import { unpack, unpackMessage } from '../../src/store/core/codec.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import {
@@ -24,7 +25,7 @@ import {
   sendDirect,
   sendShared,
 } from './message_world.js';
-import { base, bot, direct, group, keys, partitionOf, seeds, user } from './world.js';
+import { base, bot, direct, group, keys, partitionOf, seeds, user, versionIn } from './world.js';
 
 const channelSends: Case[] = [
   sendShared('makes a message of a channel a post', {
@@ -83,7 +84,70 @@ const channelSends: Case[] = [
   }),
 ];
 
+/** Returns the versions, names and last image of the journal. */
+async function journalOf(client: Redis, partition: number) {
+  const entries = (await client.callBuffer('XRANGE', keys.journal(partition), '-', '+')) as [
+    Buffer,
+    Buffer[],
+  ][];
+  return {
+    entries: entries.map(([version, [, name]]) => [versionIn(version), String(name)]),
+    image: unpack(entries.at(-1)?.[1][3] as Buffer),
+  };
+}
+
+const keyboardSends: Case[] = [
+  sendDirect(
+    'notes the reply keyboard of a direct chat in place of the earlier ones',
+    {
+      seeds: [open(direct), seeds.chat(direct, { kb: '6,5', pin: '3' }), seeds.queue()],
+      answer: ['ok', 8],
+      changes: [...asDirect, ...inQueue, `msg:${chatText(direct)}:8`],
+      async after(client) {
+        const fields = await client.hmget(keys.chat(direct), 'kb', 'pin', 's', 'v', 'c');
+        expect(fields).toEqual(['8', '3', '8', `${base + 2}`, `${base + 1}`]);
+        expect(await journalOf(client, partitionOf(direct))).toEqual({
+          entries: [
+            [base + 1, `msg:${chatText(direct)}:8`],
+            [base + 2, `pin:${chatText(direct)}`],
+          ],
+          image: [3, '8'],
+        });
+      },
+    },
+    { keep: 'rk' },
+  ),
+  sendShared(
+    'adds a reply keyboard for some members to the earlier ones, up to a limit',
+    {
+      seeds: [
+        open(group),
+        seeds.chat(group, { kb: Array.from({ length: 20 }, (_, i) => 57 - i).join() }),
+        member(),
+      ],
+      answer: ['ok', 8],
+      changes: [...asGroup, 'msg:-100777:8'],
+      async after(client) {
+        const kept = [8, ...Array.from({ length: limits.chat_keyboards_max - 1 }, (_, i) => 57 - i)].join();
+        expect(await client.hget(keys.chat(group), 'kb')).toBe(kept);
+        expect((await journalOf(client, partitionOf(group))).image).toEqual([0, kept]);
+      },
+    },
+    { keep: 's' },
+  ),
+  sendShared(
+    'notes no reply keyboard when a request is repeated',
+    {
+      seeds: [...groupReady, seeds.text(keys.request(partitionOf(group), 'r'), '5 1700000000 0 1')],
+      answer: ['ok', 5],
+      changes: [],
+    },
+    { keep: 'rk' },
+  ),
+];
+
 const sends: Case[] = [
+  ...keyboardSends,
   sendDirect('writes no log for a chat without readers', {
     seeds: [open(direct), seeds.unseen(direct), seeds.queue()],
     answer: ['ok', 8],

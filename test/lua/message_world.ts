@@ -70,7 +70,7 @@ export const sendDirect = (what: string, more: Partial<Case> & Pick<Case, 'answe
   ...{ script: 'messages/send_direct', what, keys: prefixed(direct) },
   args: {
     chat: chatText(direct),
-    keep: true,
+    keep: 'r',
     tails: [tail],
     reply_to: '',
     from: pack({ id: user }),
@@ -85,7 +85,7 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   ...{ script: 'messages/send_shared', what, keys: prefixed(group) },
   args: {
     chat: '-100777',
-    keep: true,
+    keep: 'r',
     tails: [tail],
     sender: `${user}`,
     reply_to: '',

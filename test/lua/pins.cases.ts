@@ -126,6 +126,20 @@ const groupReady = [
 const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 
 const pins: Case[] = [
+  unpin(direct, 'keeps the reply keyboards of the chat', {
+    seeds: [...directReady, seeds.chat(direct, { pin: id, kb: '6,4' })],
+    answer: ['ok'],
+    changes: changesOf(direct),
+    async after(client) {
+      const [[, fields]] = (await client.callBuffer(
+        'XRANGE',
+        keys.journal(partitionOf(direct)),
+        '-',
+        '+',
+      )) as [[Buffer, Buffer[]]];
+      expect(unpack(fields[3] as Buffer)).toEqual([0, '6,4']);
+    },
+  }),
   pinOf(direct)('replaces the pinned message for a user', {
     seeds: [...directReady, seeds.chat(direct, { pin: 3 })],
     answer: ['ok'],

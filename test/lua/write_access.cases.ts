@@ -48,13 +48,13 @@ const ways = [
   {
     script: 'messages/send_direct',
     keys: every,
-    args: { chat: name, tails: [tail], reply_to: '', from, token: 'T', keep: true },
+    args: { chat: name, tails: [tail], reply_to: '', from, token: 'T', keep: 'r' },
     ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`] },
   },
   {
     script: 'messages/send_direct',
     keys: every,
-    args: { chat: name, tails: [tail, tail], reply_to: '', from, token: 'T', keep: false },
+    args: { chat: name, tails: [tail, tail], reply_to: '', from, token: 'T', keep: '' },
     ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`, `msg:${name}:9`] },
   },
   {

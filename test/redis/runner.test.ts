@@ -130,7 +130,7 @@ const sendBy = (through: ScriptRunner, request: string) =>
         due: keys.webhooksDue(partition),
       },
     },
-    { chat: '100001.5', tails: [tail], reply_to: '', from: '', token: 't', keep: true },
+    { chat: '100001.5', tails: [tail], reply_to: '', from: '', token: 't', keep: 'r' },
   );
 const due = keys.webhooksDue(partition);
 /** Makes a call that changes data, frees memory and has no request id. */

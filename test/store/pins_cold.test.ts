@@ -1,4 +1,4 @@
-/** Tests pins, edits and replies of messages that are no longer in Redis (interface §3, §4.3.5). */
+/** Tests pins, reply keyboards, edits and replies of messages that are no longer in Redis (interface §3, §4.3.5). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Change } from '../../src/store/chats/streams.js';
 import type { Media } from '../../src/store/core/codec.js';
@@ -67,6 +67,29 @@ test('interface §3: a cold message can be pinned in place of another, read back
   await expect(b.store.pins.unpin(chat, bot.sender, second.id)).rejects.toMatchObject({
     kind: 'message_to_unpin_not_found',
   });
+});
+
+test('the messages with reply keyboards of a cold chat are found after many other messages, together with its pin', async () => {
+  const { chat, bot } = await makeDirect(a);
+  const origin = { keyboard: { keyboard: [[{ text: 'Yes' }]], resize_keyboard: true } } as const;
+  const shown = await a.store.messages.send(chat, bot.sender, { ...text('ask'), origin });
+  await a.store.pins.pin(chat, bot.sender, shown.id, false);
+  const keyboardsIn = async () => b.store.history.keyboards(await stateOf(chat));
+  for (let n = 0; n < 3; n++) await a.store.messages.send(chat, bot.sender, text('more'));
+  await cool(chat);
+  expect(await keyboardsIn()).toMatchObject([{ id: shown.id, record: { origin } }]);
+  expect(await pinnedIn(chat)).toMatchObject({ id: shown.id });
+  await b.store.pins.unpin(chat, bot.sender, null);
+  await cool(chat);
+  expect(await keyboardsIn()).toMatchObject([{ id: shown.id }]);
+  await b.store.messages.send(chat, bot.sender, {
+    ...text('end'),
+    origin: { keyboard: { remove_keyboard: true } },
+  });
+  await cool(chat);
+  expect(await keyboardsIn()).toMatchObject([
+    { record: { origin: { keyboard: { remove_keyboard: true } } } },
+  ]);
 });
 
 test('interface §3: a pinned message that is deleted while cold is unpinned, and cannot be pinned again', async () => {

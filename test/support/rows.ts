@@ -62,13 +62,14 @@ async function chats(node: TestNode): Promise<Sides> {
   const pins = await node.written.query<Row & ChatKey>('select * from chat_pins');
   for (const key of await keysLike(node, 'chat')) {
     const name = key.split(':')[2] as string;
-    const { s, pin, v } = await node.connection.client.hgetall(key);
-    sides.redis.push(`chat ${name} ${s} ${pin ?? 0} ${v}`);
+    const { s, pin, kb, v } = await node.connection.client.hgetall(key);
+    sides.redis.push(`chat ${name} ${s} ${pin ?? 0} ${kb ?? ''} ${v}`);
     const sequence = sequences.find((row) => chatOf(row) === name);
     const pinned = pins.find((row) => chatOf(row) === name);
     const version = Math.max(sequence?.version ?? 0, pinned?.version ?? 0);
     const id = pinned?.record ? field(pinned.record, 0) : 0;
-    sides.postgres.push(`chat ${name} ${sequence?.last_message_id ?? 0} ${id} ${version}`);
+    const keyboards = (pinned?.record && field(pinned.record, 1)) ?? '';
+    sides.postgres.push(`chat ${name} ${sequence?.last_message_id ?? 0} ${id} ${keyboards} ${version}`);
   }
   return sides;
 }

@@ -4,8 +4,8 @@ import {
   captionContent,
   chatErrors,
   chatOfBot,
+  inlineKeyboardErrors,
   keyboard,
-  keyboardErrors,
 } from '../../actions/compose.js';
 import { captionAbove } from '../../actions/send_media.js';
 import { defineMethod } from '../../server/method.js';
@@ -40,7 +40,7 @@ export const editMessageCaption = defineMethod({
     'parse_mode_unsupported',
     'entities_unparsable',
     'entities_too_long',
-    ...keyboardErrors,
+    ...inlineKeyboardErrors,
   ],
   result: message,
   handler: async ({ bot, store }, p) => {

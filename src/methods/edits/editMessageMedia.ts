@@ -4,8 +4,8 @@ import {
   captionContent,
   chatErrors,
   chatOfBot,
+  inlineKeyboardErrors,
   keyboard,
-  keyboardErrors,
 } from '../../actions/compose.js';
 import { thumbnailErrors } from '../../actions/media.js';
 import { mediaDescriptor, withDescribed } from '../../actions/send_media.js';
@@ -39,7 +39,7 @@ export const editMessageMedia = defineMethod({
     'parse_mode_unsupported',
     'entities_unparsable',
     'entities_too_long',
-    ...keyboardErrors,
+    ...inlineKeyboardErrors,
     'wrong_file_id',
     'file_type_mismatch',
     'file_empty',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, chatErrors, chatOfBot, keyboard, keyboardErrors } from '../../actions/compose.js';
+import { botSender, chatErrors, chatOfBot, inlineKeyboardErrors, keyboard } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
@@ -16,7 +16,7 @@ export const editMessageReplyMarkup = defineMethod({
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'message_not_modified',
-    ...keyboardErrors,
+    ...inlineKeyboardErrors,
   ],
   result: message,
   handler: async ({ bot, store }, p) => {

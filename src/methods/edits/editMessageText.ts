@@ -3,8 +3,8 @@ import {
   botSender,
   chatErrors,
   chatOfBot,
+  inlineKeyboardErrors,
   keyboard,
-  keyboardErrors,
   textContent,
 } from '../../actions/compose.js';
 import { defineMethod } from '../../server/method.js';
@@ -36,7 +36,7 @@ export const editMessageText = defineMethod({
     'parse_mode_unsupported',
     'entities_unparsable',
     'entities_too_long',
-    ...keyboardErrors,
+    ...inlineKeyboardErrors,
   ],
   result: message,
   handler: async ({ bot, store }, p) => {

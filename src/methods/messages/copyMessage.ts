@@ -3,8 +3,8 @@ import {
   botSender,
   captionContent,
   chatOfBot,
-  keyboard,
   keyboardErrors,
+  markupOf,
   replyAndFlags,
   sendingOf,
 } from '../../actions/compose.js';
@@ -54,7 +54,7 @@ export const copyMessage = defineMethod({
       caption === undefined
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
-    const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
+    const markup = p.reply_markup === undefined ? {} : markupOf(p.reply_markup);
     // Sends a batch of one message. A single send would store a copy of the message in Redis for a day under the
     // idempotency key, but this call returns only the id.
     const { ids } = await store.messages.sendMany(chat, botSender(bot), async () => {
@@ -66,7 +66,7 @@ export const copyMessage = defineMethod({
         ...(words === null || kind !== messageKinds.media
           ? {}
           : { content: { ...words, media: content.media as Media } }),
-        ...(markup === undefined ? {} : { markup }),
+        ...markup,
       };
       return [resend(bot, 'copy', source, p, overrides)];
     });

@@ -3,8 +3,8 @@ import {
   botSender,
   chatErrors,
   chatOfBot,
-  keyboard,
   keyboardErrors,
+  markupOf,
   replyAndFlags,
   sendingOf,
   textContent,
@@ -47,7 +47,7 @@ export const sendMessage = defineMethod({
     const made = textContent(store, { id: bot.id, isBot: true, chat }, p);
     const sent = await store.messages.send(chat, sender, {
       content: made instanceof Promise ? await made : made,
-      markup: keyboard(p.reply_markup),
+      ...markupOf(p.reply_markup),
       ...sendingOf(p),
     });
     return viewMessage(sent, { isBot: true, bot: sender.profile });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard, keyboardErrors } from '../../actions/compose.js';
+import { botSender, chatOfBot, inlineKeyboardErrors, keyboard } from '../../actions/compose.js';
 import { postContentErrors, postContentParams, withPostContent } from '../../actions/post_content.js';
 import { viewPost } from '../../actions/posts.js';
 import { fail } from '../../errors.js';
@@ -27,7 +27,7 @@ export const createPost = defineMethod({
     'not_channel_member',
     'posting_not_allowed',
     ...postContentErrors,
-    ...keyboardErrors,
+    ...inlineKeyboardErrors,
   ],
   handler: async (context, p) => {
     const { bot, store } = context;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, keyboard, keyboardErrors } from '../../actions/compose.js';
+import { botSender, inlineKeyboardErrors, keyboard } from '../../actions/compose.js';
 import {
   type PostContent,
   postContentErrors,
@@ -33,7 +33,7 @@ export const editPost = defineMethod({
     'no_caption_to_edit',
     'media_cant_be_edited',
     ...postContentErrors,
-    ...keyboardErrors,
+    ...inlineKeyboardErrors,
   ],
   handler: async (context, p) => {
     const { bot, store } = context;

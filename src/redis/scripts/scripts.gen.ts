@@ -51,7 +51,7 @@ export interface Scripts {
     keys: { meta: string; chat: string; ticket: string };
     args: { token: string };
     result:
-      | { status: 'ok'; seq: number; profile: Buffer; bots: string; kind: string; pin: number }
+      | { status: 'ok'; seq: number; profile: Buffer; bots: string; kind: string; pin: number; keyboards: string }
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
@@ -390,7 +390,7 @@ export interface Scripts {
   /** Sends messages in the direct chat of a bot and a user, all or none, with consecutive ids. */
   'messages/send_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
-    args: { token: string; chat: string; reply_to: string; from: Buffer | string; keep: boolean; tails: readonly (Buffer | string)[] };
+    args: { token: string; chat: string; reply_to: string; from: Buffer | string; keep: string; tails: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
       | { status: 'stale_run' }
@@ -406,7 +406,7 @@ export interface Scripts {
   /** Sends messages to a group or channel, all or none, with consecutive ids. In a channel they become posts. */
   'messages/send_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; post: string };
-    args: { token: string; chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; keep: boolean; tails: readonly (Buffer | string)[] };
+    args: { token: string; chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; keep: string; tails: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean; post: number }
       | { status: 'stale_run' }

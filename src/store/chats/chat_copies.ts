@@ -17,10 +17,14 @@ export interface ChatState {
   readonly kind: ChatKind;
   /** id of the pinned message; 0 for none */
   readonly pinned: number;
+  /** ids of the messages whose reply keyboards are shown, newest first */
+  readonly keyboards: readonly number[];
 }
 
 /** `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked the bot. */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
+
+const idsIn = (list: string): number[] => (list === '' ? [] : list.split(',').map(Number));
 
 export class ChatCopies {
   protected readonly context: StoreContext;
@@ -42,9 +46,10 @@ export class ChatCopies {
           chat,
           newest: found.seq,
           profile: unpack<Profile>(found.profile),
-          bots: found.bots === '' ? [] : found.bots.split(',').map(Number),
+          bots: idsIn(found.bots),
           kind: found.kind as ChatKind,
           pinned: found.pin,
+          keyboards: idsIn(found.keyboards),
         };
       if (!(await this.fill(chat, found.ticket))) return null;
     }
@@ -66,6 +71,7 @@ export class ChatCopies {
     ]);
     if (!row) return false;
     const changed = Math.max(sequence?.version ?? 0, pin?.version ?? 0);
+    const [pinned = 0, keyboards = ''] = pin?.record ? unpack<[number?, string?]>(pin.record) : [];
     await scripts.call(
       'chats/fill',
       partition,
@@ -76,8 +82,9 @@ export class ChatCopies {
           String(sequence?.last_message_id ?? 0),
           String(changed),
           String(Math.max(row.incarnation, sequence?.incarnation ?? 0)),
-          String(pin?.record ? unpack<[number]>(pin.record)[0] : 0),
+          String(pinned),
           row.permissions,
+          keyboards,
         ]),
         profile: pack(row.profile),
         profile_version: row.version,

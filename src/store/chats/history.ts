@@ -5,7 +5,7 @@
 import { fail } from '../../errors.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
 import { ruleLimits } from '../../rules/limits.js';
-import { messageKinds, pack, unpackMessage } from '../core/codec.js';
+import { messageKinds, pack } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Records } from '../core/records.js';
@@ -104,13 +104,26 @@ export class History {
   }
 
   /** Returns the pinned message from Redis or Postgres. Null if no message is pinned. */
-  async pinned({ chat, pinned, profile }: ChatState): Promise<StoredMessage | null> {
-    if (pinned === 0) return null;
-    const bytes = (await this.#records.read(chat, [pinned])).get(pinned);
-    if (bytes === undefined || unpackMessage(bytes).kind === messageKinds.deleted) return null;
-    const message = storedMessage(chat, pinned, bytes, pack(profile), null);
-    const [related = null] = await this.#records.relate(chat, [message], new Map());
-    return related;
+  async pinned(state: ChatState): Promise<StoredMessage | null> {
+    const [message = null] = state.pinned === 0 ? [] : await this.#some(state, [state.pinned]);
+    return message;
+  }
+
+  /** Returns the messages whose reply keyboards are shown, newest first, from Redis or Postgres. */
+  keyboards(state: ChatState): Promise<StoredMessage[]> {
+    return this.#some(state, state.keyboards);
+  }
+
+  /** Returns those of the messages that are not deleted, in the given order. */
+  async #some({ chat, profile }: ChatState, ids: readonly number[]): Promise<StoredMessage[]> {
+    const found = await this.#records.read(chat, ids);
+    const peer = pack(profile);
+    const messages = ids.flatMap((id) => {
+      const bytes = found.get(id);
+      return bytes === undefined ? [] : [storedMessage(chat, id, bytes, peer, null)];
+    });
+    const present = messages.filter(({ record }) => record.kind !== messageKinds.deleted);
+    return this.#records.relate(chat, present, new Map());
   }
 
   /** Collects messages with ids below `before`. Null if the chat does not exist. */

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
 import { fail } from '../../errors.js';
+import type { ReplyKeyboard } from '../../rules/keyboard.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { storeLimits as limits } from '../limits.js';
 
@@ -147,6 +148,7 @@ export interface Origin {
   readonly forward?: ForwardOrigin;
   /** the album that the message belongs to */
   readonly group?: string;
+  readonly keyboard?: ReplyKeyboard;
   readonly service?: Service;
 }
 

@@ -71,7 +71,7 @@ export const redisRecords: readonly RedisRecord[] = [
     what: 'a chat',
     fields: {
       ...all('s i v c', rows('chat_sequences')),
-      pin: rows('chat_pins'),
+      ...all('pin kb', rows('chat_pins')),
       ...all('p pv t b d pi', rows('chats, direct_chats, users, bots, chat_members')),
       w: rows('bots.write_policy, bot_writers'),
     },

@@ -32,7 +32,7 @@ export interface NewMessage {
   /** id of the message to which this message replies; 0 for none */
   readonly replyTo: number;
   /** other fields of the message that never change */
-  readonly origin?: Pick<Origin, 'forward' | 'group'>;
+  readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard'>;
   /** whether to send the message without the reply if the target of the reply no longer exists */
   readonly allowMissingReply: boolean;
 }
@@ -86,6 +86,14 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
     markup: message.markup,
     origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
   };
+}
+
+/** Returns what the script keeps besides the message. See the argument `keep` of the send scripts. */
+function keptOf(chat: ChatRef, [message]: readonly NewMessage[], keep: boolean): string {
+  const record = keep ? 'r' : '';
+  const keyboard = message?.origin?.keyboard;
+  if (keyboard === undefined) return record;
+  return record + (keyboard.selective && !isDirect(chat) ? 's' : 'k');
 }
 
 export class Messages extends Batches {
@@ -219,7 +227,7 @@ export class Messages extends Batches {
       from: direct && sender.isBot ? nothing : pack(sender.profile),
       partition: String(partition),
       token: uniqueText(),
-      keep,
+      keep: keptOf(chat, messages, keep),
       tails,
     };
     const result = await this.readBack.complete({ chat, who: sender }, () =>

@@ -127,6 +127,8 @@ export type Message = {
   caption?: string;
   caption_entities?: Array<MessageEntity>;
   reply_markup?: InlineKeyboard;
+  /** Only for people; bots do not see it */
+  reply_keyboard?: ReplyKeyboard;
   forward_origin?: ForwardOrigin;
   forward_from?: User;
   forward_from_chat?: Chat;
@@ -555,6 +557,8 @@ export type MessageEvent = {
   caption?: string;
   caption_entities?: Array<MessageEntity>;
   reply_markup?: InlineKeyboard;
+  /** Only for people; bots do not see it */
+  reply_keyboard?: ReplyKeyboard;
   forward_origin?: ForwardOrigin;
   forward_from?: User;
   forward_from_chat?: Chat;
@@ -893,6 +897,23 @@ export type InlineKeyboard = {
     };
     style?: "danger" | "success" | "primary";
   }>>;
+};
+
+/** The keyboard below the composer, its removal, or a request for a reply. */
+export type ReplyKeyboard = {
+  keyboard?: Array<Array<{
+    text: string;
+    /** What a press shares instead of the text */
+    request?: "contact" | "location" | "poll" | "users" | "chat" | "web_app";
+  }>>;
+  remove_keyboard?: true;
+  force_reply?: true;
+  is_persistent?: true;
+  resize_keyboard?: true;
+  one_time_keyboard?: true;
+  input_field_placeholder?: string;
+  /** Only for people mentioned in the message, and for the author of the message it replies to */
+  selective?: true;
 };
 
 /** The source of a forwarded message. */
