@@ -10,6 +10,7 @@ import { restoreDrafts } from './drafts.js';
 import { History } from './history.js';
 import { takeOver } from './kept.js';
 import { noteAnswer } from './presses.js';
+import { replyKeyboards } from './reply_keyboards.js';
 
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
 
@@ -240,6 +241,7 @@ function onMessage(message: Message): void {
   }
   if (message.new_chat_title || message.new_chat_photo || message.delete_chat_photo) void chats.refresh(id);
   history?.put(message, true);
+  replyKeyboards.take(message);
 }
 
 const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
@@ -261,6 +263,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     }
     case 'message_deleted': {
       histories.get(data.chat_id)?.remove(data.message_id);
+      replyKeyboards.forget(data.chat_id, data.message_id);
       const chat = chats.byId.get(data.chat_id);
       const shown = [chat?.last_message?.message_id, chat?.pinned_message?.message_id];
       if (shown.includes(data.message_id)) void chats.refresh(data.chat_id);
@@ -282,6 +285,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     case 'reset':
       void chats.refresh(data.chat_id);
       void histories.get(data.chat_id)?.reset();
+      void replyKeyboards.load(data.chat_id);
       return;
     default:
       return;

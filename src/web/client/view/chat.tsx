@@ -18,6 +18,7 @@ import { Icon } from './icons.js';
 import type { MessageActions } from './message.js';
 import { MessageList } from './message_list.js';
 import { PostsPage } from './posts.js';
+import { useReplyKeys } from './reply_keyboard.js';
 import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Spinner } from './ui.js';
 
 function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
@@ -199,6 +200,11 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
     if (await history.show(message)) setTarget((before) => ({ id: message, n: (before?.n ?? 0) + 1 }));
     else say(t('message_gone'));
   };
+  const { keys, asks } = useReplyKeys(chat, history, toBottom);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a message asks once for a reply
+  useEffect(() => {
+    if (asks && subject?.kind !== 'edit') begin({ kind: 'reply', message: asks });
+  }, [asks?.message_id]);
   const actions: MessageActions = {
     menu: (message, at) => show({ kind: 'menu', message, at }),
     jump: (message) => void jump(message),
@@ -225,6 +231,10 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
               chat={chat.id}
               commands={profile?.commands ?? []}
               bot={profile}
+              keys={keys}
+              placeholder={
+                (asks?.reply_keyboard ?? (keys?.isOpen ? keys.keyboard : undefined))?.input_field_placeholder
+              }
               replyTo={subject?.kind === 'reply' ? subject.message : null}
               editing={subject?.kind === 'edit' ? subject.message : null}
               done={() => begin(null)}

@@ -10,6 +10,7 @@ import { useCell } from '../signal.js';
 import type { BotCommand, BotPage, Message } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
+import { type ReplyKeys, ReplyKeysButton, ReplyKeysPanel } from './reply_keyboard.js';
 import { IconButton, lengthOf } from './ui.js';
 import { AskedPage } from './web_app.js';
 
@@ -23,6 +24,9 @@ export interface ComposerProps {
   commands: readonly BotCommand[];
   /** The page of the bot of a direct chat. */
   bot?: BotPage | null;
+  /** The reply keyboard of a bot. */
+  keys: ReplyKeys | null;
+  placeholder?: string | undefined;
   replyTo: Message | null;
   editing: Message | null;
   done: () => void;
@@ -241,13 +245,14 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
 }
 
 interface TextFieldProps {
+  placeholder?: string | undefined;
   own: ReturnType<typeof useComposer>;
   /** Null when no picture can be added. */
   paste: ((photo: File) => void) | null;
 }
 
 /** Shows the text field. It grows with the text, and controls the list of suggestions. */
-function TextField({ own, paste }: TextFieldProps) {
+function TextField({ own, paste, placeholder }: TextFieldProps) {
   const { field, text, setText, suggestions } = own;
   const open = suggestions.list.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
@@ -269,7 +274,7 @@ function TextField({ own, paste }: TextFieldProps) {
       aria-controls={open ? suggestions.id : undefined}
       aria-activedescendant={open ? `${suggestions.id}-${suggestions.at}` : undefined}
       aria-label={t('write')}
-      placeholder={t('write')}
+      placeholder={placeholder ?? t('write')}
       onChange={(event) => {
         setText(event.target.value);
         suggestions.setAt(0);
@@ -286,7 +291,8 @@ function TextField({ own, paste }: TextFieldProps) {
 }
 
 export function Composer(props: ComposerProps) {
-  const { bot, commands, replyTo, editing, done } = props;
+  const { bot, commands, replyTo, editing, done, placeholder } = props;
+  const keys = editing ? null : props.keys;
   const own = useComposer(props);
   const { field, text, setText, photo, setPhoto, emoji, setEmoji, menu, setMenu, suggestions, left } = own;
 
@@ -337,7 +343,8 @@ export function Composer(props: ComposerProps) {
             field.current?.focus();
           }}
         />
-        <TextField own={own} paste={editing ? null : setPhoto} />
+        <TextField own={own} paste={editing ? null : setPhoto} placeholder={placeholder} />
+        <ReplyKeysButton keys={keys} />
         {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
         <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={() => setEmoji(!emoji)} />
         <IconButton
@@ -348,6 +355,7 @@ export function Composer(props: ComposerProps) {
           disabled={own.isEmpty || left < 0}
         />
       </div>
+      <ReplyKeysPanel keys={keys} />
     </form>
   );
 }

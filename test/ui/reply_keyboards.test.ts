@@ -1,0 +1,140 @@
+/** Tests reply keyboards and forced replies of bots in the application. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let world: World;
+let [alice, bob] = [] as unknown as [TestUser, TestUser];
+let bot: TestBot;
+
+beforeAll(async () => {
+  world = await startWorld();
+  const { service } = world;
+  [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
+  bot = await service.newBot(alice, 'keys');
+  await service.openChat(alice, bot);
+});
+afterAll(() => world?.stop());
+
+const send = (chat_id: number, text: string, reply_markup?: object, more = {}) =>
+  resultOf(world.service.bot(bot, 'sendMessage', { chat_id, text, reply_markup, ...more }));
+const newestOf = async (user: TestUser, chat: number) =>
+  (await itemsOf(world.service.app(user, 'GET', `/api/chats/${chat}/messages?limit=1`)))[0];
+const keysOf = (page: Page) => page.getByRole('region', { name: 'Keyboard of the bot' });
+const fieldOf = (page: Page) => page.getByRole('combobox', { name: 'Message' });
+
+/** Reloads the page, until it has asked for the keyboard of the open chat. */
+async function reload(page: Page): Promise<void> {
+  const loaded = page.waitForResponse(/\/reply_keyboard$/);
+  await page.reload();
+  await (await loaded).finished();
+}
+
+/** Returns everything that axe finds in the reply keyboard. */
+async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { axe: all } = window as unknown as {
+      axe: { run: (at: string) => Promise<{ violations: Array<{ id: string }> }> };
+    };
+    return (await all.run('.reply-keys')).violations.map(({ id }) => id);
+  });
+}
+
+test('a reply keyboard is shown below the composer, survives a reload, and sends the text of a pressed button', async () => {
+  const page = await world.open(alice, `#/chat/${bot.id}`);
+  await fieldOf(page).waitFor();
+  const keyboard = [['Yes', 'No'], [{ text: 'My number', request_contact: true }]];
+  await send(alice.id, 'Choose', { keyboard, resize_keyboard: true, input_field_placeholder: 'Your choice' });
+  await keysOf(page).getByRole('button', { name: 'Yes' }).waitFor();
+  expect(await fieldOf(page).getAttribute('placeholder')).toBe('Your choice');
+  expect(await findings(page)).toEqual([]);
+  for (let n = 0; n < 52; n++) await send(alice.id, `More ${n}`);
+  await reload(page);
+  await keysOf(page).getByRole('button', { name: 'Yes' }).waitFor();
+  const [yes, no] = ['Yes', 'No'].map((name) => keysOf(page).getByRole('button', { name }));
+  const boxes = await Promise.all([yes?.boundingBox(), no?.boundingBox(), fieldOf(page).boundingBox()]);
+  expect(boxes[0]?.y).toBe(boxes[1]?.y);
+  expect(boxes[0]?.y).toBeGreaterThan(boxes[2]?.y ?? 0);
+  await fieldOf(page).focus();
+  await page.getByRole('button', { name: 'Hide the keyboard of the bot' }).press('Enter');
+  await keysOf(page).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Show the keyboard of the bot' }).press('Enter');
+  await yes?.press('Enter');
+  await expect.poll(() => newestOf(alice, bot.id)).toMatchObject({ text: 'Yes', from: { id: alice.id } });
+  expect(await newestOf(alice, bot.id)).not.toHaveProperty('reply_to_message');
+  await keysOf(page).getByRole('button', { name: 'My number' }).click();
+  await page.getByText('Petrel stores no phone number of yours').waitFor();
+  expect((await newestOf(alice, bot.id)).text).toBe('Yes');
+  await send(alice.id, 'Bye', { remove_keyboard: true });
+  await keysOf(page).waitFor({ state: 'detached' });
+  await reload(page);
+  await page.getByRole('log').getByRole('article').first().waitFor();
+  expect(await keysOf(page).count()).toBe(0);
+  expect(await fieldOf(page).getAttribute('placeholder')).toBe('Message');
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('a one-time keyboard closes after a press and can be opened again, and a persistent one has no button to close it', async () => {
+  await send(alice.id, 'Once', { keyboard: [['Only']], one_time_keyboard: true });
+  const page = await world.open(alice, `#/chat/${bot.id}`);
+  const only = keysOf(page).getByRole('button', { name: 'Only' });
+  const tall = await keysOf(page).boundingBox();
+  expect(tall?.height).toBeGreaterThan(180);
+  await only.click();
+  await keysOf(page).waitFor({ state: 'detached' });
+  await expect.poll(() => newestOf(alice, bot.id)).toMatchObject({ text: 'Only' });
+  await page.reload();
+  await page.getByRole('button', { name: 'Show the keyboard of the bot' }).click();
+  await only.waitFor();
+  const { message_id } = await send(alice.id, 'Always', { keyboard: [['Stay']], is_persistent: true });
+  await keysOf(page).getByRole('button', { name: 'Stay' }).waitFor();
+  expect(await page.getByRole('button', { name: 'Hide the keyboard of the bot' }).count()).toBe(0);
+  await resultOf(world.service.bot(bot, 'deleteMessage', { chat_id: alice.id, message_id }));
+  await keysOf(page).waitFor({ state: 'detached' });
+  await page.context().close();
+});
+
+test('a forced reply opens the reply once, and after a reload until it is answered', async () => {
+  const page = await world.open(alice, `#/chat/${bot.id}`);
+  await fieldOf(page).waitFor();
+  const forced = { force_reply: true, input_field_placeholder: 'Full name' };
+  const { message_id } = await send(alice.id, 'Your name?', forced);
+  const context = page.locator('.composer-context');
+  await context.getByText('Your name?').waitFor();
+  await page.reload();
+  await context.getByText('Your name?').waitFor();
+  await page.getByPlaceholder('Full name').fill('Alice');
+  await page.keyboard.press('Enter');
+  await expect
+    .poll(() => newestOf(alice, bot.id))
+    .toMatchObject({ text: 'Alice', reply_to_message: { message_id } });
+  await reload(page);
+  await page.getByRole('log').getByText('Alice', { exact: true }).waitFor();
+  expect(await context.count()).toBe(0);
+  await page.context().close();
+});
+
+test('in a group a selective keyboard is shown to the mentioned person, and a press replies to its message', async () => {
+  const group = await world.service.newGroup(alice, 'Dinner', [bob, bot]);
+  const [a, b] = [await world.open(alice, `#/chat/${group}`), await world.open(bob, `#/chat/${group}`)];
+  await Promise.all([a, b].map((page) => fieldOf(page).waitFor()));
+  const keyboard = [['Soup', 'Salad']];
+  const { message_id } = await send(group, `@${bob.username}?`, { keyboard, selective: true });
+  await keysOf(b).getByRole('button', { name: 'Salad' }).click();
+  await expect
+    .poll(() => newestOf(bob, group))
+    .toMatchObject({ text: 'Salad', reply_to_message: { message_id } });
+  await a.getByRole('log').getByText('Salad').waitFor();
+  expect(await keysOf(a).count()).toBe(0);
+  expect(world.faults()).toEqual([]);
+  await Promise.all([a, b].map((page) => page.context().close()));
+});
