@@ -141,13 +141,16 @@ test('killed processes are restarted, and dev.json has their new pids', async ()
       expect(now).toHaveLength(5);
       expect(now.filter((pid) => pidsOf(before).includes(pid))).toEqual([]);
     },
-    { timeout: 15_000, interval: 50 },
+    { timeout: 30_000, interval: 50 },
   );
   const after = info();
   expect({ ...after, pids: 0 }).toEqual({ ...before, pids: 0 });
+  // The output may arrive later than the new content of dev.json.
   for (const name of ['front', 'deliver', 'flush', 'redis', 'postgres']) {
-    expect(started.out.text).toMatch(new RegExp(`${name} ended \\(signal SIGKILL\\); restarting`));
-    expect(started.out.text).toMatch(new RegExp(`${name} is running again`));
+    await expect
+      .poll(() => started.out.text)
+      .toMatch(new RegExp(`${name} ended \\(signal SIGKILL\\); restarting`));
+    await expect.poll(() => started.out.text).toMatch(new RegExp(`${name} is running again`));
   }
   const client = new pg.Client(after.database_url);
   await client.connect();
@@ -185,7 +188,7 @@ test('a killed supervisor leaves no roles running, and the next run stops the re
   first.child.kill('SIGKILL');
   await first.ended;
   const roles = [...before.pids.front, ...before.pids.deliver, ...before.pids.flush];
-  await vi.waitFor(() => expect(roles.map(commandOf)).toEqual([undefined, undefined, undefined]), 5_000);
+  await expect.poll(() => roles.map(commandOf)).toEqual([undefined, undefined, undefined]);
   expect(commandOf(before.pids.redis ?? 0)).toBeDefined();
   const second = dev();
   const after = await ready(second);
@@ -265,7 +268,7 @@ test('a failed migration is reported in one sentence, and no process is left run
 
 test('a signal during the start stops everything already started', async () => {
   const started = dev();
-  await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 10_000, interval: 5 });
+  await vi.waitFor(() => expect(started.out.text).toContain('Redis'), { timeout: 30_000, interval: 5 });
   started.child.kill('SIGTERM');
   expect(await started.ended).toBe(0);
   expect(started.out.text).toContain('Stopped before everything was ready');
