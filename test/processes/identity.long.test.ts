@@ -178,10 +178,10 @@ test('nodes recover by themselves after their common Redis lost its data', async
   await server.stop();
   server = await start(folderLike(dir), redis.port);
   await works();
+  const ready = () =>
+    Promise.all(service.fronts.map(async ({ url }) => (await fetch(`${url}/readyz`)).status));
+  await expect.poll(ready).toEqual([200, 200]);
   expect(await namedBy(service.databaseUrl)).toMatch(/ 3$/);
-  expect(
-    await Promise.all(service.fronts.map(async ({ url }) => (await fetch(`${url}/readyz`)).status)),
-  ).toEqual([200, 200]);
 }, 90_000);
 
 test('a rebuild moves the installation to an empty Redis, and refuses nodes that use the former Redis', async () => {
