@@ -113,7 +113,9 @@ test.runIf(here.includes('haproxy'))(
       text = '';
       // A reload sends this signal to the old process.
       process.kill(proxy.pid, 'SIGUSR1');
-      await sleep(500);
+      // The process has read the signal when it no longer listens.
+      const refused = () => ask(proxy, '/').catch(({ code }) => code);
+      await expect.poll(refused).toBe('ECONNREFUSED');
       call();
       await expect.poll(() => text).toContain('"ok":true');
       expect(text.toLowerCase()).toContain('connection: close');
