@@ -127,6 +127,7 @@ export const catalogue = {
   join_requests_not_allowed: bad('not enough rights to manage chat join requests'),
   already_participant: bad('USER_ALREADY_PARTICIPANT'),
   join_request_missing: bad('HIDE_REQUESTER_MISSING'),
+  join_request_not_found: { code: 404, text: 'Not Found: join request not found' },
   too_many_join_requests: bad('too many join requests'),
   kicked_from_chat: forbidden('user was kicked from the chat'),
   creator_cant_leave: bad("the creator can't leave the chat"),

@@ -23,7 +23,7 @@ import { pressButton } from './chats/callback.js';
 import { createChat } from './chats/create.js';
 import { forwardMessages } from './chats/forward.js';
 import { getChat } from './chats/get.js';
-import { createInviteLink, joinByInviteLink, listInviteLinks, previewInviteLink, revokeInviteLink } from './chats/invite_links.js';
+import { createInviteLink, joinByInviteLink, listInviteLinks, previewInviteLink, revokeInviteLink, withdrawJoinRequest } from './chats/invite_links.js';
 import { joinChat, leaveChat } from './chats/join.js';
 import { approveJoinRequest, declineJoinRequest, listJoinRequests } from './chats/join_requests.js';
 import { listChats } from './chats/list.js';
@@ -110,6 +110,7 @@ export const endpoints: readonly Endpoint[] = [
   listInviteLinks,
   previewInviteLink,
   revokeInviteLink,
+  withdrawJoinRequest,
   joinChat,
   leaveChat,
   approveJoinRequest,

@@ -98,6 +98,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   // Every caller who knows the code of a link may use it.
   'POST /api/invite_links/preview': ['own', { link: 'unknown' }],
   'POST /api/invite_links/join': ['own', { link: 'unknown' }],
+  'POST /api/invite_links/withdraw': ['own', { link: 'unknown' }],
   'GET /api/chats/{chat_id}/invite_links': ['chat'],
   'POST /api/chats/{chat_id}/invite_links': ['chat'],
   'DELETE /api/chats/{chat_id}/invite_links/{link_id}': ['chat', { link_id: 1 }],

@@ -180,6 +180,30 @@ test('people who join by a link that needs approval wait for the decision of a b
   expect(updates.filter((each) => each.chat_join_request)).toEqual([]);
 });
 
+test('a person can withdraw a request to join, and then nobody can approve it', async () => {
+  const chat = await newGroup();
+  const { invite_link } = await resultOf(
+    calling(chat)('createChatInviteLink', { creates_join_request: true }),
+  );
+  const withdraw = (who: TestUser, link = invite_link) =>
+    app(who, 'POST', '/api/invite_links/withdraw', { link });
+  const missing = { ok: false, error_code: 404, description: 'Not Found: join request not found' };
+  await resultOf(join(ben, invite_link));
+  await resultOf(join(eve, invite_link));
+  expect((await withdraw(ann)).body).toEqual(missing);
+  expect((await withdraw(ben, 'unknown')).body).toEqual(expired);
+  expect(await resultOf(withdraw(ben))).toBe(true);
+  expect((await withdraw(ben)).body).toEqual(missing);
+  expect(await resultOf(preview(ben, invite_link))).not.toHaveProperty('requested');
+  for (const verb of ['approve', 'decline'])
+    expect((await app(ann, 'POST', `/api/chats/${chat}/join_requests/${ben.id}/${verb}`)).body).toEqual(
+      missing,
+    );
+  expect(await itemsOf(app(ann, 'GET', `/api/chats/${chat}/join_requests`))).toMatchObject([
+    { user: { id: eve.id } },
+  ]);
+});
+
 test('a bot without a list of update kinds gets updates about requests to join a group', async () => {
   const chat = await service.newGroup(ann, 'Default');
   const fresh = await service.newBot(ann, 'fresh');

@@ -385,6 +385,8 @@ test('answers about invite links and requests to join match their schemas', asyn
   await call('editChatInviteLink', { invite_link, name: 'Door', creates_join_request: true });
   await app(eve, 'POST', '/api/invite_links/preview', { link: invite_link });
   await app(eve, 'POST', '/api/invite_links/join', { link: invite_link });
+  await app(eve, 'POST', '/api/invite_links/withdraw', { link: invite_link });
+  await app(eve, 'POST', '/api/invite_links/join', { link: invite_link });
   await app(ann, 'GET', `${at}/join_requests`);
   await app(ann, 'POST', `${at}/join_requests/${eve.id}/decline`);
   await app(eve, 'POST', '/api/invite_links/join', { link: invite_link });

@@ -134,3 +134,12 @@ export const joinByInviteLink = defineEndpoint({
     return { status, ...(status === 'requested' ? {} : { chat_id }) };
   },
 });
+
+export const withdrawJoinRequest = defineEndpoint({
+  verb: 'POST',
+  path: '/api/invite_links/withdraw',
+  summary: 'Withdraws a request to join the chat of an invite link.',
+  params,
+  errors: ['invite_link_empty', 'invite_link_expired', 'join_request_not_found'],
+  handler: ({ user, store }, p) => store.chats.withdrawRequest(p.link, user.id),
+});

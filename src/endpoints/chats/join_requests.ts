@@ -36,7 +36,7 @@ export const listJoinRequests = defineEndpoint({
 });
 
 const params = z.object({ chat_id: appChatId, user_id: userId });
-const errors = [...refusals, 'user_not_found', 'already_participant', 'join_request_missing'] as const;
+const errors = [...refusals, 'user_not_found', 'already_participant', 'join_request_not_found'] as const;
 
 export const approveJoinRequest = defineEndpoint({
   verb: 'POST',
@@ -48,7 +48,12 @@ export const approveJoinRequest = defineEndpoint({
     await store.unlessApplied(async () => {
       await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
     });
-    await store.chats.approveRequest(chatOfUser(user.id, p.chat_id), user.id, p.user_id);
+    await store.chats.approveRequest(
+      chatOfUser(user.id, p.chat_id),
+      user.id,
+      p.user_id,
+      'join_request_not_found',
+    );
   },
 });
 
@@ -62,6 +67,11 @@ export const declineJoinRequest = defineEndpoint({
     await store.unlessApplied(async () => {
       await administeredChat(store, user, p.chat_id, 'join_requests_not_allowed');
     });
-    await store.chats.declineRequest(chatOfUser(user.id, p.chat_id), user.id, p.user_id);
+    await store.chats.declineRequest(
+      chatOfUser(user.id, p.chat_id),
+      user.id,
+      p.user_id,
+      'join_request_not_found',
+    );
   },
 });

@@ -191,7 +191,8 @@ export async function lockPerson(
     | 'unauthorized'
     | 'chat_member_not_found'
     | 'user_not_found'
-    | 'join_request_missing' = 'unauthorized',
+    | 'join_request_missing'
+    | 'join_request_not_found' = 'unauthorized',
 ): Promise<void> {
   const exists =
     await sql.some`select 1 from users where id = ${id} and deleted_at is null for no key update`;

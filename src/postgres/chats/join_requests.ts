@@ -67,26 +67,40 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
   });
 }
 
+/** The error if there is no request to join: a name for bots, another one for people. */
+export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
+
 /** Removes a request to join and returns the link of the request. Errors: see `approveRequest`. */
-async function takeRequest(sql: Sql, chat: number, user: number): Promise<number | null> {
+async function takeRequest(
+  sql: Sql,
+  chat: number,
+  user: number,
+  missing: RequestMissing,
+): Promise<number | null> {
   const former = await loadStanding(sql, chat, user);
   if (former && isPresent(former.status)) fail('already_participant');
-  if (former?.status === 'kicked') fail('join_request_missing');
+  if (former?.status === 'kicked') fail(missing);
   const found = await sql.first<{ link_id: number | null }>`
     delete from join_requests where chat_id = ${chat} and user_id = ${user} returning link_id`;
-  return found === null ? fail('join_request_missing') : found.link_id;
+  return found === null ? fail(missing) : found.link_id;
 }
 
 /**
  * Approves a request to join: the person becomes a member. Errors: `chat_not_found`, `join_requests_not_allowed`,
- * `already_participant`, `join_request_missing` (also for people whose account is suspended), `too_many_chats`.
+ * `already_participant`, `missing` (also for people whose account is suspended), `too_many_chats`.
  */
-export const approveRequest = (db: Database, chat: number, by: number, user: number) =>
+export const approveRequest = (
+  db: Database,
+  chat: number,
+  by: number,
+  user: number,
+  missing: RequestMissing = 'join_request_missing',
+) =>
   asInviter(db, chat, by, 'join_requests_not_allowed', async (sql) => {
     // Locks the person first, like the deletion of an account.
-    await lockPerson(sql, user, 'join_request_missing');
-    const id = await takeRequest(sql, chat, user);
-    await mustBeActive(sql, user, 'join_request_missing');
+    await lockPerson(sql, user, missing);
+    const id = await takeRequest(sql, chat, user, missing);
+    await mustBeActive(sql, user, missing);
     const link = id === null ? null : await loadLink(sql, id);
     await changeMember(sql, chat, { id: user, is_bot: false }, newcomer, by, { link });
     return true;
@@ -94,12 +108,31 @@ export const approveRequest = (db: Database, chat: number, by: number, user: num
 
 /**
  * Declines a request to join. The person may ask again. Errors: `chat_not_found`, `join_requests_not_allowed`,
- * `already_participant`, `join_request_missing`.
+ * `already_participant`, `missing`.
  */
-export const declineRequest = (db: Database, chat: number, by: number, user: number) =>
+export const declineRequest = (
+  db: Database,
+  chat: number,
+  by: number,
+  user: number,
+  missing: RequestMissing = 'join_request_missing',
+) =>
   asInviter(db, chat, by, 'join_requests_not_allowed', async (sql) => {
-    await takeRequest(sql, chat, user);
+    await takeRequest(sql, chat, user, missing);
     return true;
+  });
+
+/**
+ * Withdraws the request of a person to join the chat of a link. Errors: `invite_link_expired` for an unknown link,
+ * `join_request_not_found`.
+ */
+export const withdrawRequest = (db: Database, code: string, user: number): Promise<void> =>
+  db.transaction(async (sql) => {
+    const chat = await sql.firstValue<number>`select chat_id from invite_links where code = ${code}`;
+    if (chat === undefined) fail('invite_link_expired');
+    const found = await sql.some`
+      delete from join_requests where chat_id = ${chat} and user_id = ${user} returning id`;
+    if (!found) fail('join_request_not_found');
   });
 
 /** Returns whether a person has asked to join a chat. */

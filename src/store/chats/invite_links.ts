@@ -72,13 +72,18 @@ export class InviteLinks extends Members {
     return joined;
   }
 
-  async approveRequest(chat: ChatRef, by: number, user: number) {
-    await requests.approveRequest(this.context.db, chat.id, by, user);
+  async approveRequest(chat: ChatRef, by: number, user: number, missing?: requests.RequestMissing) {
+    await requests.approveRequest(this.context.db, chat.id, by, user, missing);
     await this.changed(chat, user, false);
   }
 
-  async declineRequest(chat: ChatRef, by: number, user: number) {
-    await requests.declineRequest(this.context.db, chat.id, by, user);
+  async declineRequest(chat: ChatRef, by: number, user: number, missing?: requests.RequestMissing) {
+    await requests.declineRequest(this.context.db, chat.id, by, user, missing);
+  }
+
+  /** Withdraws the person's own request to join. */
+  withdrawRequest(code: string, user: number) {
+    return requests.withdrawRequest(this.context.db, code, user);
   }
 
   /** Returns whether a person has asked to join a chat. */

@@ -30,15 +30,22 @@ export function JoinPage({ code }: { code: string }) {
     await chats.refresh(chat);
     go(`chat/${chat}`);
   };
-  const join = async () => {
+  const act = async (change: () => Promise<unknown>) => {
     setBusy(true);
     try {
-      const { chat_id } = await call<JoinedByLink>('POST', '/api/invite_links/join', { link: code });
-      await (chat_id === undefined ? load() : open(chat_id));
+      await change();
     } catch (error) {
       setFailure(reasonOf(error));
     }
     setBusy(false);
+  };
+  const join = async () => {
+    const { chat_id } = await call<JoinedByLink>('POST', '/api/invite_links/join', { link: code });
+    await (chat_id === undefined ? load() : open(chat_id));
+  };
+  const withdraw = async () => {
+    await call('POST', '/api/invite_links/withdraw', { link: code });
+    await load();
   };
   const action = () => {
     if (found?.chat_id !== undefined) return t('open_chat');
@@ -65,13 +72,23 @@ export function JoinPage({ code }: { code: string }) {
         )}
         {failure && <Trouble text={failure} />}
         {!found && !failure && <Spinner />}
-        {found?.requested && <p role="status">{t('asked_to_join')}</p>}
+        {found?.requested && (
+          <>
+            <p role="status">{t('asked_to_join')}</p>
+            <button type="button" className="button" disabled={busy} onClick={() => void act(withdraw)}>
+              {t('withdraw_request')}
+            </button>
+          </>
+        )}
         {found && !found.requested && !failure && (
           <button
             type="button"
             className="button primary"
             disabled={busy}
-            onClick={() => void (found.chat_id === undefined ? join() : open(found.chat_id))}
+            onClick={() => {
+              const { chat_id } = found;
+              void (chat_id === undefined ? act(join) : open(chat_id));
+            }}
           >
             {action()}
           </button>

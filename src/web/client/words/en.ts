@@ -294,6 +294,7 @@ export const en = {
   welcome_hint: 'Find a bot by its username, or create one of your own.',
   what_it_does: 'What it does',
   who_reacted: 'Who reacted',
+  withdraw_request: 'Withdraw the request',
   write: 'Message',
   writers: 'Who may write in direct chats',
   writers_all: 'Everybody',

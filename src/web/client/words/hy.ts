@@ -297,6 +297,7 @@ export const words: Words = {
   welcome_hint: 'Գտեք բոտ՝ օգտանունով, կամ ստեղծեք ձերը։',
   what_it_does: 'Ինչ է անում',
   who_reacted: 'Ովքեր են արձագանքել',
+  withdraw_request: 'Հետ վերցնել հայտը',
   write: 'Հաղորդագրություն',
   writers: 'Ով կարող է գրել անձնական զրույցում',
   writers_all: 'Բոլորը',

@@ -297,6 +297,7 @@ export const words: Words = {
   welcome_hint: 'Ботты пайдаланушы атымен табыңыз немесе өзіңіздікін жасаңыз.',
   what_it_does: 'Не істей алады',
   who_reacted: 'Кім реакция білдірді',
+  withdraw_request: 'Сұрауды қайтарып алу',
   write: 'Хабар',
   writers: 'Жеке чатта кім жаза алады',
   writers_all: 'Барлығы',

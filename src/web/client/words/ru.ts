@@ -296,6 +296,7 @@ export const words: Words = {
   welcome_hint: 'Найдите бота по имени пользователя или создайте своего.',
   what_it_does: 'Что он умеет',
   who_reacted: 'Кто отреагировал',
+  withdraw_request: 'Отозвать заявку',
   write: 'Сообщение',
   writers: 'Кто может писать в личных чатах',
   writers_all: 'Все',

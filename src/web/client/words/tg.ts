@@ -298,6 +298,7 @@ export const words: Words = {
   welcome_hint: 'Ботро бо номи корбар ёбед ё аз они худро созед.',
   what_it_does: 'Чӣ кор мекунад',
   who_reacted: 'Кӣ вокуниш нишон дод',
+  withdraw_request: 'Бозпас гирифтани дархост',
   write: 'Паём',
   writers: 'Дар гуфтугӯи шахсӣ кӣ навишта метавонад',
   writers_all: 'Ҳама',

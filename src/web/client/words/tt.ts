@@ -296,6 +296,7 @@ export const words: Words = {
   welcome_hint: 'Ботны кулланучы исеме белән табыгыз яки үзегезнекен ясагыз.',
   what_it_does: 'Нәрсә эшли',
   who_reacted: 'Кем реакция белдергән',
+  withdraw_request: 'Гаризаны кире алу',
   write: 'Хәбәр',
   writers: 'Шәхси чатта кем яза ала',
   writers_all: 'Барысы да',

@@ -296,6 +296,7 @@ export const words: Words = {
   welcome_hint: 'Botni foydalanuvchi nomi bilan toping yoki oʻzingiznikini yarating.',
   what_it_does: 'Nima qila oladi',
   who_reacted: 'Kim munosabat bildirdi',
+  withdraw_request: 'Soʻrovni qaytarib olish',
   write: 'Xabar',
   writers: 'Shaxsiy suhbatda kim yoza oladi',
   writers_all: 'Hamma',
