@@ -19,7 +19,7 @@ begin_epochs(nodes_key, revoked_key, inc)
 local epoch = tonumber(redis.call('HGET', nodes_key, 'epoch') or 0)
 local subjects = {}
 local from = tonumber(acked)
--- If the log is long, the node discards its whole cache, which is cheaper than reading the log.
+-- Makes the node discard its whole cache if the log is long, because reading the log would cost more.
 if tonumber(known) ~= inc or from > epoch or epoch - from > LIMITS.script_entries_max then
   from = 0
   subjects[1] = '*'

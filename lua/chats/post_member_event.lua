@@ -1,5 +1,5 @@
 --[[
-@summary Reports a change of a chat by updates and a service message, or reports a request to join to the bots that may decide.
+@summary Reports a change of a chat by updates and a service message, or a request to join to the bots that may decide on it.
 @why     The event's mark is set together with the updates and the message, so that a repeated call adds nothing.
 @key     request  {NN}:req:<id>             STRING
 @arg     chat    text

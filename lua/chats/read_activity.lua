@@ -1,5 +1,5 @@
 --[[
-@summary Reads the heads of the newest messages of many chats of one partition, if in Redis, for sorting lists of chats.
+@summary Returns the heads of the newest messages in Redis of many chats of one partition, for sorting lists of chats.
 @flag    no-writes
 @derived chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING

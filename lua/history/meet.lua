@@ -1,5 +1,5 @@
 --[[
-@summary Records which Postgres server is current and its incarnation, and returns the previous one.
+@summary Records the current Postgres server and its incarnation, and returns the previous server.
 @why     A replaced server is rejected from then on, even if it still accepts writes.
 @repeatable Recording the same server twice changes nothing.
 @flag    allow-oom

@@ -1,5 +1,5 @@
 --[[
-@summary Reads what Redis recorded about Postgres: how far it has committed, and which server is current.
+@summary Returns the last commit of Postgres that Redis recorded, and the current server.
 @flag    no-writes
 @key     history  {NN}:postgres  HASH
 @ok      fields   raw

@@ -1,5 +1,5 @@
 --[[
-@summary Claims an idempotency key for a call. If another call has the key, returns the answer or the state of that call.
+@summary Claims an idempotency key for a call. Returns the answer or the state of another call that has the key.
 @why     If two nodes get a call with the same key, only one of them may run it.
 @repeatable A holder that claims its own key again succeeds.
 @flag    allow-oom

@@ -1,5 +1,5 @@
 --[[
-@summary Replaces a stored answer by the same answer under another encryption key.
+@summary Re-encrypts a stored answer with another key.
 @why     A call may store its answer or release the key meanwhile, so only the answer that was read is replaced.
 @repeatable After the first run, the stored answer no longer equals the one that was read.
 @flag    allow-oom

@@ -1,5 +1,5 @@
 --[[
-@summary Releases a flusher's lease, if the flusher still holds it.
+@summary Releases a lease that the flusher still holds.
 @why     Between a check and a separate deletion, the lease could pass to another flusher.
 @key     lease   {NN}:flush_lease  STRING   id of the flusher
 @arg     owner   text

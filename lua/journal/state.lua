@@ -1,5 +1,5 @@
 --[[
-@summary Reads the size of a partition's journal and the run id under which it issues versions.
+@summary Returns the size of a partition's journal and the run id under which the partition issues versions.
 @why     Length and first entry must be from the same instant.
 @key     meta        {NN}:meta     HASH    run, ver, hw, hwb, jw, jt
 @key     journal     {NN}:journal  STREAM

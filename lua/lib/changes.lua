@@ -1,5 +1,5 @@
 --[[
-@summary Writes the change log of a chat. The log exists while somebody reads the chat. Event streams read and resume from it.
+@summary Writes the change log of a chat, from which event streams read and resume. The log exists while somebody reads the chat.
 @key     changes  {NN}:changes:<chat>  STREAM
 @key     channel  {NN}:on_chat:<chat>  CHANNEL
 @derived changes  {NN}:changes:<chat>  STREAM
@@ -22,7 +22,7 @@ end
 -- query; `extra` is only for the user `to`) and p (pinned; `id` is 0 after an unpin, `extra` is 1 if viewers should be
 -- notified).
 local function log_change(changes, channel, version, before, kind, id, to, extra)
-  -- Checking first is cheaper than formatting an entry that is not stored.
+  -- Checks first, which is cheaper than formatting an entry that is not stored.
   if redis.call('EXISTS', changes) == 0 then return end
   local logged = redis.call('XADD', changes, 'NOMKSTREAM', 'MAXLEN', '~', 'LIMITS.changes_log_length_max',
     version .. '-0', 'p', before or '0', 'k', kind, 'm', id, 'u', to or '', 'x', extra or '')

@@ -1,5 +1,5 @@
 --[[
-@summary Handles the pending work of a webhook's worker: parked chats that wait for a retry, and new queue entries after the worker's cursor.
+@summary Handles the pending work of a webhook worker: parked chats that wait for a retry, and queue entries after its cursor.
 @key     state     {NN}:queue_state:<bot>  HASH
 @key     queue     {NN}:queue:<bot>        STREAM
 @key     due       {NN}:webhooks_due       ZSET

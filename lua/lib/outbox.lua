@@ -8,7 +8,7 @@
 local function outbox_full(meta, outbox)
   local length = redis.call('XLEN', outbox)
   if length >= LIMITS.outbox_length_max then return true end
-  -- This few entries cannot exceed the byte limit, even if each of them has the maximum size.
+  -- Skips the byte limit for few entries, which cannot exceed it even at their maximum size.
   if length < LIMITS.outbox_length_small then return false end
   local first = redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1)[1]
   return (redis.call('HGET', meta, 'ow') or 0) - first[1]:match('%d+$') >= LIMITS.outbox_bytes_max

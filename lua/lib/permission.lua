@@ -9,7 +9,7 @@ local function is_permitted(m, differing, name, default)
   local differs = (',' .. differing .. ','):find(',' .. name .. ',', 1, true) ~= nil
   if differs == default then return false end
   if m.status ~= 'restricted' or m.rights[name] == true then return true end
-  -- The restriction may have ended.
+  -- Ignores a restriction that has ended.
   return m.ends and m.ends > 0 and m.ends <= tonumber(redis.call('TIME')[1])
 end
 

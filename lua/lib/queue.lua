@@ -41,7 +41,7 @@ local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
   q.bytes = q.bytes - entry_bytes(fields)
-  -- A replayed update keeps the id that receivers know.
+  -- Keeps the original id of a replayed update, because receivers know it.
   local update_id = fields[20] or entry[1]:match('^%d+')
   for _, value in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = value end
   journal_image(at, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))

@@ -1,5 +1,5 @@
 --[[
-@summary Takes calls from a token bucket. If the bucket is empty, returns how long to wait for a call.
+@summary Takes calls from a token bucket. Returns how long to wait if the bucket is empty.
 @why     Calls of one caller may arrive on all nodes at once, and all of them count.
 @repeatable A retried call counts twice, so the caller waits slightly longer.
 @flag    allow-oom

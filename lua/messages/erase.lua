@@ -18,7 +18,7 @@ local seconds = now()
 local oldest = seconds - tonumber(age_ms) / 1000
 local found = {}
 for i = 1, #items, 3 do
-  -- If a message is only in Postgres, its tombstone needs only a version and a date.
+  -- Builds a header for a message that is only in Postgres. Its tombstone needs only a version and a date.
   local header = header_of(message_key(items[i])) or {[3] = tonumber(items[i + 2]), [5] = 0, [6] = KIND_TEXT}
   if tonumber(items[i]) <= c.seq and header[6] ~= KIND_DELETED and header[3] <= oldest then
     found[#found + 1] = {id = items[i], post = tonumber(items[i + 1]), header = header}
@@ -34,7 +34,7 @@ for _, each in ipairs(found) do
   version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Viewers get no event for each deletion. They find a gap in the log and reload the chat.
+-- Sends no event for each deletion. Viewers find a gap in the log and reload the chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end

@@ -1,5 +1,5 @@
 --[[
-@summary Pins a message of a direct chat in place of the previous one, and adds a service message about it.
+@summary Pins a message of a direct chat in place of the previous pin, and adds a service message about it.
 @why     Exactly one of several concurrent pins wins, and every change has its service message and update.
 @key     message         {NN}:msg:<bot>.<user>:<message_id>      STRING
 @arg     pin      bytes   msgpack array: chat, message id, id of the pinning side

@@ -1,5 +1,5 @@
 --[[
-@summary Pins a message of a group or channel in place of the previous one, and adds a service message about it.
+@summary Pins a message of a group or channel in place of the previous pin, and adds a service message about it.
 @why     Exactly one of several concurrent pins wins, and the right to pin is checked in the same step.
 @key     message         {NN}:msg:<chat>:<message_id>      STRING
 @arg     pin      bytes   msgpack array: chat, message id, id of the pinning member
@@ -37,7 +37,7 @@ local version, pinned = unpack(next_versions(meta_key, 2))
 local id, service = append_message(at, c, chat, seconds, tail, version)
 set_pin(at, c, pinned, chat, message_id, notify)
 local kind = is_channel(c) and 'channel_post' or 'message'
--- The bot that pinned receives the update too.
+-- Also sends the update to the bot that pinned.
 local forward = post_update(meta_key, outbox_key, version, ms, receiving_bots(c, who), '', kind, chat, id, service, from, c.profile, record, '')
 remember(request_key, 1)
 return ok(forward and 1 or 0)

@@ -1,5 +1,5 @@
 --[[
-@summary Reads messages by id for a member of the chat, if in Redis.
+@summary Returns messages that are in Redis, by id, for a member of the chat.
 @repeatable The script only creates tickets.
 @flag    allow-oom
 @arg     direct   flag    both sides of a direct chat may read it

@@ -1,5 +1,5 @@
 --[[
-@summary Reads the messages of a chat below an id, newest first, if in Redis.
+@summary Returns the messages of a chat that are in Redis and have ids below an id, newest first.
 @flag    no-writes
 @key     chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING

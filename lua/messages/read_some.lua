@@ -1,5 +1,5 @@
 --[[
-@summary Reads messages of a chat by id, or only their heads, if in Redis.
+@summary Returns messages of a chat that are in Redis, or only their heads, by id.
 @flag    no-writes
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     bytes    int     how many bytes of each record to read; 0 for all

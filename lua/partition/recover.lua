@@ -1,5 +1,5 @@
 --[[
-@summary Opens a partition for the connected Redis under a raised incarnation. If the incarnation is too low, returns the highest version.
+@summary Opens a partition for the connected Redis under a raised incarnation. Returns the highest version if the incarnation is too low.
 @why     The new incarnation must exceed the last version issued here. Run id and version change together: a script that
          finds its own run id may issue versions at once.
 @arg     expected     text          run id for which the incarnation was registered

@@ -1,5 +1,5 @@
 --[[
-@summary Stores a post read from Postgres that was missing in Redis.
+@summary Stores a post that was loaded from Postgres because Redis lacked it.
 @why     A fill requires its ticket and an absent key, so that it never restores an old state (architecture, Journal).
 @repeatable A ticket can be used only once.
 @flag    allow-oom

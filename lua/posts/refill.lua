@@ -1,5 +1,5 @@
 --[[
-@summary Extends the list of an emoji's latest reactors by those from Postgres. Given no reactors, creates a ticket to read them.
+@summary Extends the list of an emoji's latest reactors with reactors from Postgres. Creates a ticket to load them if none are given.
 @why     The recent actors show who took back the emoji after Postgres was read.
 @repeatable A reactor is listed only once.
 @flag    allow-oom

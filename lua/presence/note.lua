@@ -1,5 +1,5 @@
 --[[
-@summary Records that users have windows open on a node, or no longer have any.
+@summary Records that users have windows open on a node, or have closed them all.
 @why     One user may have windows on several nodes. Once all are closed, a reader must see none.
 @repeatable A second run records the same.
 @flag    allow-oom

@@ -42,7 +42,7 @@ export const pageOf = (url: string, scheme: RegExp): string =>
 const query = (text: string): string =>
   Buffer.byteLength(text) > limits.button_query_bytes_max ? fail('button_query_invalid') : text;
 
-/** Returns the action of a button. Contains only supported fields, because only these are stored. */
+/** Returns the action of a button with its supported fields, because only these are stored. */
 function actionOf(button: ButtonInput) {
   const { callback_data, url, login_url, web_app, copy_text } = button;
   if (callback_data !== undefined) {
@@ -79,7 +79,7 @@ const sizeOf = ({ text, url, login_url, web_app, copy_text }: ButtonInput): numb
   Buffer.byteLength(text + (url ?? login_url?.url ?? web_app?.url ?? copy_text?.text ?? ''));
 
 /**
- * Returns the keyboard to store, without empty rows, or null if no button is left. Errors: `button_text_empty`,
+ * Returns the keyboard to store, without empty rows; null if no button is left. Errors: `button_text_empty`,
  * `button_data_invalid`, `button_url_invalid`, `button_copy_text_invalid`, `button_query_invalid`,
  * `button_type_invalid` (a button without a known action), `keyboard_too_large`.
  */

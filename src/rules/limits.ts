@@ -1,5 +1,5 @@
 /**
- * The limits of texts, names, keyboards and lists in calls (interface §8), and limits that several layers share.
+ * Sets the limits of texts, names, keyboards and lists in calls (interface §8), and limits that several layers share.
  * Lengths count Unicode code points unless a name says otherwise.
  */
 export const ruleLimits = {
@@ -7,8 +7,8 @@ export const ruleLimits = {
   caption_length_max: 1024,
   markup_length_max: 256 * 1024,
   /**
-   * The number of marks, escapes, tags and references in one text. The longest text has 4,096 of them if every
-   * character is escaped.
+   * The number of marks, escapes, tags and references in one text. A text of 4,096 escaped characters has 4,096 of
+   * them.
    */
   markup_marks_max: 5_000,
   callback_data_bytes_max: 64,
@@ -64,14 +64,11 @@ export const ruleLimits = {
   /** How long a server waits for requests in flight when it stops. */
   shutdown_ms_max: 10_000,
   /**
-   * The maximum time that the roles of a process take to stop after DRAIN_MS. It covers the wait for requests in
-   * flight, 2 s for connections, and 10 s for a slow Redis or machine.
+   * The time that the roles of a process may take to stop after DRAIN_MS. It covers the wait for requests in flight, 2
+   * s for connections, and 10 s for a slow Redis or machine.
    */
   roles_stop_ms_max: 22_000,
-  /**
-   * How long a process waits, after its roles have stopped, until its connections are closed and its records are
-   * removed.
-   */
+  /** How long a process may take, after its roles have stopped, to close its connections and remove its records. */
   backends_close_ms_max: 5_000,
   external_subject_length_max: 255,
   message_days_min: 3,
@@ -91,6 +88,6 @@ export const ruleLimits = {
   rate_seconds_max: 86_400,
   writers_per_bot_max: 1_000,
   partitions_max: 1_000,
-  /** The greatest number of messages after the last read message that are counted as unread. */
+  /** How many messages after the last read message may count as unread. */
   unread_counted_max: 100,
 } as const;

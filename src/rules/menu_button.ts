@@ -4,7 +4,7 @@ import { pageOf } from './keyboard.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** A menu button that a bot set. Without one, people see the commands. */
+/** Describes a menu button that a bot set. Without a menu button, people see the commands. */
 export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };

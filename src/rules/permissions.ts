@@ -1,8 +1,8 @@
-/** The permissions of group members who are not administrators (behaviour §3). */
+/** Defines the permissions of group members who are not administrators (behaviour §3). */
 
 /**
- * The default permissions. Only administrators may pin messages until one of them permits members to pin (interface
- * §5.11).
+ * Holds the default permissions. Only administrators may pin messages, until an administrator permits members to pin
+ * (interface §5.11).
  */
 const defaults = {
   can_send_messages: true,
@@ -37,9 +37,9 @@ const media = [
 ] as const;
 
 /**
- * Fills in absent permissions with false. If the permissions are not independent, the rules of the Bot API apply: polls
- * imply texts, stickers and previews imply texts and files, and an absent permission to pin follows the permission to
- * change information.
+ * Sets absent permissions to false. If the permissions are not independent, the rules of the Bot API apply: polls imply
+ * texts, stickers and previews imply texts and files, and an absent permission to pin follows the permission to change
+ * information.
  */
 export function fullPermissions(given: Permissions, independent: boolean): Record<PermissionName, boolean> {
   const all = Object.fromEntries(permissionNames.map((name) => [name, given[name] === true]));
@@ -51,7 +51,7 @@ export function fullPermissions(given: Permissions, independent: boolean): Recor
   return all as Record<PermissionName, boolean>;
 }
 
-/** Returns the names whose value is not the default, separated by commas, as a chat stores them. */
+/** Returns the names of permissions that differ from the default, separated by commas, as a chat stores them. */
 export const packPermissions = (permissions: Record<PermissionName, boolean>): string =>
   permissionNames.filter((name) => permissions[name] !== defaults[name]).join(',');
 
@@ -63,7 +63,7 @@ export function unpackPermissions(differing: string): Record<PermissionName, boo
 }
 
 /**
- * Returns whether a member has a permission. Administrators need no permissions, but they need the right of the same
+ * Returns whether a member has a permission. Administrators need no permission, but they need the right of the same
  * name if there is one. `differing` contains the permissions of the chat.
  */
 export function isPermitted(

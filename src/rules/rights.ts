@@ -1,4 +1,4 @@
-/** The rights of administrators (behaviour §3). */
+/** Defines the rights of administrators (behaviour §3). */
 
 export const rightNames = [
   'can_pin_messages',
@@ -12,7 +12,7 @@ export const rightNames = [
 ] as const;
 type RightName = (typeof rightNames)[number];
 
-/** The other administrator flags that client libraries read. */
+/** Lists the other administrator flags that client libraries expect. */
 export const otherFlags = [
   'can_be_edited',
   'can_manage_chat',

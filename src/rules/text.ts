@@ -18,8 +18,8 @@ export function codePointLength(text: string): number {
 }
 
 /**
- * Returns whether the text is longer than `max` code points. Counts code points only if the number of code units does
- * not decide the question.
+ * Returns whether the text is longer than `max` code points. Counts code points only if the number of code units leaves
+ * the answer open.
  */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;
@@ -38,10 +38,7 @@ export function checkText(text: string): string {
   return text;
 }
 
-/**
- * Returns whether a text shows nothing, because it is empty or contains only spaces, line breaks and invisible
- * characters.
- */
+/** Returns whether a text shows nothing: it is empty, or contains only spaces, line breaks and invisible characters. */
 export function isBlank(text: string): boolean {
   return invisible.test(text);
 }

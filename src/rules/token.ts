@@ -1,4 +1,4 @@
-/** The format of bot and user tokens: an id, random characters and a checksum (behaviour §2). */
+/** Defines the format of bot and user tokens: an id, random characters and a checksum (behaviour §2). */
 import { ruleLimits as limits } from './limits.js';
 
 export type TokenKind = 'bot' | 'user';
@@ -22,8 +22,8 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const allowed = new Uint8Array(128);
 for (const char of base64url) allowed[char.charCodeAt(0)] = 1;
 
-// The table for CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, which is newer than the oldest supported
-// version.
+// Holds the table for CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, which is newer than the oldest
+// supported version.
 const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   let rest = byte;
   for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
@@ -101,7 +101,7 @@ function idOf(text: string): number | null {
   return id;
 }
 
-/** The maximum lengths of a token: as written, and with its colon escaped as %3A. */
+/** The maximum lengths of a token: with its colon, and with the colon escaped as %3A. */
 export const tokenLengthMax = idDigitsMax + 1 + secretLength;
 export const escapedTokenLengthMax = tokenLengthMax + 2;
 
@@ -135,6 +135,6 @@ export function findTokens(text: string): FoundToken[] {
   return found;
 }
 
-/** Masks the secret part of everything that looks like a token, even if the checksum is invalid. */
+/** Masks the secret part of everything that looks like a token, even with an invalid checksum. */
 export const maskTokens = (text: string): string =>
   text.replace(/(\d(?::|%3[Aa]))[AOU][A-Za-z0-9_-]{34}/g, '$1…');

@@ -1,7 +1,7 @@
 /**
- * A placeholder for a bot's token in a message text. The record stores the bot's id and replacement words. The bot's
- * current owner sees the live token instead of the words (behaviour §12). Callers cannot create such entities, because
- * no parser produces this type.
+ * Defines a placeholder for a bot's token in a message text. The record stores the bot's id and replacement words. The
+ * bot's current owner sees the live token instead of the words (behaviour §12). Callers cannot create such entities,
+ * because no parser produces this type.
  */
 
 interface AnyEntity {

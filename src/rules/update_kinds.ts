@@ -1,6 +1,6 @@
-/** The update kinds, and the bit masks that select the kinds that a bot's queue accepts (behaviour §9). */
+/** Defines the update kinds, and the bit masks that select the kinds that a bot's queue accepts (behaviour §9). */
 
-/** The names of all update kinds. The index of a kind is its bit in a mask. */
+/** Lists the names of all update kinds. The index of a kind is its bit in a mask. */
 export const updateKinds = [
   'message',
   'edited_message',
@@ -16,25 +16,25 @@ export type UpdateKind = (typeof updateKinds)[number];
 
 export const kindBit = (kind: UpdateKind): number => 1 << updateKinds.indexOf(kind);
 
-/** Kinds that a bot gets only if it lists them. */
+/** Lists the kinds that a bot gets only if it requests them by name. */
 const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_count'];
 
 /**
- * The stored mask of a bot without a list. It stands for `defaultKinds` and never changes, because open queues store
- * it. Thus these bots also get the default kinds that later releases add.
+ * The stored mask of a bot that requested no kinds. It stands for `defaultKinds` and never changes, because open queues
+ * store it. Such bots therefore also get the default kinds that later releases add.
  */
 export const defaultUpdateMask = 63;
 
-/** The kinds that a bot without a list gets, as bits. `lua/lib/queue.lua` contains the same number. */
+/** The kinds that a bot gets without a request, as bits. `lua/lib/queue.lua` contains the same number. */
 export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
 
-/** Marks a list that would otherwise have the same mask as no list. */
+/** Distinguishes a list that would otherwise have the same mask as no list. */
 const listedBit = 1 << 30;
 
 /**
- * Returns the mask for a list of names. Ignores unknown names. If all names are unknown, returns the default mask,
+ * Returns the mask for a list of names. Ignores unknown names. Returns the default mask if all names are unknown,
  * because a typo must not drop every update.
  */
 export function updateMask(names: readonly string[]): number {

@@ -14,7 +14,7 @@ export function validUsername(text: string): boolean {
   );
 }
 
-/** Returns whether the text is a valid bot username: it must end in `bot`, in any case. */
+/** Returns whether the text is a valid bot username, which must end in `bot` in any case. */
 export function validBotUsername(text: string): boolean {
   return validUsername(text) && usernameKey(text).endsWith('bot');
 }

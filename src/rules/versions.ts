@@ -1,4 +1,4 @@
-/** The minimum versions of the supported servers. They are the oldest versions with which the tests run. */
+/** Sets the minimum versions of the supported servers. They are the oldest versions with which the tests run. */
 
 /** The major version of PostgreSQL. */
 export const postgresVersionMin = 15;
@@ -29,7 +29,7 @@ export interface RedisVersion {
   readonly problem: string | null;
 }
 
-/** Reads the output of INFO. Valkey always reports 7.2 as `redis_version`, so its own field is used instead. */
+/** Parses the output of INFO. Valkey always reports 7.2 as `redis_version`, so its own field is used instead. */
 export function redisVersion(info: string): RedisVersion {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const valkey = field('valkey_version');

@@ -1,9 +1,9 @@
-/** The body size limit of endpoints that take raw bytes instead of parameters. */
+/** Limits the body size of endpoints that take raw bytes instead of parameters. */
 import { fileLimits as limits } from '../files/limits.js';
 import type { Endpoint } from './endpoint.js';
 import { createRouter } from './router.js';
 
-/** Returns the limit in bytes for a verb and a path. For all other calls, this is `usual`. */
+/** Returns the limit in bytes for a verb and a path; `usual` for all other calls. */
 export function rawBodyBound(
   endpoints: readonly Endpoint[],
 ): (verb: string, path: string, usual: number) => number {

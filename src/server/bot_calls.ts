@@ -14,8 +14,8 @@ import { noFiles, type Params } from './params.js';
 import { createTurns } from './turns.js';
 
 /**
- * Finds methods by name, ignoring case (behaviour §1). Tries the map of exact names first, because nearly all calls use
- * the exact name.
+ * Finds methods by name, ignoring case (behaviour §1). Tries exact names first, because nearly all calls use the exact
+ * name.
  */
 export function createMethodFinder(methods: readonly Method[]): (name: string) => Method | undefined {
   const byName = new Map(methods.map((method) => [method.name, method]));
@@ -24,8 +24,8 @@ export function createMethodFinder(methods: readonly Method[]): (name: string) =
 }
 
 /**
- * The parameters of the Bot API for features that Petrel does not have. A call with one of them is refused. If the
- * parameter were ignored, the message would go to another place, or lack something that its sender wanted.
+ * Lists the parameters of the Bot API for features that Petrel lacks. A call with such a parameter is refused. If it
+ * were ignored, the message would go to another place, or lack something that its sender wanted.
  */
 const unsupportedParams = [
   'business_connection_id',
@@ -65,7 +65,7 @@ export function runMethod(
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** Returns how many messages a call makes: the length of its longest list of ids or media, else 1. */
+/** Returns how many messages a call makes: the length of its longest list of ids or media, otherwise 1. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -83,7 +83,7 @@ export function messagesIn(params: unknown): number {
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** Returns how many calls this call counts as. A commit in Postgres costs as much as many messages. */
+/** Returns the weight of a call in calls. A commit in Postgres costs as much as many messages. */
 function weightOf(method: Method, params: unknown): number {
   if (method.effect === 'configure') return limits.settings_call_weight;
   return method.effect === 'grow' ? messagesIn(params) : 1;
@@ -146,7 +146,7 @@ export interface AnswerCallsOptions {
 
 export function createAnswerCalls({ methods, store, files, receivers, onError }: AnswerCallsOptions) {
   const methodNamed = createMethodFinder(methods);
-  /** The counts of calls in answers. `skipped` counts those in answers to updates that a bot caused. */
+  /** Counts the calls in answers. `skipped` counts calls in answers to updates that a bot caused. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
   /** Runs one call. Returns false when the call is not allowed in an answer, or the bot may not act now. */
@@ -154,8 +154,8 @@ export function createAnswerCalls({ methods, store, files, receivers, onError }:
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || method.inAnswers === false) return false;
     const bot = await store.auth.botById(id);
-    // A thief of the token may have set the webhook of a blocked bot. A suspended bot may get answers to earlier
-    // updates.
+    // Refuses a blocked bot, because a thief of the token may have set the webhook. Refuses a suspended bot, which may
+    // still get answers to earlier updates.
     if (bot === null || isBlocked(bot) || bot.state !== undefined || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(

@@ -1,4 +1,4 @@
-/** The context of every call of a front, and the form of replies. */
+/** Defines the context of every call of a front, and the form of replies. */
 
 import { ApiError, errorEnvelope } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -29,7 +29,10 @@ export interface DispatchOptions {
   readonly receivers: Receivers;
   /** The setting ADMIN_TOKEN, an administrator token besides the tokens of named administrators. */
   readonly adminToken: string | undefined;
-  /** The setting ADMIN_ALLOW_CIDRS: the address ranges from which administrators may call. Empty for any address. */
+  /**
+   * The setting ADMIN_ALLOW_CIDRS: the address ranges from which administrators may call. An empty list allows any
+   * address.
+   */
   readonly adminCidrs?: readonly string[];
   /** The external identity provider, if one is configured. */
   readonly provider?: TokenProvider | undefined;
@@ -39,7 +42,7 @@ export interface DispatchOptions {
   readonly push?: PushService | null;
   /** The reader of the installation's state. Null or absent when this process has no operations data. */
   readonly operations?: Operations | null;
-  /** The address ranges of trusted proxies. Only their `X-Forwarded-For` is used. */
+  /** The address ranges of trusted proxies. `X-Forwarded-For` of other peers is ignored. */
   readonly trustedProxies?: readonly string[];
   /** Receives each result of a call by a bot or a person, for measurements. */
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
@@ -47,7 +50,7 @@ export interface DispatchOptions {
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
 
-/** The context that all calls of a front share. */
+/** Holds the context that all calls of a front share. */
 export interface CallContext extends DispatchOptions {
   readonly methodNamed: (name: string) => Method | undefined;
   readonly findEndpoint: FindEndpoint;
@@ -55,13 +58,11 @@ export interface CallContext extends DispatchOptions {
   readonly adminClients: AdminClients;
   readonly shares: Shares;
   readonly downloads: Downloads;
-  /** Returns the address of the client for which limits are counted. */
+  /** Returns the client address for which limits are counted. */
   readonly clientAddress: (request: ApiRequest) => string;
 }
 
-/**
- * Runs a call within the share of its account. Does not run the call if the client disconnects while the call waits.
- */
+/** Runs a call within the share of its account. Drops the call if the client disconnects while it waits. */
 export function inTurn(
   { shares }: CallContext,
   request: ApiRequest,
@@ -86,7 +87,7 @@ export function envelope(result: unknown): string {
     : `{"ok":true,"result":${JSON.stringify(result)}}`;
 }
 
-/** Replies with the result, unless the handler has already replied. */
+/** Replies with the result. Does nothing if the handler has already replied. */
 export function finish({ onResult }: CallContext, request: ApiRequest, result: unknown): void {
   onResult?.(request, result);
   if (result !== replied) request.reply(200, envelope(result));

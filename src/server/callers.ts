@@ -7,27 +7,27 @@ import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import type { ApiRequest } from './request.js';
 
-/** Tokens issued by an external identity provider. `identity/` implements it. */
+/** Verifies tokens issued by an external identity provider. `identity/` implements this interface. */
 export interface TokenProvider {
   /** Returns whether the text has the form of a provider token. */
   takes(token: string): boolean;
   /**
-   * Resolves a token to a person. Null when the token is not valid now or names nobody here. With `known`, no account
-   * is created. Error: `unavailable`.
+   * Resolves a token to a person. Null when the token is invalid now, or when its person is unknown here. `known`
+   * creates no account. Error: `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
   /** Returns the Unix time in ms at which a valid token expires. */
   endOf(token: string): number;
 }
 
-/** An administrator, identified by the token of the call. */
+/** Describes an administrator, identified by the token of the call. */
 export interface Operator {
   /** The id of a named administrator; 0 for ADMIN_TOKEN. */
   readonly id: number;
   readonly name: string;
 }
 
-/** The administrator of setting ADMIN_TOKEN. No other administrator can have this name. */
+/** Represents the administrator of setting ADMIN_TOKEN. No other administrator can have this name. */
 const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
 
 /** The longest delay setTimeout accepts, in ms. */
@@ -47,7 +47,7 @@ export interface CallersOptions {
   /** The setting ADMIN_TOKEN. */
   readonly adminToken: string | undefined;
   readonly provider?: TokenProvider | undefined;
-  /** The address of the client as limits count it. */
+  /** Returns the client address as limits count it. */
   readonly clientAddress: (request: ApiRequest) => string;
 }
 
@@ -65,7 +65,7 @@ export class Callers {
     return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
   }
 
-  /** Refuses a throttled address before any lookup, unless this node already knows the token. */
+  /** Refuses a throttled address before any lookup. Tokens that this node already knows skip the check. */
   #checkGuesser(request: ApiRequest, token: string): void {
     const { store, clientAddress } = this.#options;
     if (!store.guesses.slowing || store.auth.remembers(token)) return;
@@ -89,7 +89,10 @@ export class Callers {
     return bot ?? this.#refuse(request, token);
   }
 
-  /** Errors: `unauthorized` when the token belongs to no administrator, `too_many_requests`. */
+  /**
+   * Returns the administrator of a token. Errors: `unauthorized` when the token belongs to no administrator,
+   * `too_many_requests`.
+   */
   async operator(request: ApiRequest): Promise<Operator> {
     const token = bearer(request);
     const { store, adminToken } = this.#options;
@@ -98,10 +101,10 @@ export class Callers {
     return (await store.admins.find(token)) ?? this.#refuse(request, token);
   }
 
-  /** Errors: `unauthorized` when the token is not valid, `too_many_requests`. */
+  /** Returns the person of a token. Errors: `unauthorized` when the token is not valid, `too_many_requests`. */
   person(request: ApiRequest): User | Promise<User> {
     const token = bearer(request);
-    // A token signed by the provider is not a guess, so it is not throttled.
+    // Skips throttling for a token signed by the provider, because it is not a guess.
     const isExternal = this.#options.provider?.takes(token) ?? false;
     const refused = () => (isExternal ? fail('unauthorized') : this.#refuse(request, token));
     if (!isExternal) this.#checkGuesser(request, token);
@@ -123,7 +126,7 @@ export class Callers {
     };
     const check = async (): Promise<void> => {
       try {
-        // Compares the ids, because the token may resolve to a newer account if the former account was deleted.
+        // Compares the ids. The token may resolve to a newer account if the former account was deleted.
         const found = await this.#personOf(token, true);
         if (ended) return;
         if (found?.id !== user.id) {

@@ -1,12 +1,12 @@
-/** Finds the address of the client behind trusted proxies, for limits per address. */
+/** Determines the client address behind trusted proxies, for limits per address. */
 import ipaddr from 'ipaddr.js';
 import type { ApiRequest } from './request.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Parses an address. Null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Parses an address; null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
-  // Proxies may add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+  // Removes the port that proxies may add: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
   const alone = /^\d+(?:\.\d+){3}:\d+$/.test(bare) ? bare.slice(0, bare.indexOf(':')) : bare;
   return ipaddr.IPv4.isValidFourPartDecimal(alone) || ipaddr.IPv6.isValid(alone)
@@ -31,7 +31,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Returns whether the peer is a trusted proxy. Only its forwarding headers are used. */
+/** Creates a check for trusted proxies. Forwarding headers of other peers are ignored. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -46,8 +46,9 @@ export function createTrust(
 type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
- * Reads `X-Forwarded-For` from the right and skips trusted proxies. The first other address is the client.
- * Addresses to its left may be forged. Without trusted proxies the peer is the client. Null when unknown.
+ * Creates a function that returns the client's address; null when unknown. It scans `X-Forwarded-For` from the right
+ * and skips trusted proxies. The first other address is the client. Addresses to its left may be forged. Without
+ * trusted proxies the peer is the client.
  */
 function createClient(trusted: readonly string[]): (request: Peer) => Address | null {
   const isTrusted = rangesOf(trusted);
@@ -64,7 +65,7 @@ function createClient(trusted: readonly string[]): (request: Peer) => Address | 
   };
 }
 
-/** Creates the address for which limits are counted, with IPv6 as /64. '' when unknown. */
+/** Creates a function that returns the address for which limits are counted, with IPv6 as /64; '' when unknown. */
 export function createClientAddress(trusted: readonly string[]): (request: Peer) => string {
   const clientOf = createClient(trusted);
   return (request) => {
@@ -80,7 +81,7 @@ export function createAdminClients(trusted: readonly string[], allowed: readonly
   const clientOf = createClient(trusted);
   const isAllowed = rangesOf(allowed);
   return {
-    /** The full address of a client; '' when unknown. */
+    /** Returns the full address of a client; '' when unknown. */
     address: (request: Peer) => clientOf(request)?.toString() ?? '',
     /** Returns whether administrators may call from the client's address. */
     allows(request: Peer): boolean {

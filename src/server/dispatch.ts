@@ -1,6 +1,6 @@
 /**
- * Routes a request to its handler, and decides from the request head whether to read the body. A bot call normally
- * reads only memory and Redis. Postgres is read after a cache miss.
+ * Routes a request to its handler, and decides from the request head whether to accept the body. A bot call normally
+ * uses only memory and Redis. Postgres is used after a cache miss.
  */
 import { fail } from '../errors.js';
 import { createMethodFinder } from './bot_calls.js';
@@ -17,9 +17,9 @@ import { Shares } from './shares.js';
 export interface Dispatch {
   readonly handle: RequestHandler;
   /**
-   * Decides from the request head whether to read the body. Returns true for a caller with a valid token, and false for
-   * a call that needs no token. Throws or rejects with the error answer otherwise. The token is checked again when the
-   * body is complete, because it may have been revoked meanwhile.
+   * Decides from the request head whether to accept the body. Returns true for a caller with a valid token, and false
+   * for a call that needs no token. Otherwise throws or rejects with the error answer. The token is checked again when
+   * the body is complete, because it may have been revoked meanwhile.
    */
   readonly admit: (request: ApiRequest) => boolean | Promise<boolean>;
 }
@@ -67,7 +67,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
       const { path } = request;
       const known = callersOf(path);
       if (known !== undefined) {
-        // Counts only a request without a body. A request with a body was already counted when it was admitted.
+        // Counts a request without a body. A request with a body was already counted when it was admitted.
         const counted = request.body.length > 0 ? undefined : count(request);
         return counted === undefined
           ? known.call(context, request)

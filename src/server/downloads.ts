@@ -24,7 +24,7 @@ function disposition({ type, name }: MediaFile, shown: boolean): string {
   return `${kind}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
-/** Prevents a file from running as a page of this origin, because anyone can upload files. */
+/** Keeps a file from running as a page of this origin, because anyone can upload files. */
 function headersOf(file: MediaFile, tag: string): Array<readonly [string, string]> {
   const type = file.mime ?? 'application/octet-stream';
   const shown = /^(image|audio|video)\//.test(type) && type !== 'image/svg+xml';
@@ -82,8 +82,8 @@ export function createDownloads(files: Files) {
 
   /**
    * Replies with the file. `caller` is the id of the bot or person whose downloads are counted together. Errors:
-   * `not_found`, `too_many_requests` (more than `limits.downloads_max` at once, or more than
-   * `limits.downloads_per_caller_max` of one caller), `unavailable`.
+   * `not_found`, `unavailable`, `too_many_requests` above `limits.downloads_max` at once in total, or
+   * `limits.downloads_per_caller_max` of one caller.
    */
   async function send(request: ApiRequest, file: MediaFile, caller: number): Promise<void> {
     const { size } = file;

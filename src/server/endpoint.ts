@@ -20,7 +20,7 @@ export interface LeakKeys {
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
 }
 
-/** A push subscription as the browser describes it. */
+/** Holds a push subscription as the browser describes it. */
 export interface GivenSubscription {
   readonly endpoint: string;
   /** base64url */
@@ -34,14 +34,14 @@ export interface PushService {
   readonly publicKey: string;
   /**
    * Checks a subscription. Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be
-   * contacted. Calls `count` before each name lookup, and rejects if `count` does.
+   * contacted. Calls `count` before each name lookup, and rejects if `count` rejects.
    */
   read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }
 
-/** Reads the state of the installation for operators. `processes/` implements this interface. */
+/** Loads the state of the installation for operators. `processes/` implements this interface. */
 export interface Operations {
-  /** Reads the stores at most once a second, for any number of clients. */
+  /** Queries the stores at most once a second, for any number of clients. */
   overview(): Promise<Overview>;
   /** Returns up to limits.bots_ranked_max bots, ranked by `order`. With `bot`, returns only the bot with this id. */
   bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
@@ -57,7 +57,7 @@ export interface EndpointContext<U> {
   readonly downloads: Downloads;
   readonly request: ApiRequest;
   /**
-   * Calls `listener` once when the token of the call is no longer accepted. For replies that outlive the call, such as
+   * Calls `listener` once when the token of the call is no longer accepted, for replies that outlive the call, such as
    * streams. Returns a function that stops watching.
    */
   readonly onRevoked: (listener: () => void) => () => void;
@@ -69,10 +69,10 @@ export interface EndpointContext<U> {
   readonly operations: Operations | null;
 }
 
-/** A handler returns this after it has sent the reply itself. */
+/** Returned by a handler that has sent the reply itself. */
 export const replied: unique symbol = Symbol('replied');
 
-/** A body without `result`. Its fields are next to `ok` (interface §2). */
+/** Holds a body without `result`. Its fields are next to `ok` (interface §2). */
 export class Flat {
   readonly fields: Readonly<Record<string, unknown>>;
 
@@ -81,7 +81,7 @@ export class Flat {
   }
 }
 
-/** The schema of an answer. Exactly one of these fields is set. */
+/** Describes the schema of an answer. Exactly one of these fields is set. */
 interface Answer {
   /** The schema of `result` in the envelope, from `wire/results.ts`. */
   readonly result?: z.ZodType;
@@ -104,7 +104,8 @@ export interface Endpoint extends Answer {
   readonly summary: string;
   readonly params: z.ZodType;
   /**
-   * The body is up to `limits.picture_bytes_max` raw bytes that the handler reads. Parameters come from path and query.
+   * True if the body is up to `limits.picture_bytes_max` raw bytes that the handler parses. Parameters come from path
+   * and query.
    */
   readonly rawBody?: true;
   /** The schema of a body that is more than named parameters. The handler parses such a body. */
@@ -140,7 +141,7 @@ type Definition<P extends z.ZodType, U> = Omit<
       })
   );
 
-/** Without the schema of an answer, the result of the endpoint is `true`. */
+/** Defines an endpoint. Without the schema of an answer, its result is `true`. */
 const define = <P extends z.ZodType, U>(caller: Endpoint['caller'], definition: Definition<P, U>) => {
   const { result, body, contentType } = definition;
   const answer = result ?? body ?? contentType;
@@ -154,8 +155,8 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
 };
 
 /**
- * Adapts errors for people. If the path names something that does not exist, the answer is 404. Bots get the texts that
- * their libraries recognise.
+ * Adapts errors for people: 404 if the path names something that does not exist. Bots get the texts that their
+ * libraries recognise.
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 

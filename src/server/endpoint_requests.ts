@@ -25,7 +25,7 @@ interface EndpointCall extends Match {
 /** Limits parallel changes by one person. They wait for the same rows and could occupy all Postgres connections. */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** The outcome for a reply that was not JSON. Its status releases the idempotency key. */
+/** The outcome for a reply that is not JSON. Its status releases the idempotency key. */
 const notKept: Outcome = { status: 500, body: '' };
 
 function matchOf({ findEndpoint }: CallContext, { method, path }: ApiRequest): Match {
@@ -43,13 +43,13 @@ export function admitEndpoint(context: CallContext, request: ApiRequest): boolea
   return caller instanceof Promise ? caller.then(() => true) : true;
 }
 
-/** Creates no promise when nothing is awaited, as in `callBot`. */
+/** Runs a call. Creates no promise when nothing is awaited, as in `callBot`. */
 export function callEndpoint(context: CallContext, request: ApiRequest): void | Promise<void> {
   const match = matchOf(context, request);
   const { endpoint } = match;
   request.called = endpoint.path;
   if (endpoint.caller === 'admin') return callAsAdministrator(context, request, match);
-  // A partner has no account. The signature of the body identifies it.
+  // Skips the lookup for a partner, who has no account. The signature of the body identifies the partner.
   const user = endpoint.caller === 'user' ? context.callers.person(request) : null;
   return user instanceof Promise
     ? user.then((found) => callInTurn(context, request, { ...match, user: found }))
@@ -57,7 +57,7 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
 }
 
 /**
- * Returns the parameters of a request, or none when they cannot be parsed. The call itself then answers with the parse
+ * Returns the parameters of a request; none when they cannot be parsed. The call itself then answers with the parse
  * error.
  */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
@@ -76,7 +76,7 @@ function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
     if (typeof given === 'string') named.push(given);
   }
   const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
-  // Converts the text to a buffer and back, which replaces half a surrogate pair that cutting may leave.
+  // Converts the text to a buffer and back, which replaces half a surrogate pair at the cut.
   return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
 }
 

@@ -15,7 +15,7 @@ import { callLimits as limits } from './limits.js';
 import { parseParams, type UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** A reply that can be saved. Its body is JSON text. */
+/** Holds a reply that can be saved. Its body is JSON text. */
 export interface Outcome {
   readonly status: number;
   readonly body: string;
@@ -34,8 +34,7 @@ export interface KeyedCall {
   /** True if the call creates something permanent. It is then refused while Redis is full. */
   readonly grows: boolean;
   /**
-   * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Error:
-   * `too_many_requests`.
+   * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Error: `too_many_requests`.
    */
   readonly count: () => Promise<void> | undefined;
 }
@@ -47,10 +46,7 @@ const sorted = (_: string, value: unknown) =>
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('base64url');
 
-/**
- * Compares files by content and not by name, because libraries give the parts of an upload a random name on each
- * attempt.
- */
+/** Compares files by content, because libraries give the parts of an upload a random name on each attempt. */
 function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): readonly unknown[] {
   const texts = new Map(
     [...files].map(([name, file]) => [name, [file.filename, file.contentType, digestOf(file.bytes)].join()]),
@@ -123,7 +119,7 @@ async function runOnce(
   claim: { keep(answer: string): Promise<void>; release(): Promise<void> },
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  // If Redis cannot save the answer, a later run recognises this run's changes and gives the same answer.
+  // Ignores a failure to save the answer. A later run then recognises this run's changes and gives the same answer.
   const settled = (note: Promise<void>) => note.catch(() => undefined);
   let outcome: Outcome;
   try {

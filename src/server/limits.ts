@@ -1,31 +1,27 @@
-/** The limits of calls: parameters, shares of a front, idempotency keys and downloads. */
+/** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
-  /** A call that changes a bot's settings counts as this many calls. */
+  /** The weight in calls of a call that changes a bot's settings. */
   settings_call_weight: 20,
   /**
-   * The limit on parallel settings calls in one process for all bots of one owner. The same limit applies to parallel
+   * The number of parallel settings calls in one process for all bots of one owner. The same limit applies to parallel
    * changes by one person.
    */
   settings_calls_at_once: 2,
   settings_calls_waiting_max: 20,
   webhook_answer_calls_max: 100,
   /**
-   * The share of a front's event loop that one account gets while others call, and the longest time that it may use in
-   * one burst.
+   * The share of a front's event loop that one account gets while others call, and the longest burst of one account.
    */
   cpu_share: 0.15,
   cpu_burst_ms: 20,
-  /**
-   * How long waiting calls run before other calls get a turn, and the smallest body that makes a call wait. A call also
-   * waits if its account is over its share.
-   */
+  /** How long waiting calls run before other calls get a turn, and the smallest body that makes a call wait. */
   cpu_slice_ms: 1,
   large_body_bytes_min: 16 * 1024,
   /** The maximum number of waiting calls of one account in one front, and the maximum bytes of their bodies. */
   calls_waiting_max: 2_000,
   calls_waiting_bytes_max: 64 * 1024 * 1024,
   multipart_parts_max: 100,
-  /** The maximum number of places in a multipart body that begin like its boundary and continue with other text. */
+  /** How many places in a multipart body may begin like its boundary and continue with other text. */
   multipart_near_boundaries_max: 1_000,
   /** The number of parameters of one call, in the query and the body together. */
   parameters_max: 1_000,

@@ -1,4 +1,4 @@
-/** Defines a bot method as a value that routing, parsing and documentation read. */
+/** Defines a bot method as a value that routing, parsing and documentation use. */
 import { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -13,7 +13,7 @@ export interface Receivers {
   /**
    * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
    * `webhook_address_reserved`, `webhook_host_unresolved`. Calls `count` before each name lookup, and rejects if
-   * `count` does.
+   * `count` rejects.
    */
   vet(
     url: string,
@@ -75,7 +75,7 @@ export interface Method extends Traits {
 /** Returns whether a call may change state. */
 export const changesState = ({ effect }: Method): boolean => effect !== 'read';
 
-/** A result with its own `description` in the envelope, as webhook methods return. */
+/** Holds a result with its own `description` in the envelope, as webhook methods return. */
 export class Described {
   readonly result: unknown;
   readonly description: string;
@@ -86,7 +86,7 @@ export class Described {
   }
 }
 
-/** A result that is serialised only once with its envelope, because many calls return it. */
+/** Holds a result that is serialised only once with its envelope, because many calls return it. */
 export class Prepared {
   readonly envelope: string;
 
@@ -112,7 +112,7 @@ type Definition<P extends z.ZodType | null> = Traits & {
     | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
   );
 
-/** Without `result`, the result of the method is `true`. */
+/** Defines a method. Without the schema of a result, its result is `true`. */
 export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
   return { errors: [], result: done, ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
@@ -128,7 +128,7 @@ function refusal(error: z.ZodError): ApiError {
   return new ApiError('parameter_wrong', { name, what: message });
 }
 
-/** Returns the parsed parameters, or throws the `ApiError` for the first invalid one. */
+/** Returns the parsed parameters. Throws the `ApiError` for the first invalid parameter. */
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;

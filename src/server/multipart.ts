@@ -37,7 +37,7 @@ export function parseMultipart(contentType: string, body: Buffer): MultipartPart
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');
   const parts: MultipartPart[] = [];
   let textBytes = 0;
-  // Accepts a first delimiter without its leading line break at the start of the body.
+  // Accepts a delimiter at the start of the body without its leading line break.
   const startsAtOnce = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = startsAtOnce ? delimiter.length - 2 : findDelimiter(body, delimiter, 0).next;
   while (!isClosing(body, at)) {
@@ -76,9 +76,9 @@ function lineEnd(body: Buffer, at: number): number {
 }
 
 /**
- * Returns where the next delimiter starts and where its line ends. Skips a delimiter with other text behind it, because
- * it belongs to the content. Skips at most `limits.multipart_near_boundaries_max` of them, because senders choose
- * boundaries that their content does not contain.
+ * Returns where the next delimiter starts and where its line ends. Skips a delimiter followed by other text on its
+ * line, because it belongs to the content. Skips at most `limits.multipart_near_boundaries_max` of them, because
+ * senders choose boundaries that their content does not contain.
  */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);
@@ -109,8 +109,8 @@ function readPart(head: Buffer, bytes: Buffer): MultipartPart {
 }
 
 /**
- * Reads a parameter of Content-Disposition. It is quoted with backslash escapes, or unquoted and ends where the text
- * looks like the next parameter.
+ * Matches a parameter of Content-Disposition. It is quoted with backslash escapes, or unquoted and ends where the next
+ * parameter begins.
  */
 const parameter = /;\s*([\w-]+\*?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|((?:(?!;\s*[\w-]+\*?\s*=).)*))/g;
 

@@ -8,7 +8,7 @@ import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** The base name as the client sent it. '' when the part is a file only because of its content type. */
+  /** The base name that the client sent; '' when the part is a file only because of its content type. */
   readonly filename: string;
   /** The content type that the client sent, in lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;
@@ -16,8 +16,8 @@ export interface UploadedFile {
 }
 
 /**
- * The parameters. The object has no prototype, so that `__proto__` and `constructor` are ordinary names. Values are
- * text, except in a JSON body.
+ * Holds the parameters. The object has no prototype, so that `__proto__` and `constructor` are ordinary names. Values
+ * are text, except in a JSON body.
  */
 export type Params = Record<string, unknown>;
 
@@ -48,7 +48,7 @@ function readJson(body: Buffer, into: Params): void {
   for (const name of names) into[name] = (value as Params)[name];
 }
 
-/** The value of each byte as a hexadecimal digit. -1 for bytes that are not hexadecimal digits. */
+/** Holds the value of each byte as a hexadecimal digit; -1 for all other bytes. */
 const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   const value = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(value) ? -1 : value;
@@ -106,8 +106,8 @@ function readForm(form: Buffer, into: Params): void {
 }
 
 /**
- * The HTTP engine decodes the query and replaces invalid UTF-8 with U+FFFD, so a raw U+FFFD is refused. A client that
- * means U+FFFD sends it percent-encoded.
+ * Parses the query. Refuses U+FFFD, with which the HTTP engine replaces invalid UTF-8. A client that means U+FFFD sends
+ * it percent-encoded.
  */
 function readQuery(query: string, into: Params): void {
   if (query.includes(replacement)) fail('bad_unicode');
@@ -131,8 +131,8 @@ export function parseQuery({ query }: ApiRequest): ParsedParams {
 
 /**
  * Merges the query and the body. Values in the body take precedence, and so does the last of several values of one
- * name. A body that is labelled as a form, or as neither JSON nor multipart, is parsed as JSON if it begins with a
- * brace. Otherwise it is parsed as a url-encoded form. Throws `bad_json`, `bad_unicode`, `too_many_parameters`,
+ * name. A body that begins with a brace is parsed as JSON, even if it is labelled as a form. Any other body that is
+ * neither JSON nor multipart is parsed as a form. Throws `bad_json`, `bad_unicode`, `too_many_parameters`,
  * `bad_request` (malformed multipart) or `too_large` (behaviour §1). Not for endpoints that take raw bytes.
  */
 export function parseParams(request: ApiRequest): ParsedParams {
@@ -143,7 +143,7 @@ export function parseParams(request: ApiRequest): ParsedParams {
   const semicolon = contentType.indexOf(';');
   const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
   if (type === 'multipart/form-data') return readMultipart(contentType, body, values);
-  // `curl -d '{…}'` labels JSON as a form. No form parameter name begins with a brace.
+  // Detects JSON that `curl -d '{…}'` labels as a form. No form parameter name begins with a brace.
   const form = type !== 'application/json' && !beginsObject(body);
   if (form) readForm(body, values);
   else readJson(body, values);

@@ -1,16 +1,19 @@
-/** One HTTP request and its single reply, as the rest of the program sees them. `http/` implements this interface. */
+/**
+ * Defines one HTTP request and its single reply, as the rest of the program sees them. `http/` implements this
+ * interface.
+ */
 import type { Readable } from 'node:stream';
 
-/** A request. The text fields of absent headers are ''. */
+/** Describes a request. The text fields of absent headers are ''. */
 export interface ApiRequest {
   /** The HTTP verb in upper case. */
   readonly method: string;
   /**
-   * The percent-encoded path as the client sent it, without the query. Never log it raw, because it may contain a
+   * The percent-encoded path without the query, as the client sent it. Never log it raw, because it may contain a
    * token.
    */
   readonly path: string;
-  /** The query as the client sent it, without the question mark; '' when absent. */
+  /** The query without the question mark, as the client sent it; '' when absent. */
   readonly query: string;
   readonly contentType: string;
   readonly authorization: string;
@@ -21,15 +24,15 @@ export interface ApiRequest {
   /** `X-Request-Id`, which any client can set; '' when absent. */
   readonly requestId: string;
   /**
-   * True if the load balancer wants a node that is shutting down (`leaving`) to refuse this request. The balancer then
-   * sends the request to another node.
+   * True if a node that is shutting down (`leaving`) should refuse this request. The load balancer then sends the
+   * request to another node.
    */
   readonly handover: boolean;
   /** The `Host` header. There is exactly one. */
   readonly host: string;
-  /** `Accept`; '' when absent. Read only for pages, and '' for all other paths. */
+  /** `Accept`; '' when absent. Set only for pages. */
   readonly acceptedTypes: string;
-  /** `Accept-Encoding`; '' when absent. Read only for pages and the OpenAPI document, and '' for all other paths. */
+  /** `Accept-Encoding`; '' when absent. Set only for pages and the OpenAPI document. */
   readonly acceptEncoding: string;
   /** The id of the key that signed the body, on paths that take signed bodies; '' when absent. */
   readonly keyId: string;
@@ -38,8 +41,8 @@ export interface ApiRequest {
   readonly ifRange: string;
   readonly ifNoneMatch: string;
   /**
-   * The called method or endpoint as the access log shows it. It is a method name or an endpoint path, never text from
-   * the request.
+   * The called method or endpoint as the access log shows it: a method name or an endpoint path, never text from the
+   * request.
    */
   called: string;
   /** The id of the calling bot or person, for the access log; 0 while unknown. */
@@ -65,12 +68,12 @@ export interface ApiRequest {
   openStream(form?: StreamForm): EventStream;
 }
 
-/** The form of a reply whose text is written piece by piece. */
+/** Describes a reply whose text is written piece by piece. */
 export interface StreamForm {
   readonly contentType: string;
   /** The headers besides `Cache-Control`, which is `no-store`. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** A text that readers ignore. It is needed because the engine flushes buffered data only together with a write. */
+  /** A text that clients ignore. The engine flushes buffered data only together with a write. */
   readonly filler: string;
 }
 

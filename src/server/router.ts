@@ -7,7 +7,7 @@ export interface Match {
   readonly segments: Readonly<Record<string, string>>;
 }
 
-/** `other_verb` means that the path exists only with other verbs. */
+/** Finds the endpoint of a path. `other_verb` means that the path exists only with other verbs. */
 export type FindEndpoint = (verb: string, path: string) => Match | 'other_verb' | null;
 
 function decoded(segment: string): string | null {
@@ -19,7 +19,7 @@ function decoded(segment: string): string | null {
   }
 }
 
-/** An endpoint with its path pattern, and the positions and names of its path parameters. */
+/** Holds an endpoint with its path pattern, and the positions and names of its path parameters. */
 interface Known {
   readonly endpoint: Endpoint;
   readonly pattern: readonly string[];

@@ -19,7 +19,7 @@ import { fail } from '../errors.js';
 import { storeLimits } from '../store/limits.js';
 import { callLimits as limits } from './limits.js';
 
-/** The id of a person, or an address. */
+/** Names an account: the id of a person, or an address. */
 type Account = number | string;
 
 interface Waiting {
@@ -34,19 +34,19 @@ interface Spender {
   waitingBytes: number;
 }
 
-/** The size below which calls are charged by sample, because reading the clock for each call would cost more. */
+/** The body size below which calls are charged by sample, because reading the clock for each call would cost more. */
 const measured_bytes_min = 1_024;
 const sample_of = 8;
-/** The upper bound for one sampled call, because a garbage collection may run in it. */
+/** The upper bound for one sampled call, in which a garbage collection may run. */
 const sampled_ms_max = 1;
 /** The time without calls of other accounts after which an account counts as alone. */
 const several_ms = 1_000;
-/** The pause of slices after a call that ran on arrival. */
+/** How long slices pause after a call that ran on arrival. */
 const yields_ms = 100;
 
 export interface ShareTimers {
   readonly now: () => number;
-  /** Calls `slice` after `ms` milliseconds, but not before the loop has handled the calls that have arrived. */
+  /** Calls `slice` after `ms` milliseconds, and after the loop has handled the calls that have arrived. */
   readonly later: (slice: () => void, ms: number) => void;
 }
 
@@ -70,7 +70,7 @@ export class Shares {
   #othersAt = Number.NEGATIVE_INFINITY;
   /** The time when a call last ran on arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;
-  /** The time before which no slice starts. */
+  /** No slice starts before this time. */
   #restsUntil = 0;
   #sliceComes = false;
 

@@ -1,6 +1,6 @@
 /**
- * Limits the parallel calls of one account in this process. Further calls wait in order. Beyond a bound they are
- * refused.
+ * Limits the parallel calls of one account in this process. Further calls wait in order, up to a bound, and are refused
+ * beyond it.
  */
 import { fail } from '../errors.js';
 

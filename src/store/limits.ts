@@ -1,6 +1,6 @@
-/** The limits of stored state: messages, chats, accounts, tokens, queues and streams. */
+/** Sets the limits of stored state: messages, chats, accounts, tokens, queues and streams. */
 export const storeLimits = {
-  /** The size of one stored message. It consists of the content, the keyboard, and room for the fixed fields. */
+  /** The size of one stored message: the content, the keyboard, and room for the fixed fields. */
   record_bytes_max: 48 * 1024,
   content_bytes_max: 30 * 1024,
   edit_age_ms_max: 48 * 3_600_000,
@@ -9,8 +9,8 @@ export const storeLimits = {
   granted_edit_ttl_ms: 60_000,
   delete_age_ms_max: 48 * 3_600_000,
   /**
-   * The total size of the message records that one script makes. Each record is written to the state, the journal and,
-   * in groups, the outbox.
+   * The total size of the message records that one script creates. Each record is written to the state, the journal
+   * and, in groups, the outbox.
    */
   messages_batch_bytes_max: 1024 * 1024,
   reactions_per_user_max: 20,
@@ -54,8 +54,8 @@ export const storeLimits = {
   queue_bytes_max: 128 * 1024 * 1024,
   queue_age_ms_max: 24 * 3_600_000,
   /**
-   * A hint contains a copy of an update of up to hint_update_bytes_max bytes, if fewer than hint_updates_max updates
-   * are pending.
+   * The size of an update that a hint may copy. A hint copies an update if fewer than hint_updates_max updates are
+   * pending.
    */
   hint_update_bytes_max: 4_096,
   hint_updates_max: 100,
@@ -82,7 +82,8 @@ export const storeLimits = {
   guess_memory_max: 10_000,
   guess_questions_max: 4,
   /**
-   * How many unknown tokens are looked up for one throttled address. After a burst, one lookup per interval is allowed.
+   * How many unknown tokens may be looked up for one throttled address. After a burst, one lookup per interval is
+   * allowed.
    */
   guess_look_ups_max: 10,
   guess_look_up_ms: 2_000,
@@ -91,8 +92,8 @@ export const storeLimits = {
   /** The number of chats on a page that counts as one additional call. */
   heads_per_call: 500,
   /**
-   * How long later pages of the chat list reuse the order of the first page, and how many chats such orders may contain
-   * in one process.
+   * How long later pages of the chat list reuse the order of the first page, and how many chats all such orders in one
+   * process may contain.
    */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,
@@ -107,7 +108,7 @@ export const storeLimits = {
   outbox_length_small: 500,
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,
-  /** How many chats of one partition one script call reads for changes. */
+  /** How many chats of one partition one script call checks for changes. */
   changes_chats_max: 250,
   /** The TTL of a new chat's change log before its members read it. */
   changes_log_new_ttl_ms: 5_000,
@@ -141,7 +142,7 @@ export const storeLimits = {
   notice_tries_max: 1_500,
   admin_tokens_max: 100,
   admin_notes_in_flight_max: 100,
-  /** The lifetime of the record that a person has a window open, and the interval at which it is renewed. */
+  /** How long the record of an open window lives, and how often it is renewed. */
   presence_ttl_ms: 25_000,
   presence_renew_ms: 8_000,
   presence_batch_max: 500,

@@ -1,4 +1,4 @@
-/** The complete store. It combines all its parts over one Redis, one Postgres and one set of keys. */
+/** Builds the complete store from all its parts over one Redis, one Postgres and one set of keys. */
 import { noReplicas } from '../postgres/replicas.js';
 import { appliedOnce, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
@@ -78,7 +78,7 @@ type Aggregates = ReturnType<typeof createShared> & {
 
 type Defaulted = 'replicas' | 'transferConsent' | 'editAfterPress' | 'baseUrl';
 
-/** The parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
+/** Holds the parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
 export interface StoreOptions
   extends Omit<StoreContext, 'requestId' | 'again' | Defaulted>,
     Partial<Pick<StoreContext, Defaulted>> {
@@ -139,7 +139,9 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
 
 type Parts = ReturnType<typeof createParts>;
 
-/** The factories of the parts that make changes. These parts are stateless and use the request ids of their call. */
+/**
+ * Lists the factories of the parts that make changes. These parts are stateless and use the request ids of their call.
+ */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder),
   messages: (own: StoreContext, p: Parts) =>
@@ -226,7 +228,7 @@ export function createStore(options: StoreOptions): Store {
       });
     },
   };
-  /** The prototype of all stores. A store creates a part that makes changes when it is first used. */
+  /** Is the prototype of all stores. A store creates a part that makes changes when it is first used. */
   const prototype = Object.create(aggregates) as typeof aggregates;
   for (const [name, create] of Object.entries(changing))
     Object.defineProperty(prototype, name, {

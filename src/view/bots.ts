@@ -1,4 +1,4 @@
-/** Shows bots to their owners and to other people. */
+/** Builds bots as their owners and other people see them. */
 
 import type { MenuButton } from '../rules/menu_button.js';
 import type { AuditRow } from '../store/access/audit.js';

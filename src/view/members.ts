@@ -1,4 +1,4 @@
-/** Shows chat members in the form that client libraries expect. */
+/** Builds chat members in the form that client libraries expect. */
 import { permissionNames } from '../rules/permissions.js';
 import type { Profile } from '../store/core/codec.js';
 import { viewStranger, viewUser } from './users.js';
@@ -14,7 +14,7 @@ interface MemberState {
 const permissionsOf = (may: (name: string) => boolean) =>
   Object.fromEntries(permissionNames.map((name) => [name, may(name)]));
 
-/** The flags that libraries read and that no administrator in Petrel has. */
+/** Lists the flags that libraries expect and that no administrator in Petrel has. */
 const notHere = {
   is_anonymous: false,
   can_manage_video_chats: false,
@@ -77,7 +77,7 @@ export function viewMember(
     case 'member':
       return { user, status };
     default:
-      // A person who left keeps their restrictions. A person who was never in the chat is shown like one who left.
+      // Keeps the restrictions of a person who left. A person who was never in the chat looks like one who left.
       return Object.keys(rights).length > 0
         ? {
             user: viewStranger(profile),

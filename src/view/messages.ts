@@ -1,10 +1,10 @@
-/** Shows messages. */
+/** Builds messages in the wire format. */
 import { viewContent } from '../content/kinds.js';
 import type { ForwardOrigin, MessageRecord, Profile, Service } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** The viewer of a message. Each side of a direct chat sees the chat under the other side's name. */
+/** Describes the viewer of a message. Each side of a direct chat sees the chat under the name of the other side. */
 export interface Viewer {
   readonly isBot: boolean;
   /** The bot of a direct chat. Not used in groups and channels. */
@@ -16,7 +16,7 @@ const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
 
-/** Returns the fields about a forward (behaviour §6), including those that older libraries read. */
+/** Returns the fields about a forward (behaviour §6), including the fields that older libraries expect. */
 function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
     const sender = from && viewStranger(from);

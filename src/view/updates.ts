@@ -1,4 +1,4 @@
-/** Shows updates, for polling and webhooks (interface §2, behaviour §9). */
+/** Builds updates for polling and webhooks (interface §2, behaviour §9). */
 import { createHash } from 'node:crypto';
 import type { MemberChange } from '../store/chats/members.js';
 import type { Profile } from '../store/core/codec.js';
@@ -29,7 +29,7 @@ function viewMemberChange({ message, from }: UpdateEntry, bot: Profile): Readonl
   };
 }
 
-/** Returns a ChatJoinRequest. */
+/** Builds a `ChatJoinRequest`. */
 function viewJoinRequest({ message, from }: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   const { peer, record } = message;
   const { link } = record.origin.service as unknown as MemberChange;

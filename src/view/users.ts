@@ -1,4 +1,4 @@
-/** Shows people, bots and chats. */
+/** Builds people, bots and chats in the wire format. */
 import type { Profile } from '../store/core/codec.js';
 
 export interface UserView {
@@ -41,7 +41,7 @@ export function viewPerson(profile: Profile): UserView & { readonly external_id?
   return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
 }
 
-/** Returns the caller. Nobody else sees the caller's language. */
+/** Returns the caller, including the language. Nobody else sees the caller's language. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),

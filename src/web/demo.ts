@@ -12,7 +12,7 @@ interface Kept {
 }
 
 /**
- * Returns whether the request comes from this machine and was sent to `localhost` or a loopback address. This check
+ * Returns whether the request comes from this machine and was sent to `localhost` or a loopback address. The check
  * prevents DNS rebinding by other sites.
  */
 function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolean {
@@ -22,7 +22,7 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
 
 const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
 
-/** Removes the key. Several fronts share the file, and only one of them succeeds. */
+/** Removes the key. Of several fronts that share the file, only one succeeds. */
 async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
   const given = Buffer.from(authorization.replace(/^bearer /i, ''));
   const key = await readFile(path).catch(() => fail('not_found'));

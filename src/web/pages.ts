@@ -24,8 +24,8 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Scripts and styles come from this origin only. Pictures and sound may come from other hosts, because people send
- * media by URL. The application asks before it loads them. With `trusted-types`, no text becomes markup or script.
+ * Allows scripts and styles of this origin only. Allows pictures and sound of other hosts, because people send media by
+ * URL; the application asks before it loads them. With `trusted-types`, no text becomes markup or script.
  */
 const policy = [
   "default-src 'none'",
@@ -34,7 +34,7 @@ const policy = [
   "img-src 'self' blob: data: https:",
   'media-src blob: https:',
   "connect-src 'self'",
-  // Frames may show any page, because they show pages of bots. These pages have no access to the application.
+  // Allows any page in a frame, because frames show pages of bots. These pages have no access to the application.
   'frame-src https:',
   "manifest-src 'self'",
   "worker-src 'self'",
@@ -45,7 +45,7 @@ const policy = [
   'trusted-types petrel',
 ].join('; ');
 
-/** The guides load only their own script and style. */
+/** Allows the guides only their own script and style. */
 const guidesPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -58,12 +58,12 @@ const guidesPolicy = [
 ].join('; ');
 
 /**
- * The policy of the operators' page allows neither content of other hosts nor a trusted-types policy, because an
- * operator's token gives access to everything.
+ * Forbids content of other hosts and trusted-types policies on the operators' page, because an operator's token gives
+ * access to everything.
  */
 const operatorsPolicy = `${guidesPolicy}; require-trusted-types-for 'script'; trusted-types 'none'`;
 
-/** The renderer's script contains the renderer's styles, fonts and images. */
+/** Allows the styles, fonts and images that the renderer's script contains. */
 const referencePolicy = guidesPolicy
   .replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
   .replace("img-src 'self'", "img-src 'self' data:; font-src data:");
@@ -102,7 +102,7 @@ export function chosenEncoding(accepted: string, offered: Iterable<string>): str
   return undefined;
 }
 
-/** Files with a hash in their name never change and are cached. The page itself is requested each time. */
+/** Caches files with a hash in their name, which never change. The page itself is requested each time. */
 function readAsset(folder: URL, name: string): Asset {
   const plain = readFileSync(new URL(name, folder));
   const encoded = new Map<string, Buffer>();
@@ -132,8 +132,8 @@ function readAsset(folder: URL, name: string): Asset {
 const compress = { br: promisify(brotliCompress), gzip: promisify(gzip) };
 
 /**
- * Makes a JSON text that is built at run time into a file with the same headers and encodings as a built file.
- * Compresses outside of the event loop.
+ * Turns a JSON text that is built at run time into a file with the same headers and encodings as a built file.
+ * Compresses it outside of the event loop.
  */
 export async function jsonAsset(text: string): Promise<Asset> {
   const plain = Buffer.from(text);
@@ -177,7 +177,7 @@ export function send(request: ApiRequest, asset: Asset): void {
   });
 }
 
-/** Error: `method_not_allowed`. */
+/** Redirects the request. Error: `method_not_allowed`. */
 function redirect(request: ApiRequest, to: string): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const body = Buffer.from(`The page is at ${to}\n`);
@@ -190,8 +190,8 @@ function redirect(request: ApiRequest, to: string): void {
 }
 
 /**
- * Returns the files that a front serves for the application, by path. Empty if the build has none. They are read at the
- * first request.
+ * Returns the files that a front serves for the application, by path. Empty if the build has none. They are loaded at
+ * the first request.
  */
 export function applicationPages(folder = new URL('client/', import.meta.url)): Pages {
   const pages: Record<string, (request: ApiRequest) => void> = {};
@@ -214,7 +214,8 @@ export function applicationPages(folder = new URL('client/', import.meta.url)): 
     pages[path.replace(/\/page\.html$/, '/')] = page;
   }
   pages['/docs/'] = (request) => redirect(request, '/docs');
-  // A browser that opens the address of the service gets the application. Other clients get the error of an unknown path.
+  // Gives the application to a browser that opens the address of the service. Other clients get the error of an unknown
+  // path.
   pages['/'] = (request) =>
     request.acceptedTypes.includes('text/html') ? redirect(request, '/app') : fail('not_found');
   return pages;

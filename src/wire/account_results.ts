@@ -1,4 +1,4 @@
-/** The results about the caller's own account. */
+/** Defines the results about the caller's own account. */
 import { z } from 'zod';
 import { issuedToken, pageOf, unixSeconds, user } from './results.js';
 

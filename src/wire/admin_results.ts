@@ -1,6 +1,6 @@
 /**
- * The results for administrators: reports of processes, backlogs, bots with problems, and the log of administrators'
- * calls.
+ * Defines the results for administrators: reports of processes, backlogs, bots with problems, and the log of
+ * administrators' calls.
  */
 import { z } from 'zod';
 import { ruleLimits } from '../rules/limits.js';
@@ -50,7 +50,7 @@ const flush = z.strictObject({
   partitions: count,
 });
 
-/** The fields that every version reports. */
+/** Holds the fields that every version reports. */
 const core = {
   id: z.string(),
   role: z.string(),
@@ -73,10 +73,10 @@ const details = {
   flush: flush.optional(),
 };
 
-/** The report of a process. Counters start with the process. The difference of two readings gives a rate. */
+/** Describes the report of a process. Counters start with the process. The difference of two reports gives a rate. */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
-/** The fields that can be read in reports of other versions. */
+/** Holds the fields that can be parsed in reports of other versions. */
 export const nodeCore = z.object(core);
 export type NodeCore = z.output<typeof nodeCore>;
 
@@ -164,7 +164,7 @@ const rankedBot = z
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** A dead letter without the content of the message, because only the bot's owner may see that. */
+/** Describes a dead letter without the content of the message, because only the bot's owner may see that. */
 export const operatorLetters = pageOf(
   z
     .strictObject({

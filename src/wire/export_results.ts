@@ -1,4 +1,4 @@
-/** The lines of an export, as the OpenAPI document shows them. */
+/** Defines the lines of an export, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { userTokenPage } from './account_results.js';
 import { auditPage, ownedBotSettings, transferPage } from './owner_results.js';
@@ -7,7 +7,7 @@ import { botCommandList, chat, message, unixSeconds, user } from './results.js';
 const line = <K extends string, S extends z.ZodRawShape>(kind: K, shape: S) =>
   z.strictObject({ kind: z.literal(kind), ...shape });
 
-/** The kinds of lines. Readers should ignore lines of an unknown kind. */
+/** Lists the kinds of lines. Clients should ignore lines of an unknown kind. */
 export const exportLine = z
   .discriminatedUnion('kind', [
     line('begin', { format: z.literal(1), exported_at: unixSeconds }).describe('The first line of an export'),

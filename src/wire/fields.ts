@@ -1,4 +1,4 @@
-/** The parameter schemas shared by application endpoints. */
+/** Defines the parameter schemas shared by application endpoints. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { isBlank, isLongerThan } from '../rules/text.js';
@@ -21,7 +21,7 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-/** A positive id, which belongs to a person or a bot. Ids of groups and channels are negative. */
+/** Accepts a positive id, which belongs to a person or a bot. Ids of groups and channels are negative. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
 export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
@@ -38,7 +38,7 @@ export const pageSize = integer()
   );
 
 const cursorError = 'a cursor of an earlier answer';
-/** The cursor of a list that is sorted by a number. */
+/** Accepts the cursor of a list that is sorted by a number. */
 export const numberCursor = optional(
   text.regex(/^\d{1,15}$/, { error: cursorError }).transform(Number),
 ).describe('`next_cursor` of the previous page');
@@ -49,13 +49,13 @@ const usernameIf = (isValid: (name: string) => boolean) =>
     .refine(isValid, { error: answer('username_invalid') });
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
-/** A username, with or without `@`. The handler reports a name that no person can have as unknown. */
+/** Accepts a username, with or without `@`. The handler reports a name that no person can have as unknown. */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
-/** A name of 1 to `max` characters. Errors: `name_invalid`, `name_too_long`. */
+/** Returns a schema for a name of 1 to `max` characters. Errors: `name_invalid`, `name_too_long`. */
 const nameOf = (max: number) =>
   z
     .string({ error: unless(answer('name_invalid')) })
@@ -74,5 +74,5 @@ export const externalSubject = z
   .describe("The person's subject at the identity provider, from the claim set by JWT_SUBJECT_CLAIM");
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
 
-/** The confirmation that calls without undo require. */
+/** Accepts the confirmation that calls without undo require. */
 export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

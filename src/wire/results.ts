@@ -1,6 +1,6 @@
 /**
- * The objects of the wire format, as the OpenAPI document shows them. The schemas are strict, so that a test with real
- * answers finds undocumented fields. A schema with an `id` becomes a component of that name.
+ * Defines the objects of the wire format, as the OpenAPI document shows them. The schemas are strict, so that a test
+ * with real answers finds undocumented fields. A schema with an `id` becomes a component of that name.
  */
 import { z } from 'zod';
 import { photoSize } from '../content/file_fields.js';
@@ -27,10 +27,10 @@ export const picture = z
   })
   .meta({ id: 'Picture', description: 'A picture of a bot, as WebP.' });
 
-/** The picture fields that `BotPage` and `OwnedBot` share. */
+/** Holds the picture fields that `BotPage` and `OwnedBot` share. */
 export const pictureFields = { avatar: picture.optional(), start_picture: picture.optional() };
 
-/** The result of methods that only report success. */
+/** Describes the result of methods that only report success. */
 export const done = z.literal(true);
 
 export const user = z
@@ -150,7 +150,7 @@ export const forwardOrigin = z
   ])
   .meta({ id: 'ForwardOrigin', description: 'The source of a forwarded message.' });
 
-/** The fields of service messages about changes of a chat. */
+/** Holds the fields of service messages about changes of a chat. */
 const serviceFields = {
   group_chat_created: z.literal(true).optional().describe('The group was created'),
   new_chat_members: z.array(user).min(1).optional().describe('People and bots who joined or were added'),
@@ -216,12 +216,12 @@ export const fileInfo = z
 
 export const messageList = z.array(message);
 
-/** The result of copying one message, or of forwarding or copying several messages. */
+/** Describes the result of copying one message, or of forwarding or copying several messages. */
 export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
   .meta({ id: 'MessageReference', description: 'The id of a new message.' });
 
-/** A new message on a person's event stream. */
+/** Describes a new message on a person's event stream. */
 export const messageEvent = z
   .strictObject({
     ...messageFields,
@@ -244,7 +244,8 @@ export const callbackQuery = z
 const flag = z.boolean();
 
 /**
- * A member of a chat, with the rights of an administrator. Libraries expect more flags than this service has rights.
+ * Describes a member of a chat, with the rights of an administrator. Libraries expect more flags than this service has
+ * rights.
  */
 export const botChatMember = z
   .strictObject({
@@ -397,7 +398,7 @@ export const chatMember = z
   })
   .meta({ id: 'ChatMember', description: 'A member of a chat and their rights.' });
 
-/** The schema of a page of a list that is read with `cursor`. */
+/** Returns the schema of a page of a list that is read with `cursor`. */
 export const pageOf = <T extends z.ZodType>(item: T) =>
   z.strictObject({
     items: z.array(item),

@@ -1,7 +1,7 @@
 /**
- * The parameter schemas shared by methods and endpoints. They accept what client libraries send: integers and booleans as
- * text, nested values as JSON text. The error message of a schema completes `parameter "x" must be …`. A message that
- * begins with `!` names an entry of the error catalogue instead.
+ * Defines the parameter schemas shared by methods and endpoints. They accept what client libraries send: integers and
+ * booleans as text, nested values as JSON text. The error message of a schema completes `parameter "x" must be …`. A
+ * message that begins with `!` names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
@@ -9,7 +9,7 @@ import { parseJson } from '../rules/json.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { isLongerThan } from '../rules/text.js';
 
-/** An error message that selects this entry of the catalogue. */
+/** Returns an error message that selects this entry of the catalogue. */
 export const answer = (kind: ErrorName): string => `!${kind}`;
 
 const integerText = /^-?\d{1,16}$/;
@@ -25,7 +25,10 @@ const asBoolean = (given: unknown) => {
   return given;
 };
 
-/** Parses nested values that are sent as JSON text. The schema refuses text that is not JSON. Error: `bad_unicode`. */
+/**
+ * Parses nested values that are sent as JSON text. Other text stays unchanged for the schema to refuse. Error:
+ * `bad_unicode`.
+ */
 const asJson = (value: unknown) => {
   if (typeof value !== 'string') return value;
   try {
@@ -40,7 +43,7 @@ export const integer = (error = 'an integer') => z.preprocess(asNumber, z.number
 
 const decimalText = /^-?\d{1,3}(\.\d{1,20})?$/;
 
-/** A number between two bounds, also as decimal text. */
+/** Returns a schema for a number between two bounds, also as decimal text. */
 export function decimal(min: number, max: number) {
   const error = `a number from ${min} to ${max}`;
   const asDecimal = (value: unknown) =>
@@ -48,7 +51,7 @@ export function decimal(min: number, max: number) {
   return z.preprocess(asDecimal, z.number({ error }).min(min, { error }).max(max, { error }));
 }
 
-/** A text of 1 to `max` characters. */
+/** Returns a schema for a text of 1 to `max` characters. */
 export function shortText(max: number) {
   const error = `a text of 1 to ${max} characters`;
   return z
@@ -56,11 +59,11 @@ export function shortText(max: number) {
     .refine((given) => given !== '' && !isLongerThan(given, max), { error });
 }
 
-/** A parameter of the Bot API that Petrel does not support. It is refused, not ignored. */
+/** Returns a schema that refuses a parameter of the Bot API that Petrel does not support. */
 export const unsupported = (what: string) =>
   optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 
-/** A number in a range. Values outside the range are clamped, not refused. */
+/** Returns a schema for a number in a range. Clamps values outside the range. */
 export const clampedInteger = (min: number, max: number) =>
   integer().transform((value) => Math.min(max, Math.max(min, value)));
 
@@ -68,7 +71,7 @@ export const boolean = z.preprocess(asBoolean, z.boolean({ error: 'a boolean' })
 
 export const text = z.string({ error: 'a string' });
 
-/** The parameter with the text of a message. */
+/** Accepts the text of a message. */
 export const messageText = z
   .string({ error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string') })
   .describe(`Text of 1 to ${limits.text_length_max} characters, counted after entities are parsed`);
@@ -93,8 +96,8 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
 }
 
 /**
- * A placeholder for a value that is too large. It is a boolean, which no schema of nested values accepts, so that the
- * schema of the parameter fails with its usual error.
+ * Replaces a value that is too large. No schema of nested values accepts a boolean, so the schema of the parameter
+ * fails with its usual error.
  */
 const tooMuch = true;
 
@@ -108,8 +111,8 @@ function upToWrong(list: readonly unknown[], items: z.ZodType): readonly unknown
 }
 
 /**
- * A nested value with at most `valuesMax` values. The bound limits how many errors a schema can collect. A long list with `items`
- * is checked up to its first wrong item.
+ * Returns a schema for a nested value with at most `valuesMax` values. The bound limits how many errors a schema can
+ * collect. A long list with `items` is checked up to its first wrong item.
  */
 export const json = <T extends z.ZodType>(
   schema: T,
@@ -126,8 +129,8 @@ export const json = <T extends z.ZodType>(
   }, schema);
 
 /**
- * Treats an empty value and null as absent, because libraries send them. Some libraries write the text `null` for an
- * empty list or object. This text also counts as absent, except in parameters that allow any text, such as a caption.
+ * Treats an empty value and null as absent, because libraries send them. The text `null` also counts as absent, because
+ * some libraries write it for an empty list or object. Parameters that allow any text, such as a caption, keep it.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
   const isText = schema instanceof z.ZodString && !schema.def.checks?.length;
@@ -138,8 +141,8 @@ export const optional = <T extends z.ZodType>(schema: T) => {
 };
 
 /**
- * A value that is not a list counts as absent, as in the reference server. Text that starts like a list must be a valid
- * list.
+ * Returns a schema for a list. A value that is not a list counts as absent, as in the reference server. Text that
+ * starts like a list must be a valid list.
  */
 const optionalList = <T extends z.ZodType>(items: T, error: string) =>
   z.preprocess((given) => {
@@ -150,13 +153,13 @@ const optionalList = <T extends z.ZodType>(items: T, error: string) =>
 
 const idMax = limits.id_max - 1;
 
-/** Every branch of the union has this error, because zod reports only the error of the matching branch. */
+/** Gives every branch of the union this error, because zod reports only the error of the matching branch. */
 const noChat = {
   error: ({ input }: { readonly input?: unknown }) =>
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
 };
 
-/** A chat in a bot's parameters: an id, or the `@username` of a public chat. */
+/** Accepts a chat in a bot's parameters: an id, or the `@username` of a public chat. */
 export const chatId = z
   .preprocess(
     asNumber,
@@ -176,7 +179,7 @@ export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
 
-/** The ids of messages for one call: 1 to `limits.messages_batch_max`, in any order. */
+/** Accepts the ids of messages for one call: 1 to `limits.messages_batch_max`, in any order. */
 export const messageIds = json(
   z
     .array(messageId, {

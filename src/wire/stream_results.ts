@@ -1,4 +1,4 @@
-/** The data of each event on people's streams, by the name of the event (behaviour §11). */
+/** Defines the data of each event on people's streams, by the name of the event (behaviour §11). */
 import { z } from 'zod';
 import { reactionPayload } from './post_results.js';
 import { message, messageEvent, messageReference } from './results.js';
@@ -19,7 +19,7 @@ const reactions = z
 
 const ready = z.strictObject({}).meta({ id: 'ReadyEvent', description: 'The stream has started.' });
 
-/** The schemas of the data of `/api/stream`. */
+/** Holds the schemas of the data of `/api/stream`. */
 export const streamEvents = {
   ready,
   message: messageEvent,
@@ -56,5 +56,5 @@ export const streamEvents = {
     .meta({ id: 'ResetEvent', description: 'Events of this chat were lost. Read the chat again.' }),
 };
 
-/** The schemas of the data of `/api/stream/posts`. */
+/** Holds the schemas of the data of `/api/stream/posts`. */
 export const postStreamEvents = { ready, post_reactions: reactions };

@@ -38,7 +38,7 @@ export interface Scripts {
       | { status: 'ok'; incarnation: number; epoch: number }
       | { status: 'stale_run' };
   };
-  /** Stores a chat read from Postgres that was missing in Redis. */
+  /** Stores a chat that was loaded from Postgres because Redis lacked it. */
   'chats/fill': {
     keys: { meta: string; changes: string; chat: string; ticket: string };
     args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; kind: string; bots: string; ttl_ms: number | string };
@@ -46,7 +46,7 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Reads a chat's record, or creates a fill ticket if the chat is not in Redis. */
+  /** Returns a chat's record, or creates a fill ticket if the chat is not in Redis. */
   'chats/miss': {
     keys: { meta: string; chat: string; ticket: string };
     args: { token: string };
@@ -55,7 +55,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Reports a change of a chat by updates and a service message, or reports a request to join to the bots that may decide. */
+  /** Reports a change of a chat by updates and a service message, or a request to join to the bots that may decide on it. */
   'chats/post_member_event': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; outbox: string; changes: string; channel: string; request: string };
     args: { token: string; chat: string; event: string; own: string; asked: string; record: Buffer | string; service: Buffer | string; from: Buffer | string };
@@ -78,7 +78,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'blocked' };
   };
-  /** Reads the heads of the newest messages of many chats of one partition, if in Redis, for sorting lists of chats. */
+  /** Returns the heads of the newest messages in Redis of many chats of one partition, for sorting lists of chats. */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
     args: { chats: readonly (string)[] };
@@ -107,7 +107,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; removed: number };
   };
-  /** Reads the copy of a control record, or creates a fill ticket if there is none. */
+  /** Returns the copy of a control record, or creates a fill ticket if there is none. */
   'control/read': {
     keys: { meta: string; record: string; ticket: string };
     args: { token: string; ttl_ms: number | string };
@@ -131,7 +131,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Records which Postgres server is current and its incarnation, and returns the previous one. */
+  /** Records the current Postgres server and its incarnation, and returns the previous server. */
   'history/meet': {
     keys: { history: string };
     args: { server: string; running: string; incarnation: number | string };
@@ -146,7 +146,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; replaced: boolean };
   };
-  /** Reads what Redis recorded about Postgres: how far it has committed, and which server is current. */
+  /** Returns the last commit of Postgres that Redis recorded, and the current server. */
   'history/read': {
     keys: { history: string };
     args: {  };
@@ -160,7 +160,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; revoked: string[]; last: number; ties: number };
   };
-  /** Claims an idempotency key for a call. If another call has the key, returns the answer or the state of that call. */
+  /** Claims an idempotency key for a call. Returns the answer or the state of another call that has the key. */
   'idempotency/claim': {
     keys: { claim: string; live: string; bytes: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
@@ -178,7 +178,7 @@ export interface Scripts {
       | { status: 'ok'; answer: string; record: Buffer | null }
       | { status: 'unknown' };
   };
-  /** Replaces a stored answer by the same answer under another encryption key. */
+  /** Re-encrypts a stored answer with another key. */
   'idempotency/reseal': {
     keys: { claim: string };
     args: { was: Buffer | string; box: Buffer | string };
@@ -207,7 +207,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'taken' };
   };
-  /** Releases a flusher's lease, if the flusher still holds it. */
+  /** Releases a lease that the flusher still holds. */
   'journal/release': {
     keys: { lease: string };
     args: { owner: string };
@@ -221,14 +221,14 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; expiring: number };
   };
-  /** Reads the size of a partition's journal and the run id under which it issues versions. */
+  /** Returns the size of a partition's journal and the run id under which the partition issues versions. */
   'journal/state': {
     keys: { meta: string; journal: string };
     args: {  };
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
   };
-  /** Takes calls from a token bucket. If the bucket is empty, returns how long to wait for a call. */
+  /** Takes calls from a token bucket. Returns how long to wait if the bucket is empty. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };
@@ -318,14 +318,14 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string };
   };
-  /** Stores a message read from Postgres that was missing in Redis. */
+  /** Stores a message that was loaded from Postgres because Redis lacked it. */
   'messages/fill': {
     keys: { message: string; ticket: string };
     args: { token: string; record: Buffer | string; ttl_ms: number | string };
     result:
       | { status: 'ok'; filled: boolean };
   };
-  /** Pins a message of a direct chat in place of the previous one, and adds a service message about it. */
+  /** Pins a message of a direct chat in place of the previous pin, and adds a service message about it. */
   'messages/pin_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; queue: string; due: string; queue_state: string; bot_channel: string; request: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -342,7 +342,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'service' };
   };
-  /** Pins a message of a group or channel in place of the previous one, and adds a service message about it. */
+  /** Pins a message of a group or channel in place of the previous pin, and adds a service message about it. */
   'messages/pin_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message_ticket: string; sibling: string; member: string; member_ticket: string; request: string; outbox: string; changes: string; channel: string; message: string };
     args: { token: string; pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -359,7 +359,7 @@ export interface Scripts {
       | { status: 'service' }
       | { status: 'outbox_full' };
   };
-  /** Reads messages by id for a member of the chat, if in Redis. */
+  /** Returns messages that are in Redis, by id, for a member of the chat. */
   'messages/read_many': {
     keys: { meta: string; chat: string; ticket: string; message: string; member: string; member_ticket: string };
     args: { token: string; direct: boolean; ids: readonly (string)[] };
@@ -370,7 +370,7 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string };
   };
-  /** Reads the messages of a chat below an id, newest first, if in Redis. */
+  /** Returns the messages of a chat that are in Redis and have ids below an id, newest first. */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
@@ -379,7 +379,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Reads messages of a chat by id, or only their heads, if in Redis. */
+  /** Returns messages of a chat that are in Redis, or only their heads, by id. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { bytes: number | string; ids: readonly (string)[] };
@@ -452,7 +452,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'behind'; highest: number };
   };
-  /** Opens a partition for the connected Redis under a raised incarnation. If the incarnation is too low, returns the highest version. */
+  /** Opens a partition for the connected Redis under a raised incarnation. Returns the highest version if the incarnation is too low. */
   'partition/recover': {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string; installation: string };
@@ -478,7 +478,7 @@ export interface Scripts {
       | { status: 'moved' }
       | { status: 'unsealed' };
   };
-  /** Stores a post read from Postgres that was missing in Redis. */
+  /** Stores a post that was loaded from Postgres because Redis lacked it. */
   'posts/fill': {
     keys: { meta: string; post: string; ticket: string };
     args: { token: string; ttl_ms: number | string; fields: readonly (Buffer | string)[] };
@@ -513,7 +513,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string; chat: number }
       | { status: 'member_missing'; ticket: string; chat: number };
   };
-  /** Extends the list of an emoji's latest reactors by those from Postgres. Given no reactors, creates a ticket to read them. */
+  /** Extends the list of an emoji's latest reactors with reactors from Postgres. Creates a ticket to load them if none are given. */
   'posts/refill': {
     keys: { post: string; acted: string; ticket: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
@@ -543,7 +543,7 @@ export interface Scripts {
     result:
       | { status: 'ok' };
   };
-  /** Records that users have windows open on a node, or no longer have any. */
+  /** Records that users have windows open on a node, or have closed them all. */
   'presence/note': {
     keys: { windows: string };
     args: { node: string; ttl_ms: number | string; users: readonly (string)[] };
@@ -724,7 +724,7 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** Finds the bots of a partition for which a worker must be woken: they are due, not leased, and not woken recently. */
+  /** Finds the bots of a partition for which a worker must be woken. These bots are due, not leased, and not woken recently. */
   'webhooks/sweep': {
     keys: { due: string; state: string };
     args: { limit: number | string };

@@ -1,6 +1,6 @@
 /**
- * Administrators' tokens, identified by name, and the log of calls with them. Each call looks up its token in Postgres,
- * without a cache, so that no node accepts a token after `revoke` has returned.
+ * Manages administrators' tokens, identified by name, and the log of calls with them. Each call looks up its token in
+ * Postgres, without a cache, so that no node accepts a token after `revoke` has returned.
  */
 import { randomBytes } from 'node:crypto';
 import * as rows from '../../postgres/accounts/admins.js';
@@ -14,13 +14,13 @@ export type Admins = ReturnType<typeof createAdmins>;
 
 export function createAdmins({ db, secrets }: StoreContext, onError: (error: unknown) => void) {
   let noting = 0;
-  // The fingerprint needs no pepper, because the token is as random as a key. It therefore stays valid when peppers
+  // Returns a fingerprint without a pepper, because the token is as random as a key. It stays valid when peppers
   // change.
   const fingerprintOf = (token: string) => secrets.fingerprint(`admin ${token}`);
   return {
-    /** Finds the owner of a token. Null if the token is not valid. Error: `unavailable`. */
+    /** Finds the administrator of a token; null if the token is not valid. Error: `unavailable`. */
     async find(token: string): Promise<{ readonly id: number; readonly name: string } | null> {
-      // Does not look up malformed tokens.
+      // Skips the lookup of malformed tokens.
       return isAdminToken(token) ? rows.findAdminToken(db, fingerprintOf(token)) : null;
     },
     /**
@@ -38,11 +38,10 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
       return typeof id === 'number' ? { token: makeAdminToken(id, random) } : id;
     },
     list: () => rows.listAdminTokens(db),
-    /** Revokes a token. Once this returns, no node accepts it. Returns false if no token has this name. */
+    /** Revokes a token. Afterwards no node accepts it. Returns false if no token has this name. */
     revoke: (name: string) => rows.removeAdminToken(db, name),
     /**
-     * Logs a change before the change is made. Returns a function that logs the result and never throws. Error:
-     * `unavailable`.
+     * Logs a change before it is made. Returns a function that logs the result and never throws. Error: `unavailable`.
      */
     async begin(call: rows.AdminCall): Promise<(status: number) => Promise<void>> {
       const id = await rows.beginAdminCall(db, call);

@@ -1,4 +1,4 @@
-/** A bot's audit log, as the owner reads it. Each change writes its event with `noteAudit` in its own transaction. */
+/** Loads a bot's audit log for the owner. Each change writes its event with `noteAudit` in its own transaction. */
 import { loadAudit } from '../../postgres/bots/audit.js';
 import type { StoreContext } from '../core/context.js';
 

@@ -23,7 +23,7 @@ import { createTokenUse, type TokenUse } from './token_use.js';
 
 export type Subject = `bot:${number}` | `user:${number}`;
 
-/** The owner of a token. Returned synchronously if cached. Null if the token is not valid. */
+/** Holds the owner of a token: returned synchronously if cached, null if the token is not valid. */
 type Known<T> = T | null | Promise<T | null>;
 
 /** Verifies an external token. Returns its person and its expiry (Unix ms). */
@@ -39,7 +39,7 @@ interface TokenMemory extends Memory<Bot | User> {
   readonly kind: 'bot' | 'user';
 }
 
-/** Copies a string. A substring of a request's path would keep the whole path in memory. */
+/** Copies a string, because a substring of a request's path would keep the whole path in memory. */
 const ownText = (text: string): string => Buffer.from(text).toString();
 
 const authKeys = (keys: Keys) => ({
@@ -53,9 +53,8 @@ const authKeys = (keys: Keys) => ({
 const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 
 /**
- * The token cache of a node, and the lease for it. There is no lease before `start`. After `start`, the node renews the
- * lease. Without requests and listeners, the node lets the lease expire, and the next request renews it. `stop` ends
- * it.
+ * Caches tokens under the lease of a node. There is no lease before `start`. After `start`, the node renews the lease.
+ * Without requests and listeners, the node lets the lease expire, and the next request renews it. `stop` ends it.
  */
 export class Auth {
   readonly #context: StoreContext;
@@ -72,19 +71,22 @@ export class Auth {
   #leaseUntil = 0;
   #epoch = 0;
   /**
-   * The incarnation of the acknowledged epoch. This node acknowledges both together, because epochs restart with each
-   * incarnation.
+   * The incarnation of the acknowledged epoch. Epochs restart with each incarnation, so this node acknowledges both
+   * together.
    */
   #incarnation = 0;
   /** The incarnation that Redis last reported, and the monotonic time at which this node first saw it. */
   #seen = { incarnation: 0, since: 0 };
-  /** A counter of removals from the cache. The result of a lookup that started before a removal is not cached. */
+  /** Counts removals from the cache. The result of a lookup that started before a removal is not cached. */
   #forgotten = 0;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
   /** The time of the last cache access, by the monotonic clock. */
   #usedAt = 0;
-  /** True while there are no requests. The lease may then expire, and revocations need not wait for this node. */
+  /**
+   * Whether there have been no requests for a while. The lease may then expire, and revocations need not wait for this
+   * node.
+   */
   #resting = false;
   #unlisten: (() => void) | undefined;
 
@@ -153,7 +155,8 @@ export class Auth {
   }
 
   /**
-   * Waits for a renewal in progress and then renews again, because the first renewal may have started before the hint.
+   * Waits for a renewal in progress and then renews again, because the running renewal may have started before the
+   * hint.
    */
   async #renewAgain(): Promise<void> {
     await this.#renewing;
@@ -205,7 +208,7 @@ export class Auth {
   }
 
   /**
-   * Rehashes a token with the first pepper, in the background. If this fails, the token stays valid, and its next use
+   * Rehashes a token with the first pepper, in the background. After a failure the token stays valid, and its next use
    * tries again.
    */
   #moveToFirstPepper(user: number, was: string, token: string): void {
@@ -274,7 +277,7 @@ export class Auth {
     ]);
   }
 
-  /** Returns the bot of a token, synchronously if cached. Null if the token is not valid. */
+  /** Returns the bot of a token, synchronously if cached; null if the token is not valid. */
   bot(token: string): Known<Bot> {
     return this.#resolve(token, 'bot') as Known<Bot>;
   }
@@ -284,8 +287,8 @@ export class Auth {
   }
 
   /**
-   * Returns whether this node has the token in its cache and has received no revocation of the token. The entry may
-   * have expired.
+   * Returns whether this node has the token in its cache and has received no revocation of it. The entry may have
+   * expired.
    */
   remembers(token: string): boolean {
     return this.#memories.has(token);
@@ -304,8 +307,8 @@ export class Auth {
   }
 
   /**
-   * Returns a bot by id, synchronously if cached. Revocations clear the cache, so that no node shows an old name once
-   * the renaming call has returned. Null if the bot does not exist.
+   * Returns a bot by id, synchronously if cached; null if the bot does not exist. Renaming a bot clears the cache of
+   * every node before the renaming call returns.
    */
   botById(id: number): Known<Bot> {
     const memory = this.#bots.get(id);
@@ -324,11 +327,10 @@ export class Auth {
     const raised = await this.#context.scripts.call('auth/revoke', 0, this.#at, {
       subjects: subjects.join(' '),
     });
-    // A node that still caches the token sent its last renewal before this moment, so its lease ends before the
-    // deadline.
+    // Takes the latest end of a lease. A node that still caches the token sent its last renewal before this moment.
     const deadline = performance.now() + leaseMs;
     // Waits after a data loss. Redis then lists a node only after the node has renewed its lease, so an empty list
-    // proves nothing before.
+    // proves nothing yet.
     if (this.#ageOf(raised.incarnation) < leaseMs) {
       await sleep(leaseMs);
       return;
@@ -344,9 +346,9 @@ export class Auth {
   }
 
   /**
-   * Runs a change that limits what a subject's tokens may do, then revokes the tokens. `change` commits in Postgres
-   * and refreshes copies. Nothing is committed while Redis cannot accept revocations. If Redis fails after the
-   * commit, the error is thrown once every lease has expired. Error: `unavailable`.
+   * Runs a change that limits what a subject's tokens may do, then revokes the tokens. `change` commits in Postgres and
+   * refreshes copies. Commits nothing while Redis cannot accept revocations. If Redis fails after the commit, throws
+   * the error once every lease has expired. Error: `unavailable`.
    */
   async revoking<T>(subject: Subject, change: () => Promise<T>): Promise<T> {
     await this.#assertRevocable(subject);
@@ -395,8 +397,8 @@ export class Auth {
   }
 
   /**
-   * The state of the cache. `leased` means that the lease is valid, or that it was allowed to expire because there was
-   * no request for limits.auth_idle_ms.
+   * The state of the cache. `leased` means that the lease is valid, or expired because there was no request for
+   * limits.auth_idle_ms.
    */
   get stats() {
     return {

@@ -11,13 +11,13 @@ import type { Bot } from '../core/control.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** A bucket with room for `calls`, which refills evenly within `seconds`. */
+/** Describes a bucket with room for `calls`, which refills evenly within `seconds`. */
 export interface Rate {
   readonly calls: number;
   readonly seconds: number;
 }
 
-/** The rates by kind of bucket. A rate that is absent or has 0 calls is unlimited. */
+/** Holds the rates by kind of bucket. A rate that is absent or has 0 calls is unlimited. */
 export interface Rates {
   readonly bot?: Rate | undefined;
   readonly person?: Rate | undefined;
@@ -34,7 +34,7 @@ interface Bucket {
   readonly partition: number;
 }
 
-/** The calls that this node took from a bucket in advance. */
+/** Holds the calls that this node took from a bucket in advance. */
 interface Grant {
   left: number;
   readonly until: number;
@@ -43,14 +43,15 @@ interface Grant {
 }
 
 /**
- * A node admits 1 / ownShare of a fast rate without asking Redis, so that calls of moderate callers need no round trip.
+ * The fraction of a fast rate that a node admits without asking Redis, as 1 / ownShare. Moderate callers then need no
+ * round trip.
  */
 const ownShare = 10;
-/** The calls per second below which a rate is counted only in Redis, so that its limit is exact. */
+/** The calls per second below which only Redis counts a rate, so that its limit is exact. */
 const ownRateMin = 10;
-/** The minimum rate of polls. It lets a bot with a slow rate fetch its updates. */
+/** The minimum rate of polls. A bot with a slow rate can then still fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };
-/** A front takes 1 / chunkShare of a bucket from Redis at a time. */
+/** The part of a bucket that a front takes from Redis at a time, as 1 / chunkShare. */
 const chunkShare = 100;
 /** How long a node keeps unused calls that it took from Redis, in ms. */
 const spareMs = 1_000;
@@ -66,8 +67,8 @@ export function createFairUse(context: StoreContext, given: Rates, isMember: IsM
 }
 
 /**
- * A bucket is in one of four states on a node. The node refuses its calls until a known time, admits them from its own
- * share or from a grant that it took in advance, or asks Redis.
+ * Counts calls. A bucket is in one of four states on a node. The node refuses its calls until a known time, admits them
+ * from its own share, admits them from a grant that it took in advance, or asks Redis.
  */
 export class FairUse {
   readonly #context: StoreContext;
@@ -107,8 +108,8 @@ export class FairUse {
       const owned = ofOwner && this.#count(this.#bucket('owner', bot.owner, bot.owner), weight);
       return owned === undefined ? countInChat() : owned.then(countInChat);
     };
-    // Checks the bot's own bucket first, so that rejected calls of a busy bot take nothing from the buckets of its
-    // owner and its chats.
+    // Checks the bot's own bucket first. Rejected calls of a busy bot then take nothing from the buckets of its owner
+    // and its chats.
     const first = ofBot && this.#count(this.#bucket('bot', bot.id, bot.id), weight);
     return first === undefined ? countOthers() : first.then(countOthers);
   }
@@ -132,16 +133,14 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
-  /**
-   * Counts additional calls of a bot or person, for a call that counts as several calls. Error: `too_many_requests`.
-   */
+  /** Counts additional calls of a bot or person, for a call that counts as several. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);
   }
 
   #countRequest(address: string): Promise<void> | undefined {
-    // Does not limit an unknown address.
+    // Never limits an unknown address.
     if (address === '') return undefined;
     const partition = clusterSlot(address) % this.#context.keys.partitions.count;
     return this.#count({ kind: 'address', name: `address:${address}`, partition }, 1);
@@ -183,8 +182,8 @@ export class FairUse {
   }
 
   /**
-   * Returns how long a call must wait, in ms. Undefined if this node admits the call without asking Redis. Simultaneous
-   * calls share one request to Redis. Otherwise a few calls that each take a whole chunk would empty the bucket.
+   * Returns how long a call must wait, in ms; undefined if this node admits the call without asking Redis. Simultaneous
+   * calls share one request to Redis, because each request takes a whole chunk and would empty the bucket.
    */
   #take(bucket: Bucket, weight: number, now: number): Promise<number> | undefined {
     if (this.#takeOwn(bucket, weight, now)) return undefined;

@@ -1,9 +1,7 @@
 /**
  * Slows client addresses that guess tokens (behaviour §13). Only tokens that never existed count as guesses. The count
- * is in Redis, where all nodes share it.
- *
- * While an address must wait, its node answers without asking Redis or Postgres. Valid tokens still work. Cached tokens
- * bypass this check, and each slowed address has a few lookups per minute for other tokens.
+ * is in Redis, where all nodes share it. While an address must wait, its node answers without asking Redis or Postgres.
+ * Cached tokens skip this check, and each slowed address has a few lookups per minute for other tokens.
  */
 
 import { hasExisted } from '../../postgres/accounts/leaks.js';
@@ -29,7 +27,7 @@ export interface Guessing {
 export class Guesses {
   readonly #context: StoreContext;
   readonly #guessing: Guessing;
-  /** The tokens that were valid at some time. They are in plain text, and only in this process's memory. */
+  /** The tokens that were once valid. They are in plain text, and only in this process's memory. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
   /** How many lookups of this node are in flight. */
@@ -80,7 +78,8 @@ export class Guesses {
     if (!patient && this.#asking >= limits.guess_questions_max) return false;
     this.#asking++;
     try {
-      // If Postgres is unreachable, assumes that the token existed, because slowing a legitimate client would be worse.
+      // Assumes that the token existed while Postgres is unreachable, because slowing a legitimate client would be
+      // worse.
       const { db, secrets } = this.#context;
       const found = await hasExisted(db, secrets.lookups(token)).catch(() => true);
       if (found) {
@@ -114,7 +113,7 @@ export class Guesses {
     return Math.ceil(wait / 1_000);
   }
 
-  /** Whether any address was slowed recently. If not, calls skip the check. */
+  /** Whether any address was slowed recently. Otherwise calls skip the check. */
   get slowing(): boolean {
     return this.#waiting.size > 0;
   }
@@ -124,7 +123,7 @@ export class Guesses {
     if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
     const known = this.#left(address);
     if (await this.#existed(token, known === 0)) return 0;
-    // Slows nobody if Redis is unreachable.
+    // Slows nobody while Redis is unreachable.
     const wait = known > 0 ? known : await this.#take(address).catch(() => 0);
     if (wait > 0) this.#slowed++;
     return Math.ceil(wait / 1_000);

@@ -50,9 +50,9 @@ export function createLeaks(
 ) {
   return {
     /**
-     * Revokes the tokens that are valid. A bot's token is blocked until the bot gets a new one. Tokens of people are
-     * removed. Once this returns, no node accepts any of them. Returns for each token whether it is or was a token of
-     * this installation. Accepts at most ruleLimits.leak_reports_max tokens.
+     * Revokes the tokens that are valid. A bot's token is blocked until the bot gets a new token. Tokens of people are
+     * removed. Afterwards no node accepts any of them. Returns for each token whether it is or was a token of this
+     * installation. Accepts at most ruleLimits.leak_reports_max tokens.
      */
     async report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]> {
       const texts = [...new Set(found.map(({ token }) => token))];

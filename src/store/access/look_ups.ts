@@ -10,7 +10,7 @@ export function createLookUps(context: StoreContext) {
   return {
     /** Counts a lookup of a person's bot, or of the person if `bot` is null. Error: `too_many_requests`. */
     async take(owner: number, bot: number | null) {
-      // Checks the bot's own limit first, so that its rejected lookups do not count against the owner's other bots.
+      // Checks the bot's own limit first. Its rejected lookups then do not count against the owner's other bots.
       if (bot !== null) await takeOf(bot, limits.host_look_ups_per_bot_max);
       await takeOf(owner, limits.host_look_ups_per_owner_max);
     },

@@ -8,7 +8,7 @@ import { takeCalls } from '../core/buckets.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** The upload limits in bytes; 0 means unlimited. */
+/** Holds the upload limits in bytes; 0 means unlimited. */
 export interface UploadBounds {
   readonly bytesPerDay: number;
   readonly bytesTotal: number;
@@ -30,12 +30,12 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       await takeCalls(context, 'upload', owner, { calls, intervalUs: day_us / calls, count });
     },
     /**
-     * Counts a file before it is stored. A file smaller than limits.stored_file_bytes_min counts as that size. While
-     * Postgres is unreachable nothing is counted, and only the daily limit applies. Error: `too_much_stored`.
+     * Counts a file before it is stored. Counts a file below limits.stored_file_bytes_min as that size. While Postgres
+     * is unreachable nothing is counted, and only the daily limit applies. Error: `too_much_stored`.
      */
     async noteStored(owner: number, key: string, bytes: number) {
       const counted = Math.max(bytes, limits.stored_file_bytes_min);
-      // Counts files even without a limit, because a limit that is set later applies to stored files too.
+      // Counts files even without a limit, because a later limit applies to stored files too.
       const max = bytesTotal || Number.MAX_SAFE_INTEGER;
       const fits = await rows.noteStored(db, owner, key, counted, max).catch((error: unknown) => {
         if (error instanceof ApiError && error.kind === 'unavailable') return true;

@@ -1,8 +1,8 @@
 /**
- * The rules on who may write to a bot in a direct chat (interface §5.8). Postgres is authoritative. The bot's queue
- * state has a copy of the policy with its version. Every script that lets a person write to the bot reads this copy, so
- * that one write changes the policy for all nodes and chats. If the policy depends on the person, the chat caches the
- * decision for that version. Missing decisions are read from Postgres.
+ * Manages the rules on who may write to a bot in a direct chat (interface §5.8). Postgres is authoritative. The bot's
+ * queue state has a copy of the policy with its version. Every script that lets a person write to the bot uses this
+ * copy, so that one write changes the policy for all nodes and chats. If the policy depends on the person, the chat
+ * caches the decision for that version. Missing decisions are loaded from Postgres.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/write_access.js';
@@ -42,10 +42,7 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   }
 
   return {
-    /**
-     * Copies a bot's current policy to Redis. Messages sent after this returns are checked against this policy or a
-     * later policy.
-     */
+    /** Copies a bot's current policy to Redis. Later messages are checked against this policy or a later policy. */
     async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },

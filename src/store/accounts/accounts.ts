@@ -66,7 +66,7 @@ async function inTurn<T>(all: readonly T[], work: (each: T) => Promise<unknown>)
 }
 
 /**
- * One step of a removal. Each phase returns the position where the next step continues, or null at the end of the
+ * Runs one step of a removal. Each phase returns the position where the next step continues, or null at the end of the
  * phase.
  */
 class RemovalStep {
@@ -249,7 +249,7 @@ export class Accounts {
   readonly #parts: AccountParts;
   readonly #onError: (error: unknown) => void;
 
-  /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+  /** Takes `rawDb`, which bypasses the once-per-request wrapper, for steps that must rerun on retry. */
   constructor(
     context: StoreContext,
     rawDb: Database,
@@ -263,8 +263,8 @@ export class Accounts {
   }
 
   /**
-   * Deletes an account for good. Once this returns, no node accepts a token of the person, their event streams are
-   * closed, their bots are deleted, and nobody can write to them. The remaining data is removed within
+   * Deletes an account for good. Afterwards no node accepts a token of the person, the person's event streams are
+   * closed and bots deleted, and nobody can write to the bots. The remaining data is removed within
    * limits.account_removal_ms_max, or later by `continueRemoval`. Error: `user_not_found`.
    */
   async end(user: number): Promise<void> {
@@ -316,7 +316,7 @@ export class Accounts {
     try {
       const done = await rows.takeRemoval<Place>(this.#rawDb, only, (sql, user, place) => {
         taken = user;
-        // Postgres may run this transaction again after a rollback, so each run starts a new step.
+        // Starts a new step in each run, because Postgres may run this transaction again after a rollback.
         step = new RemovalStep(this.#context, this.#parts, sql, user);
         return step.run(place);
       });

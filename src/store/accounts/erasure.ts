@@ -12,7 +12,7 @@ export interface Erased {
 
 /**
  * Erases up to limits.messages_batch_max messages of a chat in one step, together with their posts. Viewers reload the
- * chat. Does not erase messages in Redis that are younger than `ageMs`. Returns the number of erased messages. Error:
+ * chat. Keeps messages in Redis that are younger than `ageMs`. Returns the number of erased messages. Error:
  * `chat_not_found`.
  */
 export type Erase = (chat: ChatRef, messages: readonly Erased[], ageMs?: number) => Promise<number>;

@@ -1,4 +1,4 @@
-/** Reads a person's data for the export, page by page (behaviour §14). Leaves out data that other calls return. */
+/** Loads a person's data for the export, page by page (behaviour §14). Omits data that other calls return. */
 
 import * as rows from '../../postgres/accounts/exports.js';
 import { pageOfAll } from '../../postgres/shards.js';
@@ -52,13 +52,13 @@ export function createExports(context: StoreContext) {
       }),
     facts: (user: number) => rows.loadFacts(db, user),
     /**
-     * Reads the id of the last message that the person has read in a chat. `chat` is the id under which the person sees
+     * Loads the id of the last message that the person has read in a chat. `chat` is the id under which the person sees
      * the chat.
      */
     readMark: (user: number, chat: number) => rows.loadReadMark(db, user, chat),
     notices: (user: number): AsyncIterable<rows.NoticeFact> =>
       paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),
-    /** Reads the person's reactions that are already in Postgres. */
+    /** Loads the person's reactions that are already in Postgres. */
     async *reactions(user: number): AsyncIterable<ExportedReaction> {
       const none = { partition: -1, number: 0, emoji: 0 };
       for await (const { partition, number, record } of paged<rows.ReactionFact>((after) =>
@@ -68,7 +68,7 @@ export function createExports(context: StoreContext) {
         yield { post: postId(partition, number), emoji, date };
       }
     },
-    /** Reads the groups and channels of which the person is or was a member. */
+    /** Loads the groups and channels of which the person is or was a member. */
     memberships: (user: number): AsyncIterable<rows.MembershipFact> =>
       paged((after) => rows.loadMembershipFacts(db, user, after?.chat_id ?? Number.MIN_SAFE_INTEGER, page)),
   };

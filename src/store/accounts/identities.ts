@@ -30,7 +30,7 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
   const present = () => issuer ?? fail('no_identity_provider');
 
   return {
-    /** Finds the person linked to a subject. Null if there is none. Must be fast, because calls wait for the result. */
+    /** Finds the person linked to a subject; null if there is none. Must be fast, because calls wait for the result. */
     async find(subject: string): Promise<number | null> {
       const of = present();
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
@@ -43,9 +43,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       return id;
     },
     /**
-     * Links a person to a subject, in place of the former subject. If the subject is null, only unlinks. Once this
-     * returns, no node accepts a token of the former subject. Errors: `no_identity_provider`, `user_not_found`,
-     * `subject_taken`.
+     * Links a person to a subject, in place of the former subject. A null subject only unlinks. Afterwards no node
+     * accepts a token of the former subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
      */
     async link(user: number, subject: string | null) {
       const of = present();
@@ -55,8 +54,8 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
       if (former.length > 0) await auth.revoke(`user:${user}`);
     },
     /**
-     * Returns the two steps that link a subject to a new person. The first runs in the transaction that creates the
-     * person, and the second runs after it. Errors: `no_identity_provider`, `subject_taken`.
+     * Returns the two steps that link a subject to a new person: one for the transaction that creates the person, and
+     * one for afterwards. Errors: `no_identity_provider`, `subject_taken`.
      */
     taking(subject: string): {
       readonly within: (sql: Sql, user: number) => Promise<void>;

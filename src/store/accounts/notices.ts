@@ -1,5 +1,5 @@
 /**
- * Notices that the management bot sends to people (behaviour §§10, 12, 13). Notices are durable, and each is sent
+ * Sends notices from the management bot to people (behaviour §§10, 12, 13). Notices are durable, and each is sent
  * exactly once.
  */
 import { ApiError } from '../../errors.js';
@@ -14,12 +14,12 @@ import type { Users } from './users.js';
 
 export type { Notice };
 
-/** The text and the buttons of a notice. */
+/** Holds the text and the buttons of a notice. */
 export type NoticeMessage = Pick<NewMessage, 'content' | 'markup'>;
 
 export type Notices = ReturnType<typeof createNotices>;
 
-/** The parts of the store that send notices. */
+/** Holds the parts of the store that send notices. */
 interface Sending {
   readonly chats: Pick<Chats, 'openDirect'>;
   readonly users: Pick<Users, 'find'>;
@@ -32,7 +32,10 @@ const passing = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.kind === 'unavailable' || error.kind === 'too_many_requests';
 
 export function createNotices({ db }: StoreContext, store: () => Sending, onError: (e: unknown) => void) {
-  /** Every attempt on any node uses the same request id, so the chat's script detects duplicates (law 4). */
+  /**
+   * Returns a store whose request id is the same in every attempt on any node, so that the chat's script detects
+   * duplicates (law 4).
+   */
   const under = (id: number) => store().under(`notice.${id}`, true);
 
   async function send(id: number, bot: Profile, user: number, words: NoticeMessage): Promise<void> {
@@ -55,7 +58,7 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
     /**
      * Sends due notices as messages of `bot` in direct chats, and opens a chat if necessary. A person who blocks the
      * bot gets nothing, and the notice counts as sent. `profile` is called only if notices are due. `write` produces
-     * the text. Returns how many notices were due.
+     * the text. Returns the number of due notices.
      */
     sendDue: (
       profile: () => Promise<Profile>,

@@ -1,4 +1,4 @@
-/** The actions of operators on bots and people (behaviour §14). */
+/** Provides the actions of operators on bots and people (behaviour §14). */
 import * as rows from '../../postgres/accounts/oversight.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
@@ -16,8 +16,8 @@ export function createOversight(
   const { control, auth, webhooks } = parts;
   return {
     /**
-     * Suspends or resumes a bot. Once a suspension returns, no node accepts the bot's token and its webhook is paused.
-     * New updates stay in its queue. The token itself does not change. Error: `bot_not_found`.
+     * Suspends or resumes a bot. After a suspension no node accepts the bot's token, and its webhook is paused. New
+     * updates stay in its queue. The token itself does not change. Error: `bot_not_found`.
      */
     async suspendBot(id: number, suspended: boolean) {
       await auth.revoking(`bot:${id}`, async () => {
@@ -26,8 +26,8 @@ export function createOversight(
       });
     },
     /**
-     * Suspends or resumes a person. Once a suspension returns, no node accepts the person's tokens. The person's bots
-     * continue to work. Error: `user_not_found`.
+     * Suspends or resumes a person. After a suspension no node accepts the person's tokens. The person's bots continue
+     * to work. Error: `user_not_found`.
      */
     async suspendUser(id: number, suspended: boolean) {
       await auth.revoking(`user:${id}`, async () => {
@@ -43,7 +43,7 @@ export function createOversight(
     async release(username: string) {
       await rows.releaseName(db, username);
     },
-    /** Reads the reserved usernames that follow `after`, in lower case. */
+    /** Loads the reserved usernames that follow `after`, in lower case. */
     reserved: (after: string, limit: number) => rows.loadReserved(db, after, limit),
   };
 }

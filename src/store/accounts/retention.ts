@@ -26,7 +26,7 @@ import type { ChatRef } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Erase } from './erasure.js';
 
-/** The part of the blob store that retention needs. `files/` implements it. */
+/** Holds the part of the blob store that retention needs. `files/` implements it. */
 export interface AgedFiles {
   /**
    * Lists up to `limit` files whose keys follow the given key ('' for the start), sorted by key. Returns fewer at the
@@ -40,7 +40,7 @@ export interface AgedFiles {
   remove(key: string): Promise<boolean>;
 }
 
-/** The result of one step of a pass: the number of removed items, and whether there is more to do at once. */
+/** Holds the result of one step of a pass: the number of removed items, and whether there is more to do at once. */
 export interface Removed {
   readonly removed: number;
   readonly more: boolean;
@@ -63,20 +63,19 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** A partition to clean up. `span` is set if all messages in it are too old, so that it can be dropped. */
+/** Names a partition to clean up. `span` is set if all its messages are too old, so that it can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
 }
 
-/** One step of a pass over the messages of one shard. It stops at the first message after its time limit. */
+/** Runs one step of a pass over the messages of one shard. Stops at the first message after its time limit. */
 class MessageStep {
   readonly #shard: StoreShard;
   readonly #ageMs: number;
   readonly #erase: Erase;
   /**
-   * Whether a chat belongs to this shard. Rows of a partition that was moved to another shard may still be in this
-   * shard.
+   * Whether a chat belongs to this shard. The shard may still have rows of a partition that was moved to another shard.
    */
   readonly #isOwn: (chat: number) => boolean;
   /** The end of the step, by performance.now(). */
@@ -175,7 +174,7 @@ class MessageStep {
       const chats = await rows.loadOldest(this.#shard.db, table, chat, user, limits.retention_batch_max);
       for (const row of chats) {
         const isDue = this.#isDue(row);
-        // Stops here, so that the next step starts with this chat.
+        // Stops before this chat, so that the next step starts with it.
         if (isDue && this.#isOver()) return at;
         at = { ...at, chat: row.chat_id, user: row.user_id };
         if (isDue) at = await this.#eraseChat(at);
@@ -206,7 +205,7 @@ class MessageStep {
       if (this.#isOver()) return from;
       const found = await rows.loadFrom(db, table, chat.id, chat.user, from, ruleLimits.messages_batch_max);
       const oldest = Math.floor((nowMs() - this.#ageMs) / 1_000);
-      // Messages with greater ids are newer within a chat.
+      // Keeps everything after the first young message, because greater ids are newer within a chat.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
       const last = aged.at(-1);
@@ -256,8 +255,8 @@ export class Retention {
 
   /**
    * Removes messages older than `ageMs`, for up to limits.retention_piece_ms per shard, together with their pins and
-   * reactions. A daily partition is dropped once all its messages are too old. The count of its messages is Postgres's
-   * estimate. Returns null if another process is already removing messages, or if the last pass ended within
+   * reactions. Drops a partition once all its messages are too old, and counts its messages by Postgres's estimate.
+   * Returns null if another process is already removing messages, or if the last pass ended within
    * limits.retention_interval_ms.
    */
   async messages(ageMs: number): Promise<Removed | null> {
@@ -279,7 +278,7 @@ export class Retention {
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
       limits.retention_interval_ms,
       beginOf(''),
-      // Completes a position that an earlier release stored, because it names no table.
+      // Completes a position that an earlier release stored without a table.
       (_, place) => step.run({ ...beginOf(''), ...place }),
     );
     return done && { removed: step.removed, more: !done.over };

@@ -13,7 +13,7 @@ export type { NewUser } from '../../postgres/accounts/users.js';
 
 export type Users = ReturnType<typeof createUsers>;
 
-/** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+/** Takes `rawDb`, which bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createUsers(
   context: StoreContext,
   rawDb: Database,
@@ -64,8 +64,8 @@ export function createUsers(
       return { user: created as User, token };
     },
     /**
-     * Sets the person's language, and who may add the person to groups and channels. Once this returns, every node uses
-     * the new values. Error: `user_not_found`.
+     * Sets the person's language, and who may add the person to groups and channels. Afterwards every node uses the new
+     * values. Error: `user_not_found`.
      */
     async change(id: number, change: rows.UserChange): Promise<User> {
       if (!(await rows.changeUser(db, id, change))) fail('user_not_found');
@@ -83,14 +83,14 @@ export function createUsers(
      * Returns a person's tokens with ids greater than `after`, without their secrets, because only digests are stored.
      */
     tokens: (id: number, after: number, limit: number) => rows.loadUserTokens(db, id, after, limit),
-    /** Removes one token. Once this returns, no node accepts the token. Error: `token_not_found`. */
+    /** Removes one token. Afterwards no node accepts it. Error: `token_not_found`. */
     async removeToken(id: number, which: { readonly id: number } | { readonly name: string }) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');
         await control.forget('user', id);
       });
     },
-    /** Removes all of a person's tokens. Once this returns, no node accepts any of them. Error: `user_not_found`. */
+    /** Removes all of a person's tokens. Afterwards no node accepts any of them. Error: `user_not_found`. */
     async removeTokens(id: number) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');

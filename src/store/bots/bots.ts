@@ -26,7 +26,7 @@ import { botProfile } from '../core/profiles.js';
 import { storeLimits as limits } from '../limits.js';
 import { type BotParts, Transfers } from './transfers.js';
 
-/** The texts of a bot, by kind and language. */
+/** Holds the texts of a bot, by kind and language. */
 export interface TextsByKind {
   readonly name?: Texts | undefined;
   readonly description?: Texts | undefined;
@@ -52,7 +52,7 @@ const unlessDeleted = (bot: Bot | null): Bot | null => (bot?.state === 'deleted'
 export class Bots extends Transfers {
   readonly #rawDb: Database;
 
-  /** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
+  /** Takes `rawDb`, which bypasses the once-per-request wrapper, for steps that must rerun on retry. */
   constructor(context: StoreContext, rawDb: Database, parts: BotParts) {
     super(context, parts);
     this.#rawDb = rawDb;
@@ -66,7 +66,7 @@ export class Bots extends Transfers {
     return botOf(row);
   }
 
-  /** Finds a bot. Returns null if it does not exist or was deleted. */
+  /** Finds a bot; null if it does not exist or was deleted. */
   async find(id: number): Promise<Bot | null> {
     return unlessDeleted(await this.parts.control.read('bot', id));
   }
@@ -116,7 +116,7 @@ export class Bots extends Transfers {
       this.parts.control.refresh('bot', id),
       this.parts.access.refresh(id),
     ]);
-    // Reads the bot that an earlier run of this call created.
+    // Loads the bot that an earlier run of this call created.
     if (token === '') token = this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner));
     const lookup = this.context.secrets.lookup(token).toString('base64');
     return { bot: { id, owner, username, name, token: lookup, names: {} }, token };
@@ -140,23 +140,20 @@ export class Bots extends Transfers {
     return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
   }
 
-  /** Returns the live tokens of those bots that the person owns now, to replace token placeholders in messages. */
+  /** Returns the live tokens of the given bots that the person owns now, to replace token placeholders in messages. */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
     const shown = boxes.filter(({ blocked }) => !blocked);
     return new Map(shown.map(({ id, box }) => [id, this.context.secrets.open(box, `bot:${id}`)]));
   }
 
-  /**
-   * Replaces the token. Once this returns, no node accepts the former token. Errors: `bot_not_found`,
-   * `not_bot_owner`.
-   */
+  /** Replaces the token. Afterwards no node accepts the former token. Errors: `bot_not_found`, `not_bot_owner`. */
   async regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }> {
     await this.owned(owner, id);
     const token = newToken(id);
     const made = this.#stored(id, token);
     const row = await this.parts.auth.revoking(`bot:${id}`, async () => {
-      // The owner may have changed since the check.
+      // Checks the owner again, who may have changed since the check.
       const replaced =
         (await rows.replaceBotToken(this.context.db, id, owner, made)) ?? fail('not_bot_owner');
       await this.parts.control.forget('bot', id);
@@ -168,12 +165,12 @@ export class Bots extends Transfers {
     return { bot, token: this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner)) };
   }
 
-  /** Reads a bot's descriptions and pictures. */
+  /** Loads a bot's descriptions and pictures. */
   async descriptions(id: number): Promise<Descriptions> {
     return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
   }
 
-  /** Sets texts by language. An empty text removes the stored text. Once this returns, no node shows a former name. */
+  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows a former name. */
   async setTexts(id: number, texts: TextsByKind) {
     if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
   }
@@ -181,11 +178,11 @@ export class Bots extends Transfers {
   /** Sets texts on behalf of the owner. Errors: `bot_not_found`, `not_bot_owner`. */
   async setOwnTexts(owner: number, id: number, texts: TextsByKind): Promise<Bot> {
     await this.owned(owner, id);
-    // The owner may have changed since the check.
+    // Checks the owner again, who may have changed since the check.
     return (await this.#changeTexts(id, owner, texts)) ?? fail('not_bot_owner');
   }
 
-  /** Reads a bot's write policy for direct chats. Error: `bot_not_found`. */
+  /** Loads a bot's write policy for direct chats. Error: `bot_not_found`. */
   async writeAccess(id: number): Promise<WriteAccess> {
     const [row, usernames] = await Promise.all([
       loadWriteAccess(this.context.db, id, 0),
@@ -200,7 +197,7 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Sets who may write. Once this returns, no node accepts messages from anyone else. `usernames` (without `@`, at most
+   * Sets who may write. Afterwards no node accepts messages from anyone else. `usernames` (without `@`, at most
    * limits.writers_per_bot_max) apply to the policy `selected` and are stored as the ids of their current holders. The
    * owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`.
    */
@@ -215,7 +212,7 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns the menu button that a bot shows this person; without a person, the one for all others. Null if none was
+   * Returns the menu button that a bot shows this person; without a person, the button for all others. Null if none was
    * set.
    */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
@@ -242,10 +239,10 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Deletes a bot. Once this returns, no node accepts its token, nobody can write to it, and its webhook and pending
-   * updates are gone. The bot also leaves its groups and channels. If there are many of them, this takes some more
-   * seconds. The bot's messages remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors:
-   * `bot_not_found`, `not_bot_owner`.
+   * Deletes a bot. Afterwards no node accepts its token, nobody can write to it, and its webhook and pending updates
+   * are gone. The bot also leaves its groups and channels, which takes some seconds if there are many. The bot's
+   * messages remain, and its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`,
+   * `not_bot_owner`.
    */
   async remove(owner: number, id: number): Promise<void> {
     const { control, auth, removal } = this.parts;
@@ -279,8 +276,8 @@ export class Bots extends Transfers {
       texts.name && this.parts.control.refresh('bot', id),
       described && this.parts.control.refresh('descriptions', id),
     ]);
-    // Revokes the cached name. Nodes cache names, but not descriptions. This is necessary even if the name is
-    // unchanged, because an earlier call may have changed it and died before the revocation.
+    // Revokes the cached name, even if the name is unchanged. An earlier call may have changed it and died before the
+    // revocation. Nodes cache names, but not descriptions.
     if (texts.name) await this.parts.auth.revoke(`bot:${id}`);
     return botOf(row);
   }

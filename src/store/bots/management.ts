@@ -1,5 +1,6 @@
 /**
- * The data of the management bot. This bot has no owner, and a delivery worker handles its updates in the same process.
+ * Manages the data of the management bot. This bot has no owner, and a delivery worker handles its updates in the same
+ * process.
  */
 
 import { ensureManagementBot, type ManagementIdentity } from '../../postgres/bots/management_bot.js';

@@ -1,4 +1,4 @@
-/** Lets owners read and rotate the secrets that sign webhook requests (behaviour §10). */
+/** Shows owners the secrets that sign webhook requests, and rotates the secrets (behaviour §10). */
 import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import {
@@ -32,10 +32,10 @@ export function createSigningSecrets(
   });
 
   return {
-    /** Returns the secret. Creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Returns the secret. Creates a secret if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
     async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
-      // The owner may have changed since the check.
+      // Checks the owner again, who may have changed since the check.
       const own = (await ensureWebhook(db, bot, owner, sealed(bot))) ?? fail('not_bot_owner');
       if (own.made) await webhooks.refresh(bot, 0);
       return shown(bot, own.row);
@@ -46,7 +46,7 @@ export function createSigningSecrets(
      */
     async rotate(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
-      // The owner may have changed since the check.
+      // Checks the owner again, who may have changed since the check.
       if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
         return fail('not_bot_owner');
       // Raises the version, which makes running deliveries reload the settings.

@@ -1,6 +1,7 @@
 /**
- * The state of conversations with the management bot. It is stored in Postgres, because it is not on the hot path. If a
- * worker dies, another worker handles the update again, with the same state and therefore with the same result.
+ * Stores the state of conversations with the management bot. The state is in Postgres, because it is not on the hot
+ * path. If a worker dies, another worker handles the update again, with the same state and therefore with the same
+ * result.
  */
 
 import { loadTalk, saveTalk } from '../../postgres/chats/talks.js';
@@ -9,7 +10,7 @@ import { storeLimits as limits } from '../limits.js';
 
 export const createTalks = ({ db }: StoreContext) => ({
   /**
-   * Returns the conversation's state before this update. Null if there is no state, or if the state is older than
+   * Returns the conversation's state before this update; null if there is none, or if it is older than
    * limits.talk_age_ms_max.
    */
   begin: <T>(user: number, update: number): Promise<T | null> =>

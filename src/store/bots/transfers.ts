@@ -34,8 +34,8 @@ export class Transfers {
 
   /**
    * Transfers a bot to the person with this username (without `@`). The bot gets a new token, which only the recipient
-   * can see. Once this returns, the former owner has no access and no node accepts the former token. The webhook, the
-   * texts and the queue do not change. If transfers need consent, the bot is only offered. Returns true if the bot was
+   * can see. Afterwards the former owner has no access and no node accepts the former token. The webhook, the texts and
+   * the queue do not change. If transfers need consent, the bot is only offered. Returns true if the bot was
    * transferred. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`,
    * `transfer_to_self`, `recipient_suspended`, `recipient_too_many_bots`.
    */

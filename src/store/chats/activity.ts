@@ -1,4 +1,4 @@
-/** Sorts a person's chats by activity and counts unread messages. Reads only the heads of messages, not their content. */
+/** Sorts a person's chats by activity and counts unread messages. Loads only the heads of messages. */
 
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { postgresLimits } from '../../postgres/limits.js';
@@ -39,7 +39,7 @@ async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef
       };
       const args = { chats: piece.map(chatText) };
       const { heads } = await scripts.call('chats/read_activity', partition, at, args);
-      // A chat without messages has an empty head.
+      // Skips the empty head of a chat without messages.
       for (const [i, head] of (heads as Array<Buffer | null>).entries())
         if (head) dates.set(args.chats[i] as string, dateOf(head));
     }),
@@ -69,7 +69,7 @@ export class Activity {
   readonly #orders = new Map<number, { readonly made: number; readonly order: readonly ActiveChat[] }>();
   #kept = 0;
 
-  /** `spend` counts additional calls of a person. */
+  /** Takes `spend`, which counts additional calls of a person. */
   constructor(context: StoreContext, spend: (user: number, calls: number) => Promise<void> | undefined) {
     this.#context = context;
     this.#spend = spend;
@@ -98,9 +98,9 @@ export class Activity {
   }
 
   /**
-   * Sorts a person's chats by date, latest first, and then by id, greatest first. Reads the heads of all chats, and
+   * Sorts a person's chats by date, latest first, and then by id, greatest first. Loads the heads of all chats, and
    * counts one additional call of the person per `limits.heads_per_call` chats. With `continuing`, reuses an order from
-   * the last `limits.chat_order_ms` if this process has one, so that later pages read no heads. Error:
+   * the last `limits.chat_order_ms` if this process has one, so that later pages load no heads. Error:
    * `too_many_requests`.
    */
   async order(user: number, chats: readonly ChatRef[], continuing: boolean) {
@@ -122,12 +122,12 @@ export class Activity {
     const order = chats
       .map((chat) => ({ chat, date: dates.get(chatText(chat)) ?? 0 }))
       .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
-    // The chats of most people fit on one page, which needs no stored order.
+    // Stores no order for chats that fit on one page, which is the case for most people.
     if (order.length > ruleLimits.page_size_default) this.#keep(user, order);
     return order;
   }
 
-  /** Returns when the person joined a chat, Unix time in seconds; 0 if they are not a member. */
+  /** Returns when the person joined a chat, Unix time in seconds; 0 if the person is not a member. */
   async joined(user: number, chat: ChatRef) {
     return (await loadJoined(this.#context.db, user, [chat])).get(chat.id) ?? 0;
   }

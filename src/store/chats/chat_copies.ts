@@ -21,7 +21,10 @@ export interface ChatState {
   readonly keyboards: readonly number[];
 }
 
-/** `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked the bot. */
+/**
+ * Names the kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user
+ * blocked the bot.
+ */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 
 const idsIn = (list: string): number[] => (list === '' ? [] : list.split(',').map(Number));
@@ -35,7 +38,7 @@ export class ChatCopies {
     this.control = control;
   }
 
-  /** Reads a chat. Loads its record into Redis if it is missing there. Null if the chat does not exist. */
+  /** Loads a chat, and copies its record to Redis if it is missing there. Null if the chat does not exist. */
   async find(chat: ChatRef): Promise<ChatState | null> {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);

@@ -26,7 +26,7 @@ const nobody: Member = {
   promoted_by: 0,
 };
 
-/** The prefix of hints that show a chat action and do not announce a change. */
+/** The prefix of hints that show a chat action and announce no change. */
 export const actionHint = 'action ';
 
 export { userProfile };
@@ -42,7 +42,7 @@ const takeLookUps = (context: StoreContext, who: number, count: number) =>
     count,
   });
 
-/** The chats of the store. A change is committed in Postgres first and then shown in the chat. */
+/** Provides the chats of the store. A change is committed in Postgres first and then shown in the chat. */
 export class Chats extends InviteLinks {
   readonly #names = createNames(this.context);
 
@@ -107,10 +107,10 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Returns those of `ids` that are `who` or share a chat with `who`. A shared chat is a direct chat, a group, or a
-   * channel that either of them manages. Other channels do not count, because subscribers cannot see each other. The
-   * user of the direct chat `chat` needs no check. Error: `too_many_requests` for more than
-   * limits.stranger_look_ups_max people without a direct chat.
+   * Returns which of `ids` are `who` or share a chat with `who`: a direct chat, a group, or a channel that either of
+   * them manages. Other channels do not count, because subscribers cannot see each other. The user of the direct chat
+   * `chat` needs no check. Error: `too_many_requests` for more than limits.stranger_look_ups_max people without a
+   * direct chat.
    */
   async acquaintances(who: number, chat: ChatRef | null, ids: readonly number[]) {
     const known = new Set<number>();
@@ -163,8 +163,8 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Sets the photo, or removes it if null is given. The service message contains `shown`. Returns the former photo,
-   * whose files are no longer used. Errors: `chat_not_found`, `photo_not_allowed`, `chat_not_modified`.
+   * Sets the photo; null removes it. The service message contains `shown`. Returns the former photo, whose files are no
+   * longer used. Errors: `chat_not_found`, `photo_not_allowed`, `chat_not_modified`.
    */
   async setPhoto(
     chat: ChatRef,

@@ -1,7 +1,4 @@
-/**
- * Reads the messages of a chat. A range of ids is read from Redis, and messages that are not in Redis are read from
- * Postgres.
- */
+/** Loads the messages of a chat. A range of ids is loaded from Redis, and missing messages from Postgres. */
 import { fail } from '../../errors.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
 import { ruleLimits } from '../../rules/limits.js';
@@ -22,10 +19,7 @@ export interface HistoryPage {
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
 
-/**
- * The maximum number of ranges that one page reads. Deleted messages leave gaps, so a page reads further ranges until
- * it is full.
- */
+/** How many ranges one page may read. Deleted messages leave gaps, so a page reads further ranges until it is full. */
 const rangesMax = 20;
 
 interface Range {
@@ -80,7 +74,7 @@ export class History {
   }
 
   /**
-   * Lists up to `limit` messages of a chat with ids below `before`, newest first. 0 starts at the newest message. Null
+   * Lists up to `limit` messages of a chat with ids below `before`, newest first; 0 starts at the newest message. Null
    * if the chat does not exist.
    */
   async list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null> {
@@ -88,9 +82,9 @@ export class History {
     return found && this.#records.relate(chat, found.messages, found.seen);
   }
 
-  /** Reads a page of messages that is also limited in bytes. Reads no more messages than may fit. */
+  /** Loads a page of messages that is also limited in bytes. Loads no more messages than may fit. */
   async page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null> {
-    // Reads one more message than fits, to know whether another page follows.
+    // Loads one more message than fits, to know whether another page follows.
     const found = await this.#collect(chat, before, limit + 1, ruleLimits.page_bytes_max);
     if (found === null) return null;
     const { isFull, seen, cursor } = found;
@@ -126,7 +120,7 @@ export class History {
     return this.#records.relate(chat, present, new Map());
   }
 
-  /** Collects messages with ids below `before`. Null if the chat does not exist. */
+  /** Collects messages with ids below `before`; null if the chat does not exist. */
   async #collect(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Collected | null> {
     const found = new Collected(before, limit, bytes);
     /** The lowest id so far that has a message. A gap starts below it. */
@@ -169,7 +163,7 @@ export class History {
       );
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // If the byte limit was reached, ids below the lowest row may not have been read.
+      // Counts only the ids that were read. At the byte limit, ids below the lowest row may not have been read.
       const count = read < bytes ? hot.length : first - Math.min(...byId.keys()) + 1;
       return { first, peer, rows: hot.slice(0, count).map((row, i) => row ?? byId.get(first - i) ?? null) };
     }

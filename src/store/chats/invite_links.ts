@@ -14,19 +14,19 @@ const newCode = (): string => randomBytes(limits.invite_code_bytes).toString('ba
 const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Returns the code in a link, or an empty text. Reads only the end of the link, so that links with a former BASE_URL
+ * Returns the code in a link, or an empty text. Checks only the end of the link, so that links with a former BASE_URL
  * stay valid.
  */
 export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?.[0] ?? '';
 
 /**
- * The invite links of chats, and the requests to join. The errors are those of `postgres/chats/invite_links.ts` and
- * `postgres/chats/join_requests.ts`.
+ * Manages the invite links of chats, and the requests to join. The errors are those of `postgres/chats/invite_links.ts`
+ * and `postgres/chats/join_requests.ts`.
  */
 export class InviteLinks extends Members {
   /**
-   * Reads a link that was just changed. Even a revoked link still has its row, because the newest revoked links are not
-   * deleted.
+   * Loads a link that was just changed. Even a revoked link still has its row, because the newest revoked links are
+   * kept.
    */
   async #changedLink(chat: ChatRef, id: number): Promise<links.InviteLinkRow> {
     await this.control.refresh('details', chat.id);
@@ -58,7 +58,7 @@ export class InviteLinks extends Members {
     return links.loadLinks(this.context.db, chat.id, before, limit);
   }
 
-  /** Returns a link by which somebody can join now, or null. */
+  /** Returns a link by which somebody can join now; null if there is none. */
   usableLink(code: string) {
     return links.loadUsableLink(this.context.db, code);
   }

@@ -28,7 +28,7 @@ import { ChatCopies } from './chat_copies.js';
 
 export type { InvitationRow } from '../../postgres/chats/invitations.js';
 
-/** The change that a member update describes. It is stored in the service part of the update's record. */
+/** Holds the change that a member update describes. It is stored in the service part of the update's record. */
 export interface MemberChange {
   readonly who: Profile;
   readonly was: events.Standing;
@@ -37,13 +37,13 @@ export interface MemberChange {
   readonly link?: ShownLink;
 }
 
-/** An invite link in the record of an update. */
+/** Describes an invite link in the record of an update. */
 export interface ShownLink extends Omit<events.EventLink, 'code' | 'creator_id'> {
   readonly url: string;
   readonly creator: Profile;
 }
 
-/** The chats, with the changes of their members. */
+/** Changes the members of chats. */
 export class Members extends ChatCopies {
   readonly #forwarder: Forwarder;
 
@@ -110,7 +110,7 @@ export class Members extends ChatCopies {
     const args = {
       chat: chatText(chat),
       event: String(event.id),
-      // A bot that was never in the chat gets no update. Otherwise strangers could fill its queue with bans.
+      // Sends no update to a bot that was never in the chat. Otherwise strangers could fill its queue with bans.
       own:
         event.is_bot && [was, became].some(({ status }) => isInChat(status)) ? String(event.member_id) : '',
       asked: event.request_bots?.join() ?? '',
@@ -189,8 +189,8 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Adds a person, or changes their status. If `by` may not add the person, invites them and returns null. Errors:
-   * those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
+   * Adds a person, or changes the person's status. If `by` may not add the person, invites the person and returns null.
+   * Errors: those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
    */
   async addPerson(
     chat: ChatRef,
@@ -204,7 +204,7 @@ export class Members extends ChatCopies {
     return row;
   }
 
-  /** Reads a person's open invitations with ids below `before`, newest first. */
+  /** Loads a person's open invitations with ids below `before`, newest first. */
   invitations(user: number, before: number, limit: number) {
     return invited.loadInvitations(this.context.db, user, before, limit);
   }
@@ -242,8 +242,7 @@ export class Members extends ChatCopies {
   }
 
   /**
-   * Bans a member until `until`, Unix time in seconds, or forever if null. Errors: see
-   * `postgres/chats/moderation.ts`.
+   * Bans a member until `until`, Unix time in seconds, or forever if null. Errors: see `postgres/chats/moderation.ts`.
    */
   async ban(chat: ChatRef, by: events.Who, member: events.Who, until: number | null) {
     if (await moderation.ban(this.context.db, { chat: chat.id, by, member }, until))
@@ -267,7 +266,7 @@ export class Members extends ChatCopies {
       await this.changed(chat, member.id, member.is_bot);
   }
 
-  /** Gives an administrator exactly these rights. Null makes them an ordinary member. */
+  /** Gives an administrator exactly these rights. Null makes the administrator an ordinary member. */
   async promote(
     chat: ChatRef,
     by: events.Who,

@@ -1,4 +1,4 @@
-/** Manages muted chats. They are stored only in Postgres and read together with the chat list. */
+/** Manages muted chats. They are stored only in Postgres and loaded together with the chat list. */
 import { ApiError, fail } from '../../errors.js';
 import { loadMutes, putMute, removeMute } from '../../postgres/chats/mutes.js';
 import type { StoreContext } from '../core/context.js';
@@ -13,7 +13,7 @@ export type Mutes = ReturnType<typeof createMutes>;
 export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
   return {
     /**
-     * Returns the muted chats among the given ones. Returns none while Postgres is unreachable, so that the chat list
+     * Returns the muted chats among the given chats. Returns none while Postgres is unreachable, so that the chat list
      * is still shown.
      */
     async of(user: number, ids: readonly number[]): Promise<MutedChats> {
@@ -26,7 +26,7 @@ export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
     },
     /** Mutes a chat until a time (Unix seconds), or forever if null. Errors: `chat_not_found`, `unavailable`. */
     async set(user: number, chat: ChatRef, until: number | null) {
-      // Stores a mute only for a chat that exists.
+      // Refuses a mute for a chat that does not exist.
       if (!(await chats.find(chat))) fail('chat_not_found');
       await putMute(db, user, chat.id, until);
     },

@@ -1,4 +1,4 @@
-/** The push subscriptions of browsers, and the pending notifications. Both are stored only in Postgres. */
+/** Manages the push subscriptions of browsers, and the pending notifications. Both are stored only in Postgres. */
 
 import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
@@ -25,7 +25,7 @@ export function createPush({ db, secrets }: StoreContext) {
     unsubscribe: (user: number, endpoint: string) => rows.removeSubscription(db, user, endpoint),
     /** Reads a person's subscriptions, oldest first. */
     subscriptions: (user: number) => rows.loadSubscriptions(db, user),
-    /** Whether anybody has a subscription. */
+    /** Returns whether anybody has a subscription. */
     anybody: () => rows.anySubscription(db),
     /** Schedules notifications of messages `delayMs` from now. */
     note: (

@@ -11,7 +11,7 @@ import type { Chats } from './chats.js';
 export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
   return {
     /**
-     * Returns read marks by the person's chat id. Null while Postgres is unreachable. The chat list is then shown
+     * Returns read marks by the person's chat id. Null while Postgres is unreachable; the chat list is then shown
      * without read marks.
      */
     async of(user: number, ids: readonly number[]): Promise<ReadonlyMap<number, number> | null> {
@@ -23,7 +23,8 @@ export function createReadMarks({ db }: StoreContext, chats: Pick<Chats, 'find'>
       }
     },
     /**
-     * Marks a chat as read up to a message, but not beyond the newest message. Errors: `chat_not_found`, `unavailable`.
+     * Sets the read mark of a chat to a message, but not beyond the newest message. Errors: `chat_not_found`,
+     * `unavailable`.
      */
     async set(user: number, chat: ChatRef, message: number) {
       const { newest } = (await chats.find(chat)) ?? fail('chat_not_found');

@@ -1,10 +1,9 @@
 /**
- * Event streams send the changes of a user's chats, in the order of each partition's versions.
- *
- * For every partition with chats of the user, a cursor contains the version up to which changes were sent. A stream
- * that resumes with its cursor gets missed changes from the chats' logs. If a log does not go back far enough, the
- * stream gets a `gap` and the client reloads the chat. Streams keep the logs of their chats alive. A log expires some
- * time after its last stream has ended. Hints wake streams, and a check every second covers lost hints.
+ * Sends the changes of a user's chats as event streams, in the order of each partition's versions. For every partition
+ * with chats of the user, a cursor contains the version up to which changes were sent. A stream that resumes with its
+ * cursor gets missed changes from the chats' logs. If a log is too short for that, the stream gets a `gap` and the
+ * client reloads the chat. Streams keep the logs of their chats alive. A log expires some time after its last stream
+ * has ended. Hints wake streams, and a check every second covers lost hints.
  */
 
 import type { Hints } from '../../redis/hints.js';
@@ -76,7 +75,7 @@ function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Chang
   return { ...shared, message, answer: extra.length > 0 ? unpack(extra) : null, notify: false };
 }
 
-/** The parts of the store that streams read. */
+/** Holds the parts of the store that streams use. */
 interface Sources {
   readonly context: StoreContext;
   readonly hints: Hints;
@@ -84,7 +83,7 @@ interface Sources {
   readonly records: Records;
 }
 
-/** Reads the changes of chats in batches, up to the version of the partition when the first batch was read. */
+/** Reads the changes of chats in batches, up to the version of the partition at the time of the first batch. */
 async function readChanges(
   { scripts, keys }: StoreContext,
   partition: number,
@@ -107,13 +106,13 @@ async function readChanges(
     rows.push(...(read.rows as RawRow[]));
   }
   const version = upTo ?? after;
-  // Leaves out changes after `version` from later batches, because the next read returns them again. Reports a gap at
-  // once, although the next read may report it again.
+  // Omits changes after `version` from later batches, because the next read returns them again. Reports a gap at once,
+  // although the next read may report it again.
   const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
   return { version, rows: shown };
 }
 
-/** Reads the messages to which changes refer by a reply or a pin, once per chat. */
+/** Loads the messages to which changes refer by a reply or a pin, once per chat. */
 async function relatedMessages(records: Records, changes: ReadonlyArray<Pick<Change, 'chat' | 'message'>>) {
   const referring = changes.flatMap(({ message }) =>
     message && relatedId(message.record) !== 0 ? [message] : [],
@@ -130,8 +129,8 @@ async function relatedMessages(records: Records, changes: ReadonlyArray<Pick<Cha
 }
 
 /**
- * Returns those of the changed chats that the person may read now. The stream's own list may be outdated, because it is
- * updated only by hints.
+ * Returns which of the changed chats the person may read now. The stream's own list may be outdated, because only hints
+ * update it.
  */
 async function readableChats(chats: Chats, user: number, changes: ReadonlyArray<Pick<Change, 'chat'>>) {
   const named = new Map(changes.map(({ chat }) => [chatText(chat), chat]));
@@ -144,8 +143,8 @@ async function readableChats(chats: Chats, user: number, changes: ReadonlyArray<
 }
 
 /**
- * One stream of a person. It reads the person's chats while it is `starting`, reports their changes while it is `open`,
- * and reports nothing more once it has `ended`.
+ * Represents one stream of a person. It loads the person's chats while it is `starting`, reports their changes while it
+ * is `open`, and reports nothing more once it has `ended`.
  */
 class Stream {
   readonly #from: Sources;
@@ -167,7 +166,7 @@ class Stream {
   readonly #dirty = new Set<number>();
   /** The partitions that are being read. Each is read independently, because one master of a cluster may be down. */
   readonly #showing = new Set<number>();
-  /** The time in ms, for each partition, until which the logs of its chats need no renewal. */
+  /** The time in ms until which the logs of a partition's chats need no renewal, by partition. */
   readonly #keptUntil = new Map<number, number>();
 
   constructor(from: Sources, user: number, cursor: string, listener: StreamListener, onEnd: () => void) {
@@ -318,7 +317,7 @@ function addTo(counts: Map<number, number>, user: number, more: 1 | -1): number 
   return now;
 }
 
-/** The streams of this node. */
+/** Manages the streams of this node. */
 export class Streams {
   readonly #from: Sources;
   readonly #presence: Pick<Presence, 'changed' | 'close'>;
@@ -337,7 +336,7 @@ export class Streams {
   }
 
   /**
-   * Starts to report changes, from `cursor` if given. `unseen` means that the window is not visible. The person then
+   * Starts to report changes, from `cursor` if given. `unseen` means that the window is not visible, so that the person
    * does not count as having a window open. Returns the function that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {

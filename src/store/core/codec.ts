@@ -1,7 +1,7 @@
 /**
  * Encodes records for Redis and Postgres. A message record starts with a msgpack array of small header fields, which
- * scripts read and write. Segments follow that scripts only copy: content, keyboard and constant fields. A channel
- * message ends with its post id, which the script adds.
+ * scripts read and write. The next segments are only copied by scripts: content, keyboard and constant fields. A
+ * channel message ends with its post id, which the script adds.
  */
 import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
@@ -20,7 +20,7 @@ const packr = new Packr({
 export const pack = (value: unknown): Buffer => packr.pack(value);
 export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 
-/** The form in which a person, bot or chat is copied into records. It has short field names and no absent fields. */
+/** Holds a person, bot or chat as it is copied into records. It has short field names and no absent fields. */
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
@@ -60,7 +60,7 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** The types of media by index. File ids contain the index, so new types must be appended. */
+/** Lists the types of media by index. File ids contain the index, so new types must be appended. */
 export const mediaTypes = [
   'photo',
   'video',
@@ -72,7 +72,7 @@ export const mediaTypes = [
 ] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
-/** A file in a message. Media stored by reference omit unknown properties. */
+/** Describes a file in a message. Media stored by reference omit unknown properties. */
 export interface Media {
   readonly type: MediaType;
   /** `file_id`, with which the same file can be sent again */
@@ -99,15 +99,16 @@ export interface Media {
 }
 
 /**
- * The content of a message that has neither text nor a file, for example a location. `src/content` defines the kinds.
+ * Describes the content of a message that has neither text nor a file, for example a location. `src/content` defines
+ * the kinds.
  */
 export interface ContentObject {
   readonly type: string;
 }
 
 /**
- * The part of a message that an edit replaces: a text, or media with their caption. A video note and an object have no
- * caption.
+ * Holds the part of a message that an edit replaces: a text, or media with their caption. A video note and an object
+ * have no caption.
  */
 export interface Content {
   /** the text of a message, or the caption of its media */
@@ -119,7 +120,7 @@ export interface Content {
   readonly object?: ContentObject;
 }
 
-/** The origin of a forwarded message. */
+/** Describes the origin of a forwarded message. */
 export interface ForwardOrigin {
   /** the person or bot who wrote the original message; absent for a channel */
   readonly from?: Profile;
@@ -130,16 +131,16 @@ export interface ForwardOrigin {
   readonly date: number;
 }
 
-/** The content of a service message. */
+/** Describes the content of a service message. */
 export interface Service {
-  /** id of the pinned message; views show the message as it was when the update was created */
+  /** id of the pinned message; views show that message as it was when the update was created */
   readonly pinned?: number;
   readonly new_chat_members?: readonly Profile[];
   readonly left_chat_member?: Profile;
   readonly [key: string]: unknown;
 }
 
-/** The fields that never change after the message is created. */
+/** Holds the fields that never change after the message is created. */
 export interface Origin {
   /** the sender, in groups and channels; in direct chats it follows from the sender's id */
   readonly from?: Profile;
@@ -155,10 +156,10 @@ export interface Origin {
 export const messageKinds = { deleted: 0, text: 1, service: 2, media: 3, object: 4 } as const;
 export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
-/** Bits of the header's flags. */
+/** Names the bits of the header's flags. */
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
 
-/** The header array. Lua accesses it by position (see lua/lib/message.lua). */
+/** Describes the header array. Lua accesses it by position (see lua/lib/message.lua). */
 export interface MessageHeader {
   readonly version: number;
   /** when the message was sent, Unix time in seconds */
@@ -199,7 +200,7 @@ export const kindOfContent = ({ media, object }: Content): MessageKind => {
 
 /**
  * Packs text and media one after the other, so that a script can replace a caption without the media. Throws
- * `entities_too_long` if the result is too large. Only links can make a text of allowed length that large.
+ * `entities_too_long` if the result is too large, which only links can cause.
  */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const behind = media ?? object;
@@ -319,7 +320,7 @@ export function isTombstone(bytes: Buffer): boolean {
 }
 
 /**
- * Returns the day on which a message was sent: days since 1970 in UTC, below 2^16. Returns 0 if the date is not encoded
+ * Returns the day on which a message was sent: days since 1970 in UTC, below 2^16. Returns 0 unless the date is encoded
  * as a 32-bit integer, because the bytes are then not a record.
  */
 export function messageDay(bytes: Buffer): number {
@@ -329,6 +330,6 @@ export function messageDay(bytes: Buffer): number {
   return isDate ? Math.floor(bytes.readUInt32BE(at + 1) / 86_400) : 0;
 }
 
-/** Returns the number that identifies an emoji in Postgres. It is 52 bits of a digest, computed as in the scripts. */
+/** Returns the number that identifies an emoji in Postgres: 52 bits of a digest, computed as in the scripts. */
 export const emojiColumn = (emoji: string): number =>
   Number.parseInt(createHash('sha1').update(emoji).digest('hex').slice(0, 13), 16);

@@ -1,4 +1,4 @@
-/** The dependencies that all parts of the store share. */
+/** Defines the dependencies that all parts of the store share. */
 import { randomBytes } from 'node:crypto';
 import type { Replicas } from '../../postgres/replicas.js';
 import type { Shard, Shards } from '../../postgres/shards.js';
@@ -8,10 +8,10 @@ import type { ScriptRunner } from '../../redis/scripts/scripts.js';
 import type { Keys } from './keys.js';
 import type { Secrets } from './secrets.js';
 
-/** The part of a shard that the store uses. */
+/** Holds the part of a shard that the store uses. */
 export type StoreShard = Pick<Shard, 'id' | 'pool'> & { readonly db: Database };
 
-/** The shards, which have the write-behind tables. */
+/** Provides the shards, which have the write-behind tables. */
 export interface StoreShards {
   readonly all: readonly StoreShard[];
   /** Returns the shard of a partition. Error: `unavailable`. */
@@ -40,13 +40,13 @@ export interface StoreContext {
   readonly scripts: ScriptRunner;
   readonly keys: Keys;
   readonly secrets: Secrets;
-  /** How long a record read from Postgres stays in Redis, in milliseconds. */
+  /** How long a record loaded from Postgres stays in Redis, in ms. */
   readonly hotTtlMs: number;
   /** Whether transfers of bots need consent: setting TRANSFER_CONSENT. */
   readonly transferConsent: boolean;
   /** Whether a press of a button grants the bot one more edit: setting EDIT_AFTER_PRESS. */
   readonly editAfterPress: boolean;
-  /** The start of invite links: the setting BASE_URL without a slash at its end. */
+  /** The start of invite links: the setting BASE_URL without a final slash. */
   readonly baseUrl: string;
   /** How many people are listed per emoji of a post; at most ruleLimits.reactors_listed_max. */
   readonly reactorsListed: number;
@@ -56,7 +56,7 @@ export interface StoreContext {
   readonly issuer?: string | undefined;
   /**
    * Returns the request id of the next change. Call it once per change, before the first attempt. A call rerun under
-   * the same idempotency key then gets the same ids in the same order. Do not replace it with `uniqueText`.
+   * the same idempotency key then gets the same ids in the same order. `uniqueText` cannot replace it.
    */
   readonly requestId: () => string;
   /** Whether an earlier run of the same call may have applied changes under the same request ids. */
@@ -64,7 +64,7 @@ export interface StoreContext {
 }
 
 /**
- * How long a record read from Postgres stays in Redis, in milliseconds. The time is shorter while the Redis server is
+ * Returns how long a record loaded from Postgres stays in Redis, in ms. The time is shorter while the Redis server is
  * full.
  */
 export const readBackTtlMs = (
@@ -82,8 +82,8 @@ export function uniqueText(): string {
 }
 
 /**
- * The reason why a call may run again. `once` means that it has an idempotency key. `answer` means that it comes from a
- * webhook answer that may be repeated.
+ * Names the reason why a call may run again. `once` means that it has an idempotency key. `answer` means that it comes
+ * from a webhook answer that may be repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 

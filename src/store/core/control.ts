@@ -1,7 +1,6 @@
 /**
  * Manages copies of control records in Redis. Postgres is authoritative. A miss creates a copy, with a fill ticket.
- * After each committed change, the copy is refreshed by version, either by the process that made the change or by the
- * sweep.
+ * After each committed change the copy is refreshed by version, by the process that made the change or by the sweep.
  */
 
 import { nowMs } from '../../clock.js';
@@ -29,7 +28,7 @@ import type { Keys } from './keys.js';
 
 export type { DefaultRights };
 
-/** A row in the form in which Redis stores it. */
+/** Holds a row in the form in which Redis stores it. */
 interface Image {
   readonly version: number;
   readonly fields: readonly unknown[];
@@ -39,7 +38,7 @@ interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
   /** Loads the fields of a record. Null if the record does not exist. */
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
-  /** Loads several records in one statement, by id. Only kinds whose records often change together define this. */
+  /** Loads several records in one statement, by id. Defined only for kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
   read(fields: readonly unknown[], id: number): T;
 }
@@ -58,13 +57,13 @@ export interface Bot {
   /** reason why the token is not accepted; a deleted bot keeps its record, because readers of its messages need it */
   readonly state?: 'suspended' | 'deleted' | undefined;
   /**
-   * The data that a method derived from this record. It lives as long as the cached record. It is stored here and not
-   * in a separate map, because each map lookup is a CPU cache miss if there are many bots.
+   * Data that a method derived from this record. It lives as long as the cached record. A separate map would cost a CPU
+   * cache miss per lookup if there are many bots.
    */
   prepared?: unknown;
 }
 
-/** The fields of a bot that only its pages show: descriptions, pictures, menu button and default rights. */
+/** Holds the fields of a bot that only its pages show: descriptions, pictures, menu button and default rights. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
@@ -97,7 +96,7 @@ export interface Member {
   /** when a ban or a restriction ends, Unix time in seconds; 0 if it never ends */
   readonly until_date: number;
   readonly custom_title: string;
-  /** id of the person or bot who made the administrator; 0 for other members */
+  /** id of the person or bot who made the member an administrator; 0 for other members */
   readonly promoted_by: number;
 }
 
@@ -105,7 +104,7 @@ export interface Administrator extends Member {
   readonly id: number;
 }
 
-/** The title, description, photo and similar details of a group or channel. */
+/** Holds the title, description, photo and similar details of a group or channel. */
 export interface ChatDetails {
   readonly description: string;
   /** the sizes of the photo, largest first; empty without a photo */
@@ -121,7 +120,7 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** A webhook whose secrets are still encrypted. They are decrypted where they are needed. */
+/** Holds a webhook whose secrets are still encrypted. They are decrypted where they are needed. */
 export interface SealedWebhook {
   readonly version: number;
   /** encrypted URL of the webhook; null while the bot polls */
@@ -148,8 +147,8 @@ export function botOf(row: BotRow): Bot {
   const { id, username, name, names, suspended, deleted } = row;
   if (deleted)
     return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
-  // The management bot has neither an owner nor a token. These values match nobody, because no person has the id 0 and
-  // no token has the lookup value ''.
+  // Gives the management bot an owner and a token that match nobody, because it has neither. No person has the id 0,
+  // and no token has the lookup value ''.
   const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
   return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined };
 }
@@ -205,13 +204,13 @@ const user: Kind<User> = {
     }) as User,
 };
 
-/** Stores only three fields for ordinary members, because each send reads the record of its sender. */
+/** Stores only three fields for ordinary members, because each send loads the record of its sender. */
 function memberFields({ status, rights, is_bot, until_date, custom_title, promoted_by }: MemberRow) {
   const more = [until_date ?? 0, custom_title ?? '', promoted_by ?? 0];
   return [status, rights, is_bot, ...(more.some(Boolean) ? more : [])];
 }
 
-/** Reads a member. Ignores a ban or restriction that has ended. */
+/** Decodes a member. Ignores a ban or restriction that has ended. */
 function readMember(fields: readonly unknown[]): Member {
   const [status, rights, isBot, until_date = 0, custom_title = '', promoted_by = 0] = fields as [
     ...[Member['status'], Member['rights'], boolean],
@@ -225,8 +224,8 @@ function readMember(fields: readonly unknown[]): Member {
 }
 
 /**
- * A member of a group or channel. A person who is not a member also gets a record, so that repeated checks do not query
- * Postgres.
+ * Describes a member of a group or channel. A person who is not a member also gets a record, so that repeated checks do
+ * not query Postgres.
  */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
@@ -317,7 +316,7 @@ const webhook: Kind<SealedWebhook> = {
   key: (keys, id) => keys.webhook(id),
   async load(sql, id) {
     const row = await loadWebhook(sql, id);
-    // The webhook of a bot. A bot without a webhook also gets a record, so that repeated checks do not query Postgres.
+    // Creates a record even for a bot without a webhook, so that repeated checks do not query Postgres.
     if (!row) return { version: 0, fields: [0, null] };
     return { version: row.copy_version, fields: Object.values(sealedOf(row)) };
   },
@@ -347,7 +346,7 @@ const headElements = 2;
 
 const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
 
-/** Reads, refreshes and removes the copies of control records in Redis. */
+/** Loads, refreshes and removes the copies of control records in Redis. */
 export class ControlCopies {
   readonly #context: StoreContext;
 
@@ -398,8 +397,8 @@ export class ControlCopies {
   }
 
   /**
-   * Refreshes the copies that exist. Passes an empty fill ticket, which never creates a missing copy. The refresh also
-   * invalidates pending fill tickets.
+   * Refreshes the copies that exist. Passes an empty fill ticket, which never creates a missing copy. Also invalidates
+   * pending fill tickets.
    */
   async #rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
@@ -426,8 +425,8 @@ export class ControlCopies {
   }
 
   /**
-   * Reads a record from its copy, or else from Postgres. Copies a record that it read from Postgres, unless Redis is
-   * full. Returns null if the record does not exist.
+   * Reads a record from its copy, otherwise from Postgres. Copies a record from Postgres to Redis if Redis is not full.
+   * Returns null if the record does not exist.
    */
   async read<S extends ControlSubject>(subject: S, id: number, other = 0): Promise<Value<S> | null> {
     const kind = kinds[subject] as Kind<unknown>;
@@ -453,7 +452,7 @@ export class ControlCopies {
   /** Replaces an older copy with the current row. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
-    // Writes a missing record with a ticket, because otherwise a late refresh could restore an old state.
+    // Writes a missing record with a ticket. Otherwise a late refresh could restore an old state.
     const found = await this.#readCopy(kind, id, other);
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }

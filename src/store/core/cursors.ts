@@ -1,4 +1,4 @@
-/** Cursors of event streams. For each partition, a cursor contains the version up to which changes were sent. */
+/** Maps each partition to the version up to which an event stream has sent changes. */
 
 export type Cursors = Map<number, number>;
 

@@ -9,7 +9,7 @@ import { type Caller, callerText } from './keys.js';
 
 export interface IdempotentCall {
   readonly caller: Caller;
-  /** The method or endpoint. Together with the key it identifies the call. */
+  /** The method or endpoint. It identifies the call together with the key. */
   readonly method: string;
   readonly key: string;
   /** The parameters in canonical form. Only a keyed fingerprint is stored. */
@@ -26,9 +26,9 @@ export type Claim =
       /** Whether an earlier run may have made changes. */
       readonly again: boolean;
       /**
-       * Stores the encrypted answer for limits.idempotency_ttl_ms. If two runs store an answer, the first answer stays.
-       * An answer over limits.idempotency_answer_bytes_max is not stored. The next run then rebuilds the answer from
-       * what the scripts recorded.
+       * Stores the encrypted answer for limits.idempotency_ttl_ms. The first of two stored answers stays. An answer
+       * over limits.idempotency_answer_bytes_max is not stored; the next run then rebuilds it from what the scripts
+       * recorded.
        */
       keep(answer: string): Promise<void>;
       /** Releases the key, so that the next call with it can run. */
@@ -42,7 +42,7 @@ export type Idempotency = ReturnType<typeof createIdempotency>;
 const nothing = Buffer.alloc(0);
 
 export function createIdempotency({ scripts, keys, secrets }: StoreContext) {
-  /** Computes a keyed digest, so that neither keys nor parameters can be read or guessed from the data in Redis. */
+  /** Computes a keyed digest, so that keys and parameters can be neither read nor guessed from the data in Redis. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 

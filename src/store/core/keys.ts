@@ -5,7 +5,7 @@
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { layPartitions, type Partitions } from './partitions.js';
 
-/** The address of a chat. A direct chat has a bot and a user. Any other chat has a negative id. */
+/** Identifies a chat. A direct chat has a bot and a user. Any other chat has a negative id. */
 export interface ChatRef {
   readonly id: number;
   /** The user of a direct chat; 0 for groups and channels. */
@@ -30,14 +30,14 @@ export function parseChat(text: string): ChatRef {
 }
 
 /**
- * Returns the partition of a post. The last digits of a post id are the partition of its channel, so that the id alone
+ * Returns the partition of a post. The last digits of a post id are the partition of its channel, so the id alone
  * locates the post.
  */
 export const partitionOfPost = (post: number): number => post % limits.partitions_max;
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** The owner of a set of idempotency keys. All operators share one set, with id 0. */
+/** Names the owner of a set of idempotency keys. All operators share one set, with id 0. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -45,30 +45,30 @@ export interface Caller {
 
 export const callerText = ({ kind, id }: Caller): string => `${kind}.${id}`;
 
-/** The keys of an installation. They are functions and not methods, so that callers can pass them as arguments. */
+/** Builds the keys of an installation with functions, so that callers can pass them as arguments. */
 export class Keys {
   readonly partitions: Partitions;
 
-  /** `count` is the number of partitions. */
+  /** Takes the number of partitions. */
   constructor(count: number) {
     this.partitions = layPartitions(count);
   }
 
-  /** The hash tag of a partition. */
+  /** Returns the hash tag of a partition. */
   readonly #at = (partition: number) => this.partitions.tag(partition);
-  /** The hash tag of the partition of a user, bot or chat. */
+  /** Returns the hash tag of the partition of a user, bot or chat. */
   readonly #near = (id: number) => this.#at(this.partitions.of(id));
 
   /** HASH: the state of a partition (run, ver, hw, post, post_inc). One per partition, never evicted. */
   readonly meta = (p: number) => `${this.#at(p)}:meta`;
   /**
-   * STREAM of entries with the fields k (entity), i (image) and s (state). The id of an entry is `version-bytes`,
-   * where `bytes` is the number of bytes journaled before it. Bounded by JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
+   * STREAM of entries with the fields k (entity), i (image) and s (state). The id of an entry is `version-bytes`, where
+   * `bytes` counts the bytes journaled earlier. Bounded by JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
    */
   readonly journal = (p: number) => `${this.#at(p)}:journal`;
   /**
-   * STREAM of updates for bots of other partitions. The id of an entry is `version-bytes`, where `bytes` is the
-   * number of bytes added before the entry. Bounded by limits.outbox_length_max and outbox_bytes_max.
+   * STREAM of updates for bots of other partitions. The id of an entry is `version-bytes`, where `bytes` counts the
+   * bytes added earlier. Bounded by limits.outbox_length_max and outbox_bytes_max.
    */
   readonly outbox = (p: number) => `${this.#at(p)}:outbox`;
   /**
@@ -80,7 +80,7 @@ export class Keys {
   readonly flushLease = (p: number) => `${this.#at(p)}:flush_lease`;
   /** STRING: the node that removes outdated entities during the recovery of the partition. Expires. */
   readonly forgetting = (p: number) => `${this.#at(p)}:forgetting`;
-  /** The key prefixes of all journaled entities. Missing entities can be read from Postgres. */
+  /** The key prefixes of all journaled entities. Missing entities can be loaded from Postgres. */
   readonly journaledRoots = (p: number): readonly string[] =>
     ['msg', 'chat', 'post', 'acted'].map((kind) => `${this.#at(p)}:${kind}:`);
   /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
@@ -169,7 +169,7 @@ export class Keys {
   /** The key prefix of open callback queries. Each is a STRING, in the chat's partition. Expires. */
   readonly callbackQueries = (p: number) => `${this.#at(p)}:callback_query:`;
   /**
-   * STRING, a number: the unused edits that were granted by presses of the message's buttons. Expires after
+   * STRING, a number: the unused edits granted by presses of the message's buttons. Expires after
    * limits.granted_edit_ttl_ms.
    */
   readonly grantedEdits = (chat: ChatRef, messageId: number) =>
@@ -193,7 +193,7 @@ export class Keys {
   /** STRING: a ticket that allows one fill from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   readonly ticket = (entityKey: string) => `${entityKey}:ticket`;
   /**
-   * HASH: the epoch of revocations, and for each node its acknowledged epoch and lease end. In partition 0. Bounded by
+   * HASH: the epoch of revocations, and the acknowledged epoch and lease end of each node. In partition 0. Bounded by
    * live nodes.
    */
   readonly authNodes = () => `${this.#at(0)}:auth_nodes`;
@@ -214,7 +214,10 @@ export class Keys {
   readonly nodes = () => `${this.#at(0)}:nodes`;
   /** HASH: settings on which all nodes of the installation must agree. In partition 0. */
   readonly installation = () => `${this.#at(0)}:installation`;
-  /** HASH: how far Postgres has committed, which server it is, and its incarnation. In partition 0. One field per shard. */
+  /**
+   * HASH: the last commit of Postgres known to Redis, its server and its incarnation. In partition 0. One field per
+   * shard.
+   */
   readonly postgres = (shard: number = 0) => `${this.#at(0)}:postgres${shard === 0 ? '' : `:${shard}`}`;
   /**
    * ZSET of recent revocations by time (ms): lookup values, bot:<id> and user:<id>. In partition 0. Bounded by

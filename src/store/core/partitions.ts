@@ -3,8 +3,8 @@
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
 /**
- * Finds the shortest text that starts with the partition's number and has its cluster slot in the partition's share of
- * all slots. This distributes partitions over masters as evenly as slots.
+ * Finds the shortest text that starts with the partition's number and whose cluster slot is in the partition's share of
+ * all slots. Partitions are thus distributed over masters as evenly as slots.
  */
 function tagFor(partition: number, partitions: number): string {
   for (let n = 0; ; n++) {
@@ -33,7 +33,7 @@ export function layPartitions(count: number) {
       const mixed = Math.imul(((whole % 2 ** 32) ^ Math.floor(whole / 2 ** 32)) >>> 0, 0x9e3779b1) >>> 0;
       return Math.floor((mixed / 2 ** 32) * count);
     },
-    /** The hash tag of a partition, with its braces. */
+    /** Returns the hash tag of a partition, with its braces. */
     tag: (partition: number) => tags[partition] as string,
   };
 }

@@ -4,7 +4,7 @@ import { numberOf } from '../../redis/scripts/script_reply.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
-/** How many users reacted with an emoji, and which change used it first. */
+/** Counts the users who reacted with an emoji, and names the change that used it first. */
 export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
@@ -30,7 +30,7 @@ export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
-/** The position of each byte's digits in the text of a UUID. */
+/** Holds the position of each byte's digits in the text of a UUID. */
 const places = Array.from(
   { length: uuidBytes },
   (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
@@ -57,7 +57,7 @@ function uuids(list: Buffer, max: number): string[] {
 
 const nothing = Buffer.alloc(0);
 
-/** A cache of formatted lists that rarely change. Evicts the oldest entry. */
+/** Caches formatted lists that rarely change. Evicts the oldest entry. */
 const spelled = new Map<string, readonly string[]>();
 const spelledMax = 512;
 
@@ -71,7 +71,7 @@ function spelledOnce(list: Buffer): readonly string[] {
   return users;
 }
 
-/** The fields of one emoji in a record. The count is absent if no user has reacted with the emoji. */
+/** Holds the fields of one emoji in a record. The count is absent if no user has reacted with it. */
 interface Lists {
   count: number | undefined;
   first: number;
@@ -80,7 +80,7 @@ interface Lists {
 }
 
 /**
- * Reads one field of an emoji. The prefixes are `n:` for the count, `f:` for the first use, `l:` for the latest users
+ * Decodes one field of an emoji. The prefixes are `n:` for the count, `f:` for the first use, `l:` for the latest users
  * and `o:` for earlier users.
  */
 function readField(found: Map<string, Lists>, name: string, value: Buffer): void {

@@ -1,4 +1,4 @@
-/** Reads the profiles of people and bots. */
+/** Builds the profiles of people and bots. */
 import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';
@@ -14,8 +14,7 @@ export const userProfile = (user: User): Profile => ({
 });
 
 /**
- * Returns a bot's profile localised to `language`. Without a language, or if the viewer is a bot, this is the default
- * profile.
+ * Returns a bot's profile localised to `language`; the default profile without a language, or if the viewer is a bot.
  */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,

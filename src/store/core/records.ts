@@ -1,6 +1,5 @@
 /**
- * Reads messages by id, from Redis or Postgres. Examples are messages to which other messages reply, and pinned
- * messages.
+ * Loads messages by id, from Redis or Postgres, for example pinned messages and messages to which other messages reply.
  */
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, unpackMessage } from './codec.js';
@@ -11,7 +10,7 @@ import { relatedId, type StoredMessage } from './stored_message.js';
 export type Records = ReturnType<typeof createRecords>;
 
 export function createRecords({ shards, scripts, keys }: StoreContext) {
-  /** Reads records by message id. Omits ids without a message. Deleted messages may appear as tombstones. */
+  /** Loads records by message id. Omits ids without a message. Deleted messages may appear as tombstones. */
   async function read(chat: ChatRef, ids: readonly number[]): Promise<Map<number, Buffer>> {
     const found = new Map<number, Buffer>();
     if (ids.length === 0) return found;
@@ -33,7 +32,7 @@ export function createRecords({ shards, scripts, keys }: StoreContext) {
     read,
     /**
      * Adds the messages to which the given messages of one chat refer, by a reply or a pin. `known` contains records
-     * that were already read. Reads at most once, and not at all if no message refers to another message.
+     * that are already loaded. Loads at most once, and not at all if no message refers to another message.
      */
     async relate(chat: ChatRef, messages: readonly StoredMessage[], known: ReadonlyMap<number, Buffer>) {
       const wanted = new Set(messages.map(({ record }) => relatedId(record)).filter((id) => id !== 0));

@@ -3,9 +3,9 @@
  * list with all scripts and fails if the list lacks a key or field. `petrel redis rebuild` prints the list.
  */
 
-/** How a field is restored after a loss. */
+/** Describes how a field is restored after a loss. */
 export type Origin =
-  /** the field is read on demand from these Postgres tables */
+  /** the field is loaded on demand from these Postgres tables */
   | { readonly rows: string }
   /** the nodes restore the field, or it may start empty without loss */
   | { readonly again: string }
@@ -157,7 +157,7 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/** Returns the origin of a field, or undefined if the list lacks the field. Fill tickets are not part of any record. */
+/** Returns the origin of a field; undefined if the list lacks it. Fill tickets are not part of any record. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Sets of keys that several scripts use, named as in the headers of the scripts. Each set is one object, because it is
- * built for every call. Scripts ignore keys that they do not need.
+ * Builds sets of keys that several scripts use, named as in the headers of the scripts. Each set is one object, because
+ * it is built for every call. Scripts ignore keys that they do not need.
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
@@ -73,7 +73,7 @@ interface OfMessage {
 
 /**
  * Adds the keys of the affected message. The prefix of all messages becomes `sibling`. Modifies `set` and returns it,
- * because copying a set costs several times more than building it. `set` must therefore be newly built.
+ * because a copy costs several times more than building a set. `set` must therefore be newly built.
  */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,

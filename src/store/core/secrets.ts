@@ -1,11 +1,11 @@
 /**
  * Hashes tokens (HMAC-SHA256 with a pepper) and encrypts secrets (AES-256-GCM with a key ring) (law 7). During rotation
- * there are several peppers and keys. The first is used for new data, and all are accepted.
+ * there are several peppers and keys. New data uses the first; all are accepted.
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 /**
- * The kind of owner that every encrypted box has. A new kind does not compile until `rotation.ts` re-encrypts its
+ * Names the kind of owner that every encrypted box has. A new kind does not compile until `rotation.ts` re-encrypts its
  * boxes.
  */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
@@ -30,7 +30,7 @@ export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString
 /** Returns the id of the key that encrypted a box. */
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
 
-/** Creates the secrets. The first of `peppers` and `keys` is used for new data. `root` defaults to the first pepper. */
+/** Creates the secrets. New data uses the first of `peppers` and `keys`. `root` defaults to the first pepper. */
 export function createSecrets(
   peppers: readonly string[],
   keys: readonly KeyRingEntry[],
@@ -67,11 +67,11 @@ export function createSecrets(
   }
 
   return {
-    /** Computes 32 bytes with the first pepper. They identify a token and do not reveal it. */
+    /** Computes 32 bytes with the first pepper. They identify a token without revealing it. */
     lookup: (token: string): Buffer => digest(pepper, token),
-    /** Computes the lookup value for each pepper, in order. A token is valid if any of them matches. */
+    /** Computes the lookup value for each pepper, in order. A token is valid if one of them matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),
-    /** Computes 32 bytes that identify a text and do not change with the peppers. Do not use it for tokens. */
+    /** Computes 32 bytes that identify a text and do not change with the peppers. Not for tokens. */
     fingerprint: (text: string): Buffer => digest(root, text),
     seal,
     open,
@@ -80,11 +80,11 @@ export function createSecrets(
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),
     /** Derives 32 bytes from the root for one purpose. The result never changes. */
     derive: (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', root, '', `petrel ${purpose}`, 32)),
-    /** The installation's first pepper. It is the root of all values that must survive pepper rotation. */
+    /** The installation's first pepper, which is the root of all values that must survive pepper rotation. */
     root,
     /**
-     * The check values that nodes compare, to find out whether they have the same secrets in the same order. These
-     * values do not reveal the secrets.
+     * The check values with which nodes compare whether they have the same secrets in the same order. They do not
+     * reveal the secrets.
      */
     checks: { peppers: peppers.map(check), keys: keys.map(({ id, key }) => ({ id, check: check(key) })) },
   };

@@ -1,4 +1,4 @@
-/** A message with all data that is needed to show it. */
+/** Describes a message with all data that is needed to show it. */
 import { type MessageRecord, messageKinds, type Profile, unpack, unpackMessage } from './codec.js';
 import type { ChatRef } from './keys.js';
 
@@ -8,7 +8,7 @@ export interface StoredMessage {
   readonly record: MessageRecord;
   /** profile of the user in a direct chat, otherwise of the chat */
   readonly peer: Profile;
-  /** the message to which this message replies, or which it pins */
+  /** the message to which this message replies, or which this message pins */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 

@@ -7,8 +7,8 @@ import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 
 /**
- * The id for a text, or 0. Texts without an id are stored too, so that repeated lookups do not query Postgres. The
- * version is 0 if the text never had an id.
+ * Holds the id for a text, or 0. Texts without an id are stored too, so that repeated lookups do not query Postgres.
+ * The version is 0 if the text never had an id.
  */
 export interface TextRow {
   readonly version: number;
@@ -35,7 +35,7 @@ export function createTextCopies(
     await scripts.call(
       'control/write',
       place.partition,
-      // The script requires the key of a channel, but nobody subscribes to this channel.
+      // Passes the key of a channel, because the script requires one. Nobody subscribes to this channel.
       { ...place.keys, channel: `${place.keys.record}:changed` },
       { token: ticket, refresh, version, fields: pack(id), count: elements, ttl_ms: hotTtlMs },
     );
@@ -49,7 +49,7 @@ export function createTextCopies(
   };
 
   return {
-    /** Reads the id for a text; 0 if there is none. */
+    /** Loads the id for a text; 0 if there is none. */
     async read(text: string): Promise<number> {
       const found = await find(text);
       if (found.status !== 'ok')

@@ -1,8 +1,7 @@
 /**
  * Rotates keys while the installation is running. Re-encrypts all data with the first key, and rehashes bots' tokens
- * with the first pepper. A run examines all data and changes only values that use another key or pepper. An interrupted
- * run can therefore be repeated. The run skips a value that has changed since it was read, because the change already
- * used the first key.
+ * with the first pepper. Changes only values that use another key or pepper, so an interrupted run can be repeated.
+ * Skips a value that has changed since it was loaded, because the change already used the first key.
  */
 import * as rows from '../../postgres/accounts/rotation.js';
 import type { RedisConnection, RedisServers } from '../../redis/connection.js';
@@ -11,7 +10,7 @@ import type { ControlCopies, ControlSubject } from '../core/control.js';
 import { type BoxKind, type BoxOwner, keyIdOf, type Secrets } from '../core/secrets.js';
 import { sealedFor } from '../webhooks/webhooks.js';
 
-/** The result of a rotation, with counts of the data that still needs former keys. */
+/** Holds the result of a rotation, with counts of the data that still needs former keys. */
 export interface Rotated {
   /** number of re-encrypted boxes by kind */
   readonly sealed: Readonly<Record<BoxKind, number>>;
@@ -61,7 +60,7 @@ export class Rotation {
   /** The id of the first key. */
   readonly #current: string;
 
-  /** The function that re-encrypts boxes of each kind. A missing kind does not compile. */
+  /** The functions that re-encrypt boxes, by kind. A missing kind does not compile. */
   readonly #passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: () => this.#sealBots(),
     webhook: () => this.#sealWebhooks(),

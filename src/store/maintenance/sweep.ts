@@ -1,5 +1,5 @@
 /**
- * The periodic sweep. It finishes the work of processes that died, and sends due reaction counts. It refreshes stale
+ * Runs the periodic sweep. It finishes the work of processes that died, sends due reaction counts, refreshes stale
  * copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because every step can be
  * repeated.
  */
@@ -70,13 +70,13 @@ async function complete(parts: SweepParts, { subject, subject_id: id, other_id: 
       await control.forget(subject, id);
       return parts.auth.revoke(`${subject}:${id}`);
   }
-  // Revokes nothing, because only the form of the copy is outdated and not the content.
+  // Revokes nothing, because only the form of the copy is outdated.
   if (subject.endsWith('_copy'))
     return control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
   return control.refresh(subject as ControlSubject, id, other);
 }
 
-/** The sweep of one node. It runs from `start` to `stop`, once per interval. */
+/** Sweeps on one node, from `start` to `stop`, once per interval. */
 export class Sweep {
   readonly #context: StoreContext;
   readonly #parts: SweepParts;

@@ -1,5 +1,5 @@
 /**
- * Deletes or reads several messages of a chat, and shows chat actions. Each call takes one round trip if the data is in
+ * Deletes or loads several messages of a chat, and shows chat actions. Each call takes one round trip if the data is in
  * Redis.
  */
 import { fail } from '../../errors.js';
@@ -81,13 +81,13 @@ export class Batches {
   }
 
   /**
-   * Reads messages by id, in the given order, with duplicates. Null for ids without a message. Omits the messages to
+   * Loads messages by id, in the given order, with duplicates. Null for ids without a message. Omits the messages to
    * which they reply. Errors: `chat_not_found`, the errors for non-members.
    */
   async readMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<Array<StoredMessage | null>> {
     assertBatch(ids.length);
-    // Passes every caller as a person, so that a caller without access does not learn whether the user ever started
-    // the bot.
+    // Passes every caller as a person, so that a caller without access does not learn whether the user ever started the
+    // bot.
     const place = { chat, who: { id: who.id, isBot: false } };
     const { shards, scripts, keys } = this.context;
     const partition = keys.partitions.of(chat.id);
@@ -98,7 +98,7 @@ export class Batches {
     );
     if (page.status !== 'ok') return notMember(who, page.kind);
     const hot = page.rows as Array<Buffer | null>;
-    // Reads the missing messages from Postgres. A message leaves Redis only after its last version is in Postgres.
+    // Loads the missing messages from Postgres. A message leaves Redis only after its last version is in Postgres.
     const cold = ids.filter((id, i) => hot[i] === null && id <= page.newest);
     const loaded =
       cold.length === 0 ? [] : await loadMessages(shards.at(partition), chat.id, chat.user, cold);

@@ -1,4 +1,4 @@
-/** Manages callback queries. A person presses an inline button, and the bot answers the query once. */
+/** Manages callback queries. A press of an inline button creates a query, which the bot answers once. */
 import { fail } from '../../errors.js';
 import { type Profile, pack } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
@@ -9,10 +9,7 @@ import type { PressExtra } from '../updates/queues.js';
 import type { ReadBack } from './read_back.js';
 import { refused } from './refusals.js';
 
-/**
- * The number of digits at the end of a query id that name its partition. They allow an answer to be routed by the id
- * alone.
- */
+/** The number of digits at the end of a query id that name its partition. They route an answer by the id alone. */
 const partitionDigits = 3;
 
 export function createCallbacks(

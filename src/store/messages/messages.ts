@@ -37,7 +37,7 @@ export interface NewMessage {
   readonly allowMissingReply: boolean;
 }
 
-/** The new content. For `caption` it contains only the caption. For `media` it also contains the caption. */
+/** Holds the new content. For `caption` it contains only the caption. For `media` it also contains the caption. */
 export type Edit =
   | {
       readonly what: 'text' | 'caption' | 'media';
@@ -65,8 +65,8 @@ const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
 
 /**
- * Returns the origin of a message. In groups and channels it has a copy of the sender's profile. Direct chats do not
- * need this copy.
+ * Returns the origin of a message. In groups and channels it has a copy of the sender's profile, which direct chats do
+ * not need.
  */
 function originOf(from: Profile | null, replyTo: number): Origin {
   if (from === null) return replyTo === 0 ? noOrigin : { reply: replyTo };
@@ -123,7 +123,7 @@ export class Messages extends Batches {
   /**
    * Sends 1 to `limits.messages_batch_max` messages in one step, all or none, with consecutive ids in the given order.
    * Their total size is limited to `storeLimits.messages_batch_bytes_max`. All of them reply to the same message as the
-   * first. If a repeated call finds some of its messages deleted, `messages` omits them. Errors: those of `send`.
+   * first message. `messages` omits messages that were deleted before a repeated call. Errors: those of `send`.
    */
   async sendMany(chat: ChatRef, sender: Sender, given: Given<readonly NewMessage[]>) {
     const request = this.context.requestId();
@@ -182,7 +182,7 @@ export class Messages extends Batches {
       });
   }
 
-  /** Sends messages in one step. All of them reply to the same message as the first. */
+  /** Sends messages in one step. All of them reply to the same message as the first message. */
   async #sendAll(
     chat: ChatRef,
     sender: Sender,

@@ -1,5 +1,5 @@
 /**
- * Loads records that a script found missing in Redis. Reads them from Postgres, stores them with the script's fill
+ * Loads records that a script found missing in Redis. Loads them from Postgres, stores them with the script's fill
  * ticket, and calls the script again.
  */
 import { type ErrorName, fail } from '../../errors.js';
@@ -11,11 +11,11 @@ import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import type { Queues } from '../updates/queues.js';
 
-/** The chat and the caller of a script, and the message that the call affects. */
+/** Names the chat and the caller of a script, and the message that the call affects. */
 export interface Place {
   readonly chat: ChatRef;
   readonly who: { readonly id: number; readonly isBot: boolean };
-  /** The message that the call changes, and the error if the message does not exist. */
+  /** The message that the call changes, and the error if it does not exist. */
   readonly message?: { readonly id: number; readonly absent: ErrorName };
 }
 
@@ -91,7 +91,7 @@ export class ReadBack {
         await control.fill('member', chat.id, who.id);
         return true;
       case 'queue_missing':
-        // Does not reopen the queue of a deleted bot.
+        // Leaves the queue of a deleted bot closed.
         if ((await control.read('bot', chat.id))?.state === 'deleted') fail('bot_not_found');
         await queues.open(chat.id);
         return true;

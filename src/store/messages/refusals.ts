@@ -1,20 +1,20 @@
-/** The errors for refusals of the scripts that change messages. */
+/** Maps refusals of the scripts that change messages to errors. */
 import { type ErrorName, fail } from '../../errors.js';
 
 /**
- * Returns the error for a caller who is not in a group or channel. For people who are not in it, a private channel does
- * not exist.
+ * Returns the error for a caller who is not in a group or channel. A private channel does not exist for people outside
+ * it.
  */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
   if (!who.isBot) return fail(kind === 'private' ? 'chat_not_found' : 'not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
 
-/** Throws the error that the bot or the person gets while the person blocks the bot. */
+/** Throws the error for writing while the person blocks the bot, in the wording for the bot or the person. */
 const blocked = (who: { readonly isBot: boolean }): never =>
   fail(who.isBot ? 'bot_blocked' : 'bot_blocked_by_you');
 
-/** The plural names of message kinds, for error messages. */
+/** Holds the plural names of message kinds, for error messages. */
 const plurals: Readonly<Record<string, string>> = {
   text: 'text messages',
   photo: 'photos',

@@ -10,7 +10,7 @@ import { type ChatRef, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import type { StoredMessage } from '../core/stored_message.js';
 
-/** The input of a change. It is a value, or a function that is called only if the change was not made yet. */
+/** Holds the input of a change: a value, or a function that is called only if the change was not made yet. */
 export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
@@ -18,7 +18,7 @@ export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => t
 export type Repeats = ReturnType<typeof createRepeats>;
 
 /**
- * Finds results of an earlier run. Each function returns null if no earlier run applied the request. Only repeated
+ * Creates lookups of results of an earlier run. Each returns null if no earlier run applied the request. Only repeated
  * calls cost a round trip.
  */
 export function createRepeats({ scripts, keys, again }: StoreContext, chats: Chats, records: Records) {

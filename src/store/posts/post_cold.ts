@@ -17,12 +17,12 @@ export type ReactionRecord = [emoji: string, date: number, external: Buffer];
 type TallyRecord = [emoji: string, count: number, first: number, users: number];
 
 /**
- * The maximum number of pages to read. More than one page may be needed, because all reactions of a page may have been
- * removed since Postgres was read.
+ * How many pages may be loaded. More than one page may be needed, because all reactions of a page may have been removed
+ * since Postgres was read.
  */
 const refillPagesMax = 5;
 
-/** The records of a post that a script found missing. */
+/** Names the records of a post that a script found missing. */
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;

@@ -54,12 +54,12 @@ export function createPostIds(secrets: Secrets) {
     return timingSafeEqual(proof(id), behind) ? id.readUIntBE(0, idBytes) : null;
   }
 
-  /** The cache of verified names. Attackers cannot fill it, because invalid names are not stored. */
+  /** Caches verified names. Attackers cannot fill the cache, because invalid names are not stored. */
   const proven = new Map<string, number>();
 
   return {
     nameOf,
-    /** Parses a post id from a path. The text is digits or a name. Null if it is neither. */
+    /** Parses a post id from a path. The text is digits or a name; null for any other text. */
     parse(text: string): number | null {
       if (/^\d{1,15}$/.test(text)) {
         const id = Number(text);

@@ -1,7 +1,4 @@
-/**
- * Notifies viewers when a post changes. A hint does this at once. A check every second also does, because hints may be
- * lost.
- */
+/** Notifies viewers when a post changes. A hint does this at once, and a check every second covers lost hints. */
 
 import type { Hints } from '../../redis/hints.js';
 import type { StoreContext } from '../core/context.js';
@@ -10,7 +7,7 @@ import { partitionOfPost } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
 /**
- * The listener. It gets null when the post has changed, or the post's current version, which it may already have seen.
+ * Called when a post has changed. Gets null, or the post's current version, which the listener may already have seen.
  */
 export type PostListener = (version: number | null) => void;
 

@@ -1,6 +1,6 @@
 /**
  * Manages posts and their reactions. Redis has the exact counts, the latest people per emoji, and the reactions of
- * people who reacted recently. Everything else is read from Postgres, even the row of a single user (architecture,
+ * people who reacted recently. Everything else is loaded from Postgres, even the row of a single user (architecture,
  * Journal and write-behind).
  */
 import { ApiError, fail } from '../../errors.js';
@@ -30,7 +30,7 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
-/** A change of reactions. `erase` is for deleted users and skips the permission check. */
+/** Describes a change of reactions. `erase` is for deleted users and skips the permission check. */
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
@@ -88,8 +88,8 @@ export class Posts {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // Checks here whether Redis is full. The script itself does not check this, because a full Redis still allows
-    // removals. Each process refreshes the flag once a second.
+    // Checks here whether Redis is full. The script itself does not, because a full Redis still allows removals. Each
+    // process refreshes the flag once a second.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
     const former = this.#repeats.reacted(partition, request);
@@ -185,8 +185,8 @@ export class Posts {
       const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
       if (found.status === 'not_found') return fail('post_not_found');
       if (found.status === 'ok') {
-        // Reactions that are missing in Redis are in Postgres. Changes after this read need not be included, because
-        // they are later than the call.
+        // Loads reactions that are missing in Redis from Postgres. Later changes need not be included, because they
+        // come after the call.
         const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
         return this.#stateOf(post, found.fields, own);
       }
@@ -195,7 +195,7 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Returns the post for a repeated call. Leaves out the reactions if the post was deleted meanwhile. */
+  /** Returns the post for a repeated call. Omits the reactions if the post was deleted meanwhile. */
   async #readAgain(
     post: number,
     id: number,

@@ -29,7 +29,7 @@ interface Batch {
   readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
 }
 
-/** The unreachable bots of a source partition, and the last entry that was forwarded to all other bots. */
+/** Holds the unreachable bots of a source partition, and the last entry that was forwarded to all other bots. */
 interface Detour {
   readonly owed: Set<number>;
   passed: string;
@@ -38,8 +38,8 @@ interface Detour {
 }
 
 /**
- * The outbox of one partition. At most one run forwards it at a time. Between runs it remembers a detour while some
- * bots are unreachable.
+ * Forwards the outbox of one partition. At most one run forwards it at a time. Between runs it remembers a detour while
+ * some bots are unreachable.
  */
 class Outbox {
   readonly #forwarder: Forwarder;
@@ -103,7 +103,7 @@ class Outbox {
     if (!detour) {
       this.#detour = { owed: new Set(failed.keys()), passed: batch.last, tried: performance.now() };
     } else {
-      // If the detour has ended meanwhile, this has no effect. The outbox is then read again from the start.
+      // Has no effect if the detour has ended meanwhile. The outbox is then read again from the start.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }
@@ -228,8 +228,8 @@ export class Forwarder {
   }
 
   /**
-   * Runs after a change. Forwards the outbox of this id's partition, or wakes the bot's worker. Returns at once. The
-   * sweep retries failures.
+   * Forwards the outbox of this id's partition after a change, or wakes the bot's worker. Returns at once. The sweep
+   * retries failures.
    */
   follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void {
     if (change.forward) this.#outbox(this.#partitionOf(id)).forward(retryMs).catch(this.#onError);

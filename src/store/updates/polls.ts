@@ -11,20 +11,20 @@ import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
-  /** The offset. All updates below this id are confirmed. -N keeps only the last N updates, and 0 confirms nothing. */
+  /** The offset: confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
   readonly offset: number;
   readonly limit: number;
   /** time in seconds to wait for updates; 0 answers immediately */
   readonly timeout: number;
   /** new mask of update kinds; null keeps the current mask */
   readonly mask: number | null;
-  /** Whether the token is still accepted. Otherwise a waiting poll ends. */
+  /** Returns whether the token is still accepted. A waiting poll ends when it is not. */
   readonly valid?: () => boolean | Promise<boolean>;
   /** registers a listener for the client's disconnect */
   readonly onGone: (listener: () => void) => void;
 }
 
-/** A waiting poll. It sleeps until a check is requested, and it ends with its client or its node. */
+/** Represents a waiting poll. It sleeps until a check is requested, and it ends with its client or its node. */
 class Waiter {
   readonly bot: number;
   readonly name: string;

@@ -9,7 +9,7 @@ import { byUse, type EmojiCount } from '../core/post_record.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** A queued update. */
+/** Describes a queued update. */
 export interface UpdateEntry {
   /** The id of the update in the queue. */
   readonly updateId: number;
@@ -28,7 +28,7 @@ export interface UpdateEntry {
   readonly counts: readonly EmojiCount[] | null;
 }
 
-/** The fields of a callback query besides its message. */
+/** Holds the fields of a callback query besides its message. */
 export interface PressExtra {
   readonly message_id: number;
   readonly data: string;

@@ -1,6 +1,6 @@
 /**
- * Encodes an update for Postgres as one msgpack array of binaries. The array contains alternating names and values of
- * the fields in its queue entry.
+ * Encodes an update for Postgres as one msgpack array of binaries, with alternating names and values of the fields in
+ * its queue entry.
  */
 import { pack, unpack } from '../core/codec.js';
 

@@ -1,6 +1,6 @@
 /**
- * Stores and reads webhook delivery attempts, which owners can see. Deliveries never wait for them, because they are
- * only for diagnosis.
+ * Stores and loads webhook delivery attempts, which owners can see. They are only for diagnosis, so deliveries never
+ * wait for them.
  */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
@@ -16,7 +16,7 @@ export type {
   RefusedAttempt,
 } from '../../postgres/webhooks/attempts.js';
 
-/** The error of `append` when a shard failed. Only the attempts of the bots in this error were not stored. */
+/** Reports that `append` failed for a shard. Only the attempts of the bots in this error were not stored. */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
   /** The attempts of the other bots that Postgres refused. */
@@ -36,8 +36,8 @@ export function createAttempts({ db, shards, keys }: StoreContext) {
   const shardOf = (bot: number) => shards.at(partitionOf(bot));
   return {
     /**
-     * Stores attempts. Returns those that Postgres refuses because of their data, which are counted but not stored.
-     * Throws PartlyAppended if only some shards failed. After any other error nothing was stored.
+     * Stores attempts. Returns the attempts that Postgres refuses because of their data, which are counted but not
+     * stored. Throws PartlyAppended if only some shards failed. After any other error nothing was stored.
      */
     async append(attempts: readonly rows.NewAttempt[], counts: ReadonlyMap<number, rows.AttemptCounts>) {
       const delivered = [...counts].filter(([, own]) => own.delivered > 0).map(([bot]) => bot);
@@ -72,7 +72,7 @@ export function createAttempts({ db, shards, keys }: StoreContext) {
       const since = filter.ofOwner ? await loadOwnedSince(db, bot) : null;
       return rows.loadAttempts(shardOf(bot), bot, filter, before, limit, since);
     },
-    /** Reads the totals over all delivery attempts ever made for a bot. */
+    /** Loads the totals over all delivery attempts ever made for a bot. */
     counts: (bot: number) => rows.loadCounts(shardOf(bot), bot),
   };
 }

@@ -7,7 +7,7 @@ import { queueKeys } from '../core/script_keys.js';
 import { readUpdate, type UpdateEntry } from '../updates/queues.js';
 import { type Hint, type Row, readHint } from './hints.js';
 
-/** An update to be delivered. */
+/** Describes an update to be delivered. */
 export interface Delivery {
   readonly id: string;
   /** The update's chat. Updates of one chat are delivered in order. */
@@ -21,14 +21,17 @@ export interface Delivery {
   readonly fields: readonly Buffer[];
 }
 
-/** The updates of a parked chat. `tries` counts the failures of the first update. */
+/** Holds the updates of a parked chat. `tries` counts the failures of the first update. */
 export interface Again {
   readonly chat: string;
   readonly tries: number;
   readonly deliveries: readonly Delivery[];
 }
 
-/** The updates and the position that a script returned (see the scripts' headers). `wait` is null if nothing waits. */
+/**
+ * Holds the updates and the position that a script returned (see the scripts' headers). `wait` is null if nothing
+ * waits.
+ */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
@@ -37,7 +40,7 @@ type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dro
 
 export type Lease = Taken & Pick<Ok<'webhooks/lease'>, 'fence' | 'since' | 'hook' | 'safe' | 'probes'>;
 
-/** The report and the requests of a worker in one step. */
+/** Holds the report and the requests of a worker in one step. */
 export interface Step {
   readonly fence: string;
   readonly since: string;
@@ -61,7 +64,7 @@ export interface Step {
   /** The text of the last failure; '' for none. */
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** The milliseconds during which no worker may check the bot, if `leave` is now; 0 for no wait. */
+  /** How long no worker may check the bot, in ms, if `leave` is now; 0 for no wait. */
   readonly holdMs: number;
   readonly probes: number;
 }
@@ -72,7 +75,7 @@ export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-/** The reason why an update was not delivered. The queue itself reports `queue_full`. */
+/** Names the reason why an update was not delivered. The queue itself reports `queue_full`. */
 export type DeadReason = 'expired' | 'too_large' | 'queue_full';
 
 type Rows = readonly Row[];

@@ -1,9 +1,9 @@
 /** Decodes the hints on a bot's channel. The hint about a new update may contain a copy of the update. */
 
-/** A stream entry: its id, then the names and values of its fields. */
+/** Holds a stream entry: its id, then the names and values of its fields. */
 export type Row = [id: Buffer, fields: Buffer[]];
 
-/** A copy of a new update, as the function `update_hint` of `lua/lib/queue.lua` encodes it. */
+/** Holds a copy of a new update, as the function `update_hint` of `lua/lib/queue.lua` encodes it. */
 export interface UpdateCopy {
   /** version of the webhook settings when the update was stored */
   readonly hook: number;
@@ -22,7 +22,7 @@ export interface Hint {
 
 const changeMark = 'w'.charCodeAt(0);
 const names = [...'ktcmrfpyxu'].map((name) => Buffer.from(name));
-/** The version of the settings, the queue id, and the fields. */
+/** Counts the values of a hint: the version of the settings, the queue id, and the fields. */
 const valuesCount = 2 + names.length;
 const lengthBytes = 2;
 const headBytes = 1 + valuesCount * lengthBytes;
@@ -39,7 +39,7 @@ function readCopy(hint: Buffer): UpdateCopy | null {
   if (at !== hint.length) return null;
   const [hook, id, ...stored] = values as [Buffer, Buffer, ...Buffer[]];
   const fields = stored.flatMap((value, i) => [names[i] as Buffer, value]);
-  // Drops the original id if the update was never replayed, because it is then empty.
+  // Drops the original id, which is empty unless the update was replayed.
   if (stored.at(-1)?.length === 0) fields.splice(-2);
   return {
     hook: Number(hook),

@@ -36,7 +36,7 @@ export interface ReplayAsk {
   readonly ofOwner: boolean;
 }
 
-/** The number of updates queued, and the original ids of the first and the last update. */
+/** Holds the number of updates queued, and the original ids of the first and the last update. */
 export interface Replayed {
   readonly queued: number;
   readonly first: number | null;
@@ -80,7 +80,7 @@ export class Replays {
     return this.#context.shards.at(this.#context.keys.partitions.of(bot));
   }
 
-  /** Records a replay in the audit log. If a process dies in between, the replay may be recorded twice. */
+  /** Records a replay in the audit log. A crash in between may record the replay twice. */
   async #note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,

@@ -18,7 +18,7 @@ import { makeSigningSecret } from '../core/secrets.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Queues } from '../updates/queues.js';
 
-/** The webhook settings that a bot requests. */
+/** Holds the webhook settings that a bot requests. */
 export interface WebhookSettings {
   readonly url: string;
   readonly secretToken: string | null;
@@ -29,7 +29,7 @@ export interface WebhookSettings {
   readonly address: string | null;
 }
 
-/** The webhook settings with decrypted secrets, for deliveries. */
+/** Holds the webhook settings with decrypted secrets, for deliveries. */
 export interface Webhook extends WebhookSettings {
   readonly version: number;
   /** The signing secrets in the form shown to owners. The current secret comes first. */
@@ -100,8 +100,8 @@ export class Webhooks {
   }
 
   /**
-   * Commits, refreshes the copy, and then switches the queue. Because of this order, a worker that takes the lease
-   * reads settings that are at least as new as the switch.
+   * Commits, refreshes the copy, and then switches the queue. A worker that takes the lease therefore loads settings
+   * that are at least as new as the switch.
    */
   async #change(
     bot: number,

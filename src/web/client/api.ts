@@ -50,7 +50,7 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
   throw new ApiFailure(answer.status, reply.description ?? answer.statusText, reply.parameters?.retry_after);
 }
 
-/** Returns whether a call is safe to repeat: reads, and calls with an idempotency key. */
+/** Returns whether a call is safe to repeat, as reads and calls with an idempotency key are. */
 const repeats = (verb: string, options: CallOptions) => verb === 'GET' || options.key !== undefined;
 
 /** Returns the `result` of a call, or the whole body if it has no envelope. Throws an ApiFailure, or the error of `fetch`. */

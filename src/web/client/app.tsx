@@ -1,4 +1,4 @@
-/** The whole window: sign-in, the list of chats, and the open page next to the list. */
+/** Shows the whole window: sign-in, the list of chats, and the open page next to the list. */
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { ApiFailure, get } from './api.js';
 import { reasonOf } from './failures.js';

@@ -1,12 +1,12 @@
-/** An event stream that reconnects. It is read with `fetch`, because EventSource cannot send the token. */
+/** Keeps an event stream open by reconnecting. Uses `fetch`, because EventSource cannot send the token. */
 import { createParser } from 'eventsource-parser';
 import { signOut, token } from './session.js';
 import type { PostStreamEvents, StreamEvents } from './types.js';
 
-/** The names of events with their data. */
+/** Maps the names of events to their data. */
 type Events = StreamEvents | PostStreamEvents;
 
-/** An event of a stream: its name and its data. */
+/** Holds an event of a stream: its name and its data. */
 export type LiveEvent<E extends Events> = { [Name in keyof E]: [event: Name, data: E[Name]] }[keyof E];
 
 export interface LiveOptions<E extends Events> {
@@ -21,12 +21,12 @@ export interface LiveOptions<E extends Events> {
 /** The silence after which a connection counts as dead. The service sends something every 15 s. */
 const silence_ms_max = 40_000;
 const rest_ms_max = 8_000;
-/** The time for which a hidden window still counts as visible. */
+/** How long a hidden window still counts as visible. */
 const unseen_ms = 3_000;
 
 /**
- * Keeps a stream open until `close` is called. A stream that broke rests before the next attempt, up to `rest_ms_max`. A
- * swap reconnects at once, to report that the window became visible or hidden; no event is lost by it.
+ * Keeps a stream open until `close` is called. Waits up to `rest_ms_max` before it reconnects a broken stream.
+ * Reconnects at once to report that the window became visible or hidden; no event is lost.
  */
 export class LiveStream<E extends Events> {
   readonly #options: LiveOptions<E>;

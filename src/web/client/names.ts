@@ -1,4 +1,4 @@
-/** The display names of people, chats and messages. */
+/** Builds the display names of people, chats and messages. */
 import { get } from './api.js';
 import { Signal } from './signal.js';
 import {
@@ -80,7 +80,7 @@ class Profiles extends Signal {
   readonly byName = new Map<string, BotPage | null>();
   readonly #asked = new Map<string, Promise<BotPage | null>>();
 
-  /** Returns the page of a bot if it is loaded. Otherwise requests it. Null if the bot does not exist. */
+  /** Returns the page of a bot; null if the bot does not exist. Requests it if it is not loaded. */
   read(username: string | undefined): BotPage | null | undefined {
     if (!username) return null;
     if (!this.byName.has(username)) void this.load(username);

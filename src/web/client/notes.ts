@@ -1,4 +1,4 @@
-/** Short notes at the bottom of the window, and alerts that stay until they are read. */
+/** Holds short notes at the bottom of the window, and alerts that stay until the person closes them. */
 import { Cell } from './signal.js';
 
 export interface Note {
@@ -16,7 +16,7 @@ export function drop(id: number): void {
   notes.set(notes.value.filter((note) => note.id !== id));
 }
 
-/** A longer note stays longer on screen. */
+/** Shows a note. A longer note stays longer on screen. */
 export function say(text: string, kind: Note['kind'] = 'note', url?: string): void {
   const id = ++count;
   notes.set([...notes.value.slice(-3), { id, text, kind, url }]);

@@ -1,12 +1,12 @@
-/** Push notifications while no window is open. Manages their state in this browser and the service worker. */
+/** Manages push notifications while no window is open: their state in this browser and the service worker. */
 import { call, get } from './api.js';
 import { go, route } from './route.js';
 import { leaving, me } from './session.js';
 import { Cell } from './signal.js';
 
 /**
- * `none` means that the service or the browser does not support notifications. `blocked` means that the person has
- * blocked them in the browser.
+ * Names the state of notifications. `none` means that the service or the browser does not support them. `blocked` means
+ * that the person has blocked them in the browser.
  */
 export type PushChoice = 'none' | 'off' | 'on' | 'blocked';
 
@@ -34,7 +34,7 @@ const known = async () =>
 
 const ownerKey = 'petrel.push';
 
-/** The person who turned notifications on in this browser. Nobody else gets notifications in it. */
+/** Stores who turned notifications on in this browser. Nobody else gets notifications in it. */
 const owner = {
   read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
   note: () => localStorage.setItem(ownerKey, String(me.value?.id)),
@@ -43,7 +43,7 @@ const owner = {
 const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
-/** The trusted-types policy allows only the URL of the worker. */
+/** Returns the URL of the worker, the only URL that the trusted-types policy allows. */
 const workerUrl = (): string => {
   const { trustedTypes } = globalThis as {
     trustedTypes?: { createPolicy(name: string, rules: object): { createScriptURL(text: string): string } };
@@ -111,7 +111,10 @@ async function leave(token: string): Promise<void> {
   ]);
 }
 
-/** Reads the state of notifications, and sends the browser's subscription again in case the service lost it. Returns a cleanup function. */
+/**
+ * Loads the state of notifications, and sends the browser's subscription again in case the service lost it. Returns a
+ * cleanup function.
+ */
 export function startPush(): () => void {
   void look().catch(() => {});
   if (!isSupported()) return () => {};

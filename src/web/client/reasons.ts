@@ -1,7 +1,7 @@
-/** The translation key of each service error that the application can show. */
+/** Maps each service error that the application can show to its translation key. */
 import type { Words } from './words/en.js';
 
-/** The keys are texts of the error catalogue without their prefix ("Bad Request: "). Braces mark variable parts. */
+/** Maps texts of the error catalogue without their prefix ("Bad Request: "). Braces name variable parts. */
 export const reasons: Readonly<Record<string, keyof Words>> = {
   'retry after {n}': 'fail_too_often',
   'Request Entity Too Large': 'fail_too_large',

@@ -3,7 +3,7 @@ import { Cell } from './signal.js';
 
 export interface Route {
   /**
-   * The name of the page: `chat`, `bot` (a bot that is not started), `bots`, `settings` or another name. '' for none.
+   * The name of the page: `chat`, `bot` (a bot that is not started), `bots`, `settings` or another name; '' for none.
    */
   readonly page: string;
   readonly id: string;

@@ -1,13 +1,13 @@
 /**
- * The signed-in person. The token is stored for this tab, or for this browser if the person wants that, and is never
- * part of a URL. Signing out removes it from both.
+ * Holds the signed-in person. The token is stored for this tab, or for this browser if the person wants that, and is
+ * never part of a URL. Signing out removes it from both.
  */
 import { Cell } from './signal.js';
 import type { Self } from './types.js';
 
 const key = 'petrel.token';
 
-/** Storage may be forbidden. The person is then signed in until the page is closed. */
+/** Ignores forbidden storage. The person is then signed in until the page is closed. */
 function read(storage: () => Storage): string | null {
   try {
     return storage().getItem(key);
@@ -21,7 +21,7 @@ function write(storage: () => Storage, token: string | null): void {
     if (token === null) storage().removeItem(key);
     else storage().setItem(key, token);
   } catch {
-    // Without storage, the person is signed in until the page is closed.
+    // Ignores missing storage. The person is then signed in until the page is closed.
   }
 }
 

@@ -1,4 +1,4 @@
-/** State outside of React to which components can subscribe. Code that changes the state calls `changed`. */
+/** Holds state outside of React to which components can subscribe. Code that changes the state calls `changed`. */
 import { useSyncExternalStore } from 'react';
 
 export class Signal {
@@ -23,7 +23,7 @@ export function useSignal(signal: Signal): number {
   return useSyncExternalStore(signal.subscribe, signal.version);
 }
 
-/** A single value to which components can subscribe. */
+/** Holds a single value to which components can subscribe. */
 export class Cell<T> extends Signal {
   value: T;
 

@@ -1,4 +1,4 @@
-/** The types of the wire format, and types that only the pages use. */
+/** Defines the types of the wire format, and types that only the pages use. */
 import type {
   Audio,
   Document,
@@ -17,13 +17,13 @@ export type AddPolicy = Self['add_to_groups'];
 
 export type Button = InlineKeyboard['inline_keyboard'][number][number];
 
-/** A file of any kind. A video note has its length as width and height. */
+/** Describes a file of any kind. A video note has its length as width and height. */
 export type FileRef = Document & Partial<PhotoSize & Video & Audio>;
 
-/** The content of a message that has neither text nor a file. */
+/** Names the content of a message that has neither text nor a file. */
 export type ObjectKind = Extract<MessagePreview['kind'], 'location' | 'venue' | 'contact' | 'dice'>;
 
-/** The fields that make a Message a service message. */
+/** Lists the fields that make a Message a service message. */
 export const serviceKinds = [
   'pinned_message',
   'group_chat_created',
@@ -45,7 +45,7 @@ export interface Page<T> {
   next_cursor?: string;
 }
 
-/** The properties of each page about the person's own bot. */
+/** Holds the properties of each page about the person's own bot. */
 export interface BotProps {
   bot: OwnedBotSettings;
   changed: () => void;

@@ -1,11 +1,11 @@
-/** The texts of the pages in seven languages. Only English and the chosen language are loaded. */
+/** Loads the texts of the pages in seven languages. Only English and the chosen language are loaded. */
 import { me } from './session.js';
 import { Cell } from './signal.js';
 import { en, type Words } from './words/en.js';
 
 export type WordKey = keyof Words;
 
-/** The names of the languages by code, each in its own language. */
+/** Holds the names of the languages by code, each in its own language. */
 export const languages = {
   en: 'English',
   ru: 'Русский',
@@ -39,7 +39,7 @@ export function wantedLanguage(): Language {
   try {
     kept = localStorage.getItem(key);
   } catch {
-    // Storage may be forbidden. The language of the browser is then used.
+    // Ignores forbidden storage. The language of the browser is then used.
   }
   const own = [me.value?.language_code, kept, ...navigator.languages.map((code) => code.slice(0, 2))];
   return own.find(isLanguage) ?? 'en';
@@ -51,7 +51,7 @@ export async function setLanguage(chosen: Language, keep: boolean): Promise<void
   try {
     if (keep) localStorage.setItem(key, chosen);
   } catch {
-    // Without storage, the choice applies until the page is closed.
+    // Ignores missing storage. The choice then applies until the page is closed.
   }
   language.set(chosen);
 }
@@ -68,8 +68,8 @@ export const unreadText = (count = 0): string => (count > 99 ? '99+' : count > 0
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 /**
- * `inDigits` is for languages whose month names the browser lacks. The browser would use the month names of another
- * language.
+ * Formats a date. `inDigits` is for languages whose month names the browser lacks, because it would use those of
+ * another language.
  */
 function format(
   name: string,

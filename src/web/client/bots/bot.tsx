@@ -1,4 +1,4 @@
-/** The settings of one of the person's bots, on several small pages. */
+/** Shows the settings of one of the person's bots, on several small pages. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, get } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -110,7 +110,7 @@ function TransferPage({ bot }: BotProps) {
   const [asking, setAsking] = useState<'transfer' | 'delete' | null>(null);
   const [typed, setTyped] = useState('');
   const name = username.trim().replace(/^@/, '');
-  /** Clears the typed text, so that it confirms only the action asked for now. */
+  /** Clears the typed text, so that it confirms only the current action. */
   const ask = (what: 'transfer' | 'delete') => {
     setTyped('');
     setAsking(what);

@@ -1,4 +1,4 @@
-/** The section "My bots": the list, the form for a new bot, and the pages of one bot. */
+/** Shows the section "My bots": the list, the form for a new bot, and the pages of one bot. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';

@@ -1,4 +1,4 @@
-/** An example program that answers as this bot. The person can copy it. */
+/** Shows an example program that answers as this bot. The person can copy it. */
 
 import { copyText } from '../clipboard.js';
 import { reasonOf } from '../failures.js';

@@ -1,4 +1,4 @@
-/** The page about a bot's webhook. It shows the state, each delivery attempt, and the dead letters. */
+/** Shows a bot's webhook: the state, each delivery attempt, and the dead letters. */
 import { useCallback, useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';

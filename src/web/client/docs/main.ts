@@ -1,4 +1,4 @@
-/** The script of the guides. It sets the colour scheme and runs the search. */
+/** Runs the guides: sets the colour scheme and runs the search. */
 import './docs.css';
 import { startSearch } from './search.js';
 import { startTheme } from './theme.js';

@@ -1,5 +1,5 @@
 /**
- * The colour scheme of the documentation. The API reference stores the choice under the same key and sets the same
+ * Sets the colour scheme of the documentation. The API reference stores the choice under the same key and sets the same
  * class.
  */
 const key = 'redoc.colorMode';
@@ -17,7 +17,7 @@ function apply(mode: Mode): void {
   document.documentElement.classList.add(mode);
 }
 
-/** Applies the scheme. `button` switches the scheme. A page without a button has its own switch. */
+/** Applies the scheme. `button` switches it. A page without a button has its own switch. */
 export function startTheme(button: HTMLElement | null): void {
   apply(chosen());
   button?.addEventListener('click', () => {

@@ -1,4 +1,4 @@
-/** The chats of the signed-in person. The event stream keeps them up to date. */
+/** Holds the chats of the signed-in person. The event stream keeps them up to date. */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { type LiveEvent, LiveStream } from '../live.js';
@@ -54,7 +54,7 @@ class Chats extends Signal {
     this.changed();
   }
 
-  /** Loads the next page, unless there is none or it is already loading. */
+  /** Loads the next page. Does nothing if there is none or it is already loading. */
   async loadMore(): Promise<void> {
     if (!this.#cursor || this.#loadingMore) return;
     this.#loadingMore = true;
@@ -107,7 +107,7 @@ class Chats extends Signal {
 
 export const chats = new Chats();
 
-/** The pending invitations, from the first page only. */
+/** The pending invitations on the first page. */
 export const invitations = new Cell<readonly Invitation[]>([]);
 
 /** Ignores errors, because the invitations are loaded again with the list of chats. */
@@ -118,8 +118,8 @@ const loadInvitations = () =>
   );
 
 /**
- * Joins the chat or declines the invitation. Reloads the list, which drops invitations that expired or were answered in
- * another window.
+ * Joins the chat or declines the invitation. Then reloads the list, which drops invitations that expired or were
+ * answered in another window.
  */
 export async function answerInvitation(chat: number, answer: 'accept' | 'decline'): Promise<void> {
   try {
@@ -218,7 +218,7 @@ export function setLooked(chat: number): void {
   looked = chat;
 }
 
-/** The listeners for every new or edited message. Pages that show whole messages use them. */
+/** The listeners for every new or edited message, used by pages that show whole messages. */
 export const messageListeners = new Set<(message: Message) => void>();
 
 function onMessage(message: Message): void {
@@ -271,7 +271,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
     }
     case 'pinned': {
       const { chat_id, pinned_message } = data;
-      // A pin that a newer pin has replaced has only an id. The event of the newer pin follows.
+      // Ignores a pin that has only an id. A newer pin has replaced it, and the event of the newer pin follows.
       if (pinned_message && !('date' in pinned_message)) return;
       chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
       return;
@@ -293,7 +293,7 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
   for (const listener of messageListeners) listener(data);
 };
 
-/** Starts to follow all events. The returned function stops it. */
+/** Starts to follow all events. Returns the function that stops it. */
 export function startChats(): () => void {
   void restoreDrafts();
   void takeOver((message) => historyOf(message.chat).restore(message));

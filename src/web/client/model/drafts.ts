@@ -4,7 +4,7 @@ import { keepDraft, keptDrafts } from './kept.js';
 
 const drafts = new Map<number, string>();
 
-/** A counter that changes when something other than typing sets a draft. */
+/** Counts the changes of drafts by anything other than typing. */
 export const draftsSet = new Cell(0);
 
 export const draftOf = (chat: number): string => drafts.get(chat) ?? '';

@@ -1,7 +1,7 @@
 /**
- * The loaded messages of one chat. They are a part of the history without gaps, followed by the messages being sent.
- * Pages of history and events of the stream may arrive in any order, and more than once. The later state of a message
- * takes precedence, and a deleted message stays deleted.
+ * Holds the loaded messages of one chat: a part of the history without gaps, followed by the messages being sent. Pages
+ * of history and events of the stream may arrive in any order, and more than once. The later state of a message takes
+ * precedence, and a deleted message stays deleted.
  */
 import { ApiFailure, call, get } from '../api.js';
 import { randomName } from '../clipboard.js';
@@ -16,7 +16,9 @@ export interface Outgoing extends KeptMessage {
   /** The blob URL of the picture. */
   readonly preview?: string;
   failed?: string;
-  /** The message failed because there was no connection. It is sent again after the application reconnects. */
+  /**
+   * Whether sending failed because there was no connection. The message is sent again after the application reconnects.
+   */
   lost?: boolean;
 }
 
@@ -32,8 +34,8 @@ interface StreamedMessage {
 const page = 50;
 const streamed_max = 2_000;
 /**
- * The maximum number of loaded messages. Beyond it, the messages at the far end are dropped. Scrolling back loads them
- * again.
+ * The maximum number of loaded messages. Beyond it, the messages at the far end are dropped and loaded again on
+ * scrolling back.
  */
 const loaded_max = 4_000;
 
@@ -127,8 +129,8 @@ export class History extends Signal {
   }
 
   /**
-   * Loads the next newer messages. Gaps in the ids come only from deleted messages and restarts of the service. If a page
-   * contains nothing new, loads the newest page.
+   * Loads the next newer messages. Gaps in the ids come only from deleted messages and restarts of the service. If a
+   * page contains nothing new, loads the newest page.
    */
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
@@ -164,8 +166,8 @@ export class History extends Signal {
   }
 
   /**
-   * Makes up for missed events, which cannot be resent. Loads the newest page now, and older messages when the person
-   * scrolls to them.
+   * Reloads after events were missed, which cannot be resent. Loads the newest page now, and older messages when the
+   * person scrolls to them.
    */
   async reset(): Promise<void> {
     this.messages = [];
@@ -177,7 +179,7 @@ export class History extends Signal {
   }
 
   /**
-   * Reads messages with ids below `before`, newest first, until it reaches `least` or has a full page. `isLast` means
+   * Loads messages with ids below `before`, newest first, until it reaches `least` or has a full page. `isLast` means
    * that there are no older messages.
    */
   async #read(before: number, least: number): Promise<{ found: Message[]; isLast: boolean }> {
@@ -203,7 +205,7 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Never drops messages in the same change that adds a page. The list computes its scroll offset from the number of
+    // Drops no messages in the same change that adds a page. The list computes its scroll offset from the number of
     // rows, so removing at one end and adding at the other must be two changes.
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
@@ -225,8 +227,7 @@ export class History extends Signal {
       this.changed();
     }
     if (what === 'newer' && this.messages.length > loaded_max) {
-      // Waits until the new messages are drawn. If the list became shorter while it is scrolled to its end, it would
-      // move.
+      // Waits until the new messages are drawn. A list that becomes shorter while it is scrolled to its end would move.
       await new Promise((resolve) => setTimeout(resolve, 50));
       this.#letGoOldest(loaded_max);
       this.changed();
@@ -340,8 +341,7 @@ export class History extends Signal {
   }
 
   async #deliver(outgoing: Outgoing): Promise<void> {
-    // Fails if an earlier message is lost. Otherwise this message would overtake it if the connection returned between
-    // them.
+    // Fails if an earlier message is lost. This message would overtake it if the connection returned between them.
     const lost = this.outgoing.find((one) => one.lost || one === outgoing);
     if (lost?.lost) {
       outgoing.failed = lost.failed;

@@ -1,6 +1,6 @@
 /**
- * Posts and their reactions. The posts page and the chat share them, so that both show the same numbers. One event
- * stream follows the posts in view. It is opened again when other posts come into view.
+ * Holds posts and their reactions. The posts page and the chat share them, so that both show the same numbers. One
+ * event stream follows the posts in view. It is opened again when other posts come into view.
  */
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -45,7 +45,7 @@ class Posts extends Signal {
     return post;
   }
 
-  /** Returns the post of the first of these messages if it is loaded. Otherwise requests it. */
+  /** Returns the post of the first of these messages. Requests it if it is not loaded. */
   find(chat: number, messages: readonly number[]): Post | undefined {
     const [id = 0] = messages;
     const known = this.#byMessage.get(`${chat}/${id}`);

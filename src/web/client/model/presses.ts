@@ -1,4 +1,4 @@
-/** The state of inline buttons between the press and the answer of the bot. */
+/** Holds the state of inline buttons between the press and the answer of the bot. */
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
@@ -13,7 +13,7 @@ interface Press {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
-/** The time after which the button can be pressed again. An answer of the bot after this time is not shown. */
+/** The time after which the button can be pressed again. A later answer of the bot is not shown. */
 const answer_ms_max = 20_000;
 const answered_ms = 1_200;
 
@@ -78,7 +78,8 @@ export function noteAnswer(answer: CallbackAnswerEvent): void {
   const query = answer.callback_query_id;
   const pressed = presses.byQuery.get(query);
   if (!pressed) {
-    // Remembers the answer. The button was pressed in another window, or the answer arrived before the call returned.
+    // Stores an answer without a known press. The button was pressed in another window, or the answer arrived before
+    // the call returned.
     presses.early.set(query, answer);
     setTimeout(() => presses.early.delete(query), answer_ms_max);
     return;

@@ -1,7 +1,4 @@
-/**
- * The data of the operators' page. They are requested every few seconds while the page is visible, one request at a
- * time.
- */
+/** Loads the data of the operators' page every few seconds while the page is visible, one request at a time. */
 import { useEffect, useRef, useState } from 'react';
 import { CallFailure, call, reasonOf, token } from './api.js';
 import { type Rates, Rating } from './rates.js';

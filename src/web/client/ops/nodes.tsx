@@ -1,4 +1,4 @@
-/** The processes of the installation, and the stores that they use. */
+/** Shows the processes of the installation, and the stores that they use. */
 import { bytes, count, ms, percent, rate, span } from './format.js';
 import { type Column, Meter, Section, Table } from './parts.js';
 import type { Rates } from './rates.js';

@@ -1,4 +1,4 @@
-/** The operators' page. It shows the live state of the installation. */
+/** Shows the live state of the installation on the operators' page. */
 import { useEffect, useState } from 'react';
 import { useCell } from '../signal.js';
 import { setTheme, type Theme, theme, themes } from '../theme.js';

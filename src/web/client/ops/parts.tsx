@@ -1,4 +1,4 @@
-/** Small parts of the operators' page: tiles with a chart, tables with stable rows, meters, dialogs. */
+/** Defines small parts of the operators' page: tiles with a chart, tables with stable rows, meters, dialogs. */
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 
 /** Draws a line chart of a figure over the last minutes. */
@@ -72,8 +72,8 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
 }
 
 /**
- * Rows keep their order while figures change. They are sorted again when a new row appears or a column header is
- * pressed.
+ * Shows a table whose rows keep their order while figures change. Sorts them again when a new row appears or a column
+ * header is pressed.
  */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
   // Creates a new object each time, so that another press on the same header sorts again.
@@ -144,7 +144,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
   );
 }
 
-/** Shows a meter that shows the used share of a resource. */
+/** Shows the used share of a resource as a meter. */
 export function Meter({ label, share, text }: { label: string; share: number; text: string }) {
   return (
     <div className="meter">

@@ -1,7 +1,4 @@
-/**
- * Computes rates and latencies from two reports of each process, as the difference of their counters over the last
- * seconds.
- */
+/** Computes rates and latencies from two reports of each process, as the difference of their counters. */
 import type { Call, Deliver, Node, Overview } from './types.js';
 
 /** The time over which rates are averaged. It is long enough to avoid flicker and short enough to follow changes. */
@@ -88,7 +85,7 @@ interface Gathering {
 export class Rating {
   readonly #reports = new Map<string, Node[]>();
 
-  /** The rates. Null until one process has sent two reports. */
+  /** Adds a report and returns the rates; null until one process has sent two reports. */
   add({ nodes, bounds_seconds: bounds }: Overview): Rates | null {
     for (const id of this.#reports.keys())
       if (!nodes.some((node) => node.id === id)) this.#reports.delete(id);
@@ -116,7 +113,7 @@ function callsOf(pairs: Pairs, bounds: readonly number[]) {
     const ms = now.reported_ms - before.reported_ms;
     const former = new Map(before.front?.calls.map((one) => [one.call, one]));
     for (const one of now.front?.calls ?? []) {
-      // Before a call became frequent it was counted as `other`, so its first total is not an increase.
+      // Skips the first total of a call that was counted as `other` until it became frequent. It is not an increase.
       const wasOther = totalOf(one) > 50 && one.call !== 'other';
       const was = former.get(one.call) ?? (wasOther ? one : undefined);
       const known = found.get(one.call) ?? {

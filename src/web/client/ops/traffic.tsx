@@ -1,4 +1,4 @@
-/** The calls with their outcomes, and the outcomes of deliveries. */
+/** Shows the calls with their outcomes, and the outcomes of deliveries. */
 import { count, ms, rate } from './format.js';
 import { type Column, Section, Table } from './parts.js';
 import type { CallRate, Rates } from './rates.js';

@@ -1,4 +1,4 @@
-/** The types of the answers to operator calls, and of parts of these answers. */
+/** Defines the types of the answers to operator calls, and of parts of these answers. */
 import type { Node, Overview } from '../types.gen.js';
 
 export type { Node, OperatorDeadLetter, Overview, RankedBot } from '../types.gen.js';

@@ -1,4 +1,4 @@
-/** The page of a chat: its header, the pinned message, the messages, and the composer. */
+/** Shows a chat: its header, the pinned message, the messages, and the composer. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -82,7 +82,7 @@ const edit_age_s_max = 48 * 3_600;
 
 const unpin = (chat: number) => attempt(() => call('DELETE', `/api/chats/${chat}/pin`));
 
-/** The menu or dialog over the chat. At most one is open. */
+/** Names the menu or dialog over the chat. At most one is open. */
 type Shown =
   | { kind: 'menu'; message: Message; at: { x: number; y: number } }
   | { kind: 'deletion'; message: Message }
@@ -90,7 +90,7 @@ type Shown =
   | { kind: 'picture'; url: string }
   | { kind: 'info' };
 
-/** The message that the composer replies to or edits. */
+/** Names the message that the composer replies to or edits. */
 interface Subject {
   kind: 'reply' | 'edit';
   message: Message;
@@ -103,7 +103,7 @@ interface MenuContext {
   begin: (subject: Subject) => void;
 }
 
-/** Returns the menu of a message. */
+/** Returns the menu items of a message. */
 function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext): MenuItem[] {
   const { message_id } = message;
   const mine = message.from?.id === me.value?.id;

@@ -1,4 +1,4 @@
-/** The details of a chat: the page of a bot, or the members of a group or channel. */
+/** Shows the details of a chat: the page of a bot, or the members of a group or channel. */
 import { useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -84,7 +84,7 @@ function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   );
 }
 
-/** The rights of new administrators, unless they are bots that ask for others. */
+/** Holds the rights of new administrators. Bots may ask for other rights. */
 const usualRights = {
   can_pin_messages: true,
   can_edit_messages: true,
@@ -324,7 +324,7 @@ function SharedInfo({ chat: listed, close }: { chat: ChatSummary; close: () => v
           />
         ))}
       </ul>
-      {/* Only the administrators of a channel see its subscribers. */}
+      {/* Shows no error for a channel, because only its administrators may list the subscribers. */}
       {failure && chat.type === 'group' && <Trouble text={failure} retry={() => void load(cursor)} />}
       {cursor && (
         <button type="button" className="button" onClick={() => void load(cursor)}>

@@ -1,4 +1,4 @@
-/** The list of chats with last messages and unread counts, the search, and links to new chats. */
+/** Shows the list of chats with last messages and unread counts, the search, and links to new chats. */
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
@@ -15,7 +15,7 @@ import { Icon } from './icons.js';
 import { NewChat } from './new_chat.js';
 import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
-/** Opens the chat of a username. For a person, shows a note, because people have no direct chats with each other. */
+/** Opens the chat of a username. Shows a note for a person, because people have no direct chats with each other. */
 export async function openUsername(name: string): Promise<'opened' | 'person' | 'nobody'> {
   const username = name.replace(/^@/, '');
   try {
@@ -139,7 +139,7 @@ function Invitations() {
 interface SearchProps {
   text: string;
   set: (text: string) => void;
-  /** Finds the first chat that matches the search. */
+  /** The first chat that matches the search. */
   first: ChatSummary | undefined;
 }
 
@@ -198,7 +198,7 @@ function Search({ text, set, first }: SearchProps) {
 const matches = (chat: ChatSummary, sought: string): boolean =>
   [chatName(chat), chat.username ?? ''].some((name) => name.toLocaleLowerCase().includes(sought));
 
-/** Arrow keys move between the rows, as in other messengers. */
+/** Moves between the rows with the arrow keys, as in other messengers. */
 function onArrow(event: KeyboardEvent<HTMLElement>): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step) return;

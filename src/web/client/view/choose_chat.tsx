@@ -1,4 +1,4 @@
-/** A dialog in which the person chooses one of the chats where they may write. */
+/** Lets the person choose one of the chats where they may write. */
 import { useEffect, useState } from 'react';
 import { chats } from '../model/chats.js';
 import { chatName } from '../names.js';

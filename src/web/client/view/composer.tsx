@@ -1,4 +1,4 @@
-/** The composer, for text, a picture, a reply or an edit. It suggests the commands of a bot. */
+/** Shows the composer, for text, a picture, a reply or an edit. It suggests the commands of a bot. */
 import { type KeyboardEvent, lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
@@ -156,7 +156,7 @@ function useSuggestions(
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
 
-/** Returns the text of the edited message, or else the draft of the chat. Typing changes the draft. */
+/** Returns the text of the edited message, otherwise the draft of the chat. Typing changes the draft. */
 function useText(chat: number, editing: Message | null) {
   const [text, setText] = useState(draftOf(chat));
   const set = useCell(draftsSet);
@@ -247,7 +247,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
 interface TextFieldProps {
   placeholder?: string | undefined;
   own: ReturnType<typeof useComposer>;
-  /** Null when no picture can be added. */
+  /** Adds a picture; null when no picture can be added. */
   paste: ((photo: File) => void) | null;
 }
 

@@ -1,4 +1,4 @@
-/** The emoji picker. It is loaded when it is first opened. Its data come from this service. */
+/** Shows the emoji picker. It is loaded when it is first opened. Its data come from this service. */
 import {
   defaultEmojiDataResolver,
   type EmojiDataResolver,
@@ -25,8 +25,8 @@ interface Indexed {
 }
 
 /**
- * Corrects ARIA indices, because ARIA counts from one and the picker from zero. Rows keep the picker's number, because
- * the picker finds rows by this attribute. Only row zero loses the attribute.
+ * Corrects ARIA indices, because ARIA counts from one and the picker from zero. Rows keep the picker's number, by which
+ * the picker finds them. Only row zero loses the attribute.
  */
 const parts = {
   Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
@@ -41,7 +41,7 @@ const parts = {
   ),
 };
 
-/** The names by the number of the group in the emoji data. */
+/** Maps the number of a group in the emoji data to its name. */
 const groups: Readonly<Record<number, WordKey>> = {
   0: 'emoji_smileys',
   1: 'emoji_people',
@@ -54,14 +54,14 @@ const groups: Readonly<Record<number, WordKey>> = {
   9: 'emoji_flags',
 };
 
-/** The words by emoji. The first word is the name, and the others are search words. */
+/** Maps an emoji to its words. The first word is the name, and the others are search words. */
 type Names = Readonly<Record<string, readonly [string, ...string[]]>>;
 
 const capital = (text: string) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
 
 /**
- * Loads the emoji data in a language. Emoji without a name in that language keep their Russian name. A search
- * also finds every emoji by its Russian name.
+ * Loads the emoji data in a language. Emoji without a name in that language keep their Russian name. A search also
+ * finds every emoji by its Russian name.
  */
 const inOwnWords: EmojiDataResolver = async (code, options) => {
   const whole = code === 'en' || code === 'ru';

@@ -10,7 +10,7 @@ import { t } from '../words.js';
 import { ChooseChat } from './choose_chat.js';
 
 interface ForwardProps {
-  /** The messages to forward. They are all from one chat, in order of id. */
+  /** The messages to forward, all from one chat, in order of id. */
   messages: readonly Message[];
   from: number;
   close: () => void;

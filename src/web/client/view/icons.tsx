@@ -1,4 +1,4 @@
-/** The icons of buttons, drawn as strokes on a grid of 24 by 24. */
+/** Draws the icons of buttons as strokes on a grid of 24 by 24. */
 const paths = {
   back: 'M15 5l-7 7 7 7',
   send: 'M4 12l16-8-5 16-4-6-7-2z',

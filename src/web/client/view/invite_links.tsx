@@ -1,4 +1,4 @@
-/** Invite links and requests to join: the page of a link, and the sections in the details of a chat. */
+/** Shows invite links and requests to join: the page of a link, and the sections in the details of a chat. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -101,7 +101,7 @@ export function JoinPage({ code }: { code: string }) {
   );
 }
 
-/** Lists, creates and revokes the links of a chat. For administrators who may invite. */
+/** Lists, creates and revokes the links of a chat, for administrators who may invite. */
 export function InviteLinks({ chat }: { chat: number }) {
   const path = `/api/chats/${chat}/invite_links`;
   const { items, cursor, failure, load } = usePages<ListedInviteLink>(path);

@@ -1,4 +1,4 @@
-/** The inline keyboard of a message. A button that calls the bot is idle, pending or just answered. */
+/** Shows the inline keyboard of a message. A button that calls the bot is idle, pending or just answered. */
 import { type ReactNode, useState } from 'react';
 import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
@@ -46,7 +46,7 @@ function CallbackKey({ button, chat, message, place }: KeyProps & { place: strin
   );
 }
 
-/** Shows a button with an icon that shows what the button does. */
+/** Shows a button with an icon for its action. */
 function ActionKey({ button, icon, act }: { button: Button; icon: IconName; act: () => void }) {
   return (
     <button type="button" className={classOf(button)} onClick={act}>

@@ -1,5 +1,6 @@
 /**
- * Pictures, videos, sound and files in messages. Media on another host are loaded only when the person asks for them.
+ * Shows pictures, videos, sound and files in messages. Media on another host are loaded only when the person asks for
+ * them.
  */
 import { type ReactNode, useState } from 'react';
 import { fileUrl } from '../api.js';
@@ -124,7 +125,7 @@ function Stored({ file, children }: { file: FileRef; children: (url: string) => 
   return <>{children(url)}</>;
 }
 
-/** Shows the thumbnail of a file, if it has one. The space is reserved while the thumbnail loads. */
+/** Shows the thumbnail of a file, if it has one. Reserves the space while the thumbnail loads. */
 function Thumbnail({ file: { thumbnail } }: { file: FileRef }) {
   const { url } = useFile(thumbnail && `/api/files/${thumbnail.file_id}`);
   return thumbnail ? (

@@ -1,4 +1,4 @@
-/** One message, or an album, with its marks, keyboard and reactions. */
+/** Shows one message, or an album, with its marks, keyboard and reactions. */
 import { type MouseEvent, memo, useState } from 'react';
 import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
@@ -63,7 +63,7 @@ function Meta({ message }: { message: Message }) {
 const emoji = /^(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f)+$/u;
 const segmenter = new Intl.Segmenter();
 
-/** Matches up to three emoji without other text, which are shown large. */
+/** Returns whether a text is up to three emoji and nothing else, which are shown large. */
 const isJumbo = (text: string): boolean =>
   text.length <= 40 && emoji.test(text) && [...segmenter.segment(text)].length <= 3;
 
@@ -94,7 +94,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const from = forwardedFrom(message);
   const pictures = media.length > 0 && media.every(({ kind }) => pictureKinds.includes(kind));
   const menu = (event: MouseEvent) => {
-    // Leaves the browser's own menu for selected text and links.
+    // Keeps the browser's own menu for selected text and links.
     if (getSelection()?.toString() || (event.target as Element).closest('a')) return;
     event.preventDefault();
     actions.menu(last, { x: event.clientX, y: event.clientY });

@@ -1,5 +1,5 @@
 /**
- * The list of messages in a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
+ * Shows the messages in a chat. Draws only the messages in view, and loads older messages when the person scrolls up.
  */
 import { type RefObject, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
@@ -137,7 +137,7 @@ const foot = 10;
 const at_end = 60;
 const marked_ms = 1_600;
 
-/** The handlers of drawn messages never change, so that a new message redraws none of them. */
+/** Returns handlers that never change, so that a new message redraws no other message. */
 function useStable(actions: MessageActions): MessageActions {
   const latest = useRef(actions);
   latest.current = actions;
@@ -387,7 +387,7 @@ export function MessageList(props: MessageListProps) {
   const { list, far, isBehind, marked, onScroll, onResize, toNewest } = useScrolling(props, items, mark);
   const unread = isBehind ? unreadText(chat.unread_count) : '';
   const actions = useStable(props.actions);
-  // When rows are added or removed above the visible rows, the visible rows stay in place.
+  // Keeps the visible rows in place when rows are added or removed above them.
   const shifted = firstId.current > 0 && history.first !== firstId.current;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the first message changes with the items
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-/** The form for a new group or channel. */
+/** Shows the form for a new group or channel. */
 import { useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';

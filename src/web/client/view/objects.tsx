@@ -1,4 +1,4 @@
-/** Locations, venues, contacts and dice in messages. All but dice are cards that open the map or the phone. */
+/** Shows locations, venues, contacts and dice in messages. All but dice are cards that open the map or the phone. */
 import type { Message, ObjectKind } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
@@ -7,7 +7,7 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  /** Absent for dice. */
+  /** absent for dice */
   href?: string;
 }
 

@@ -1,4 +1,4 @@
-/** The page of a channel. It shows the posts with their reactions, newest first. */
+/** Shows the page of a channel: its posts with their reactions, newest first. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { Virtualizer } from 'virtua';
 import { get } from '../api.js';

@@ -1,6 +1,6 @@
 /**
- * The reactions under a post: counters to press (the person's own reactions are marked), an emoji picker, and a list of
- * the people who reacted.
+ * Shows the reactions under a post: counters to press, an emoji picker, and a list of the people who reacted. The
+ * person's own reactions are highlighted.
  */
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { heart, posts } from '../model/posts.js';
@@ -122,7 +122,7 @@ export function ReactionBar({ post }: { post: Post }) {
   );
 }
 
-/** Shows the same reactions under a message of a chat. Shows nothing until the post is loaded. */
+/** Shows the reactions of a post under its message in a chat. Shows nothing until the post is loaded. */
 export function PostReactions({ chat, message }: { chat: number; message: readonly number[] }) {
   useSignal(posts);
   const post = posts.find(chat, message);

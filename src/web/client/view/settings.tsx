@@ -1,4 +1,4 @@
-/** The settings: the person's language, the notifications and the colour scheme of this browser, and sign-out. */
+/** Shows the settings: the person's language, the notifications and the colour scheme of this browser, and sign-out. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { attempt, reasonOf } from '../failures.js';
@@ -14,7 +14,7 @@ import { Icon } from './icons.js';
 import { sizeText } from './media.js';
 import { Face } from './ui.js';
 
-/** Shows nothing if the service or the browser does not support notifications. */
+/** Shows the notification settings. Shows nothing if the service or the browser does not support notifications. */
 function Notifications() {
   const choice = useCell(pushChoice);
   const [busy, setBusy] = useState(false);
@@ -53,7 +53,7 @@ interface ChoiceProps {
   value: string;
   /** The options of the select box, as pairs of value and label. */
   options: ReadonlyArray<readonly [value: string, name: string]>;
-  /** The values are language codes. Each label is written in its own language. */
+  /** Whether the values are language codes. Each label is then written in its own language. */
   langs?: boolean;
   choose: (value: string) => void;
 }

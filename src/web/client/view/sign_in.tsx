@@ -17,8 +17,8 @@ interface DemoPerson {
 }
 
 /**
- * The demo people of this browser. The browser stores them, because the one-time link works only once. A second window
- * can then sign in as another person.
+ * Stores the demo people in this browser, because the one-time link works only once. A second window can then sign in
+ * as another person.
  */
 const keptAt = 'petrel.demo';
 
@@ -35,11 +35,11 @@ function keepPeople(people: DemoPerson[]): void {
     if (people.length === 0) localStorage.removeItem(keptAt);
     else localStorage.setItem(keptAt, JSON.stringify(people));
   } catch {
-    // Without storage, the demo people are offered until the page is closed.
+    // Ignores missing storage. The demo people are then offered until the page is closed.
   }
 }
 
-/** Reads the demo people from the one-time link in the URL, or from a link that this browser opened before. */
+/** Loads the demo people from the one-time link in the URL, or from a link that this browser opened before. */
 async function demoPeople(): Promise<DemoPerson[]> {
   const { page, id } = route.value;
   if (page !== 'demo') return keptPeople();

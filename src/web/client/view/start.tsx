@@ -1,4 +1,4 @@
-/** The page of a bot that is not started. It shows the picture, the description, and the start button. */
+/** Shows a bot that is not started: the picture, the description, and the start button. */
 import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';

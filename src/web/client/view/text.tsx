@@ -1,9 +1,12 @@
-/** Text with entities. Everything becomes text nodes and our own elements, so that text from people is never markup. */
+/**
+ * Shows text with entities. Everything becomes text nodes and our own elements, so that text from people is never
+ * markup.
+ */
 import { Fragment, type ReactNode, useState } from 'react';
 import type { MessageEntity } from '../types.js';
 import { t } from '../words.js';
 
-/** Matches URLs that a link may open. Any other URL stays text. */
+/** Returns the URL if a link may open it; undefined for any other URL, which stays text. */
 export function safeUrl(address: string): string | undefined {
   try {
     const url = new URL(/^[a-z][a-z0-9+.-]*:/i.test(address) ? address : `https://${address}`);

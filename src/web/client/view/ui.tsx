@@ -1,4 +1,4 @@
-/** Small parts that all pages share: buttons, dialogs, menus, avatars. */
+/** Defines small parts that all pages share: buttons, dialogs, menus, avatars. */
 import {
   type CSSProperties,
   type KeyboardEvent,
@@ -149,8 +149,7 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
     const dialog = ref.current;
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // Focuses the first text field. Without a text field, focuses the dialog itself, so that the close button is not
-    // focused.
+    // Focuses the first text field. Otherwise focuses the dialog itself, so that the close button is not focused.
     const field = dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea');
     (field ?? dialog).focus();
   }, []);
@@ -177,7 +176,7 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
   );
 }
 
-/** Why an action failed. Shows nothing for ''. */
+/** Shows why an action failed; nothing for ''. */
 export function Failure({ text }: { text: string }) {
   if (text === '') return null;
   return (

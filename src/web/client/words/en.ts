@@ -1,4 +1,4 @@
-/** The English texts. This file also defines the keys of all texts. */
+/** Holds the English texts, and defines the keys of all texts. */
 export const en = {
   about: 'About {name}',
   accept: 'Accept',
@@ -306,5 +306,5 @@ export const en = {
   zoom: 'Zoom',
 } as const;
 
-/** Has every key, so that a language file that lacks a key does not compile. */
+/** Requires every key, so that a language file that lacks a key does not compile. */
 export type Words = Record<keyof typeof en, string>;
