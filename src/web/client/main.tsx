@@ -6,12 +6,13 @@ import 'react-easy-crop/react-easy-crop.css';
 import './style/base.css';
 import './style/chat.css';
 import './style/pages.css';
+import { joinSession } from './session.js';
 import './theme.js';
 import { setLanguage, wantedLanguage } from './words.js';
 
 const root = document.getElementById('root');
 if (root) {
-  // Loads the person's language before the page is drawn for the first time.
-  await setLanguage(wantedLanguage(), false).catch(() => {});
+  // Loads the person's language and the session of other tabs before the page is drawn for the first time.
+  await Promise.all([setLanguage(wantedLanguage(), false).catch(() => {}), joinSession()]);
   createRoot(root).render(<App />);
 }

@@ -1,6 +1,6 @@
 /**
  * Holds the signed-in person. The token is stored for this tab, or for this browser if the person wants that, and is
- * never part of a URL. Signing out removes it from both.
+ * never part of a URL. A new tab gets it from the other tabs. Signing out ends the session in all tabs.
  */
 import { Cell } from './signal.js';
 import type { Self } from './types.js';
@@ -32,26 +32,102 @@ const browser = () => localStorage;
 export const token = new Cell(read(tab) ?? read(browser) ?? '');
 export const me = new Cell<Self | null>(null);
 
-export function signIn(secret: string, user: Self, keep: boolean): void {
+/**
+ * A message between the tabs of this browser. A tab without a session asks for one. `byLink` is true if its URL names a
+ * page, for example a chat.
+ */
+type TabMessage =
+  | { readonly kind: 'ask'; readonly byLink: boolean }
+  | { readonly kind: 'session'; readonly token: string }
+  | { readonly kind: 'end'; readonly token: string };
+
+/** Delivers messages only to pages of this origin. Null if the browser forbids it, as it forbids storage. */
+const tabs = openTabs();
+
+function openTabs(): BroadcastChannel | null {
+  try {
+    return new BroadcastChannel('petrel.session');
+  } catch {
+    return null;
+  }
+}
+
+const tell = (message: TabMessage) => tabs?.postMessage(message);
+
+const demoKey = 'petrel.demo';
+
+/** Whether this browser offers demo people. Each of its windows may then show another person. */
+function isDemo(): boolean {
+  try {
+    return localStorage.getItem(demoKey) !== null;
+  } catch {
+    return false;
+  }
+}
+
+/** The time that a tab in the background leaves to the visible tab, where a link was opened. */
+const background_ms = 50;
+const answer_ms_max = 250;
+
+tabs?.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => {
+  if (data.kind === 'end') {
+    if (token.value === data.token) leave();
+  } else if (data.kind === 'session') {
+    if (token.value === '') take(data.token);
+  } else if (token.value !== '' && (data.byLink || !isDemo())) {
+    const answer = () => tell({ kind: 'session', token: token.value });
+    setTimeout(answer, document.visibilityState === 'visible' ? 0 : background_ms);
+  }
+});
+
+function take(secret: string): void {
   write(tab, secret);
+  token.set(secret);
+}
+
+/** Asks the other tabs for their session. Resolves when one has answered, or when none is likely to answer. */
+export function joinSession(): Promise<void> {
+  const page = location.hash.replace(/^#\/?/, '');
+  if (token.value !== '' || !tabs || page.startsWith('demo/')) return Promise.resolve();
+  tell({ kind: 'ask', byLink: page !== '' });
+  return new Promise((resolve) => {
+    const timer = setTimeout(end, answer_ms_max);
+    const unsubscribe = token.subscribe(end);
+    function end() {
+      clearTimeout(timer);
+      unsubscribe();
+      resolve();
+    }
+  });
+}
+
+export function signIn(secret: string, user: Self, keep: boolean): void {
   write(browser, keep ? secret : null);
   me.set(user);
-  token.set(secret);
+  take(secret);
+  if (!isDemo()) tell({ kind: 'session', token: secret });
 }
 
 /** The work to finish with the old token at sign-out. */
 export const leaving = new Set<(token: string) => Promise<void>>();
 const leaving_ms_max = 2_000;
 
+/** Ends the session in all tabs. */
 export function signOut(): void {
   const secret = token.value;
-  write(tab, null);
-  write(browser, null);
+  if (secret !== '') tell({ kind: 'end', token: secret });
   const last = [...leaving].map((work) => work(secret));
+  write(browser, null);
+  leave(Promise.allSettled(last));
+}
+
+/** Ends the session in this tab, after the last work with the token. */
+function leave(last: Promise<unknown> = Promise.resolve()): void {
+  write(tab, null);
   token.set('');
   me.set(null);
   // Changes the fragment and reloads the page, which removes everything that was loaded for this person.
   location.hash = '';
   const bound = new Promise((resolve) => setTimeout(resolve, leaving_ms_max));
-  void Promise.race([Promise.allSettled(last), bound]).then(() => location.reload());
+  void Promise.race([last, bound]).then(() => location.reload());
 }

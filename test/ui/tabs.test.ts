@@ -1,0 +1,54 @@
+/** Tests that the tabs of one browser share a session. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: World;
+let alice: TestUser;
+let group: number;
+
+beforeAll(async () => {
+  world = await startWorld();
+  alice = await world.service.newUser('alice');
+  group = await world.service.newGroup(alice, 'Harbour');
+});
+afterAll(() => world?.stop());
+
+test('a chat opened in a new tab shows its messages, and signing out in one tab signs out all tabs', async () => {
+  const first = await world.open(alice);
+  const context = first.context();
+  const row = first.locator(`.chat-row[href="#/chat/${group}"]`);
+  for (const how of [{ modifiers: ['Control' as const] }, { button: 'middle' as const }]) {
+    const [opened] = await Promise.all([context.waitForEvent('page'), row.click(how)]);
+    await opened.getByRole('log').waitFor();
+    expect(opened.url()).toBe(`${world.wire.url}/app#/chat/${group}`);
+    await opened.reload();
+    await opened.getByRole('log').waitFor();
+  }
+  const typed = await context.newPage();
+  await typed.goto(`${world.wire.url}/app`);
+  await typed.getByRole('heading', { name: 'Chats' }).waitFor();
+  expect(await typed.evaluate(() => JSON.stringify(localStorage))).not.toContain(alice.token);
+  await first.goto(`${world.wire.url}/app#/settings`);
+  await first.getByRole('button', { name: 'Sign out' }).click();
+  for (const page of context.pages()) {
+    await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+    expect(
+      await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }])),
+    ).not.toContain(alice.token);
+  }
+  await typed.getByLabel('Your token').fill(alice.token);
+  await typed.getByRole('button', { name: 'Sign in', exact: true }).click();
+  for (const page of context.pages()) await page.getByRole('heading', { name: 'Chats' }).waitFor();
+  expect(world.faults()).toEqual([]);
+  await context.close();
+});
+
+test('a browser shares no session with another browser', async () => {
+  const first = await world.open(alice);
+  const other = await world.open(null, `#/chat/${group}`);
+  await other.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  await Promise.all([first, other].map((page) => page.context().close()));
+});
