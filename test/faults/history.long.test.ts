@@ -177,15 +177,17 @@ const rewritten = () =>
     return rows[0]?.n === 0;
   });
 
-/** Waits until control operations are served again. */
-const serving = () =>
-  eventually(
-    'control operations are served',
-    async () =>
-      (await service.app(owner, 'PATCH', '/api/me', { language_code: 'en' }).catch(() => null))?.status ===
-      200,
-    60_000,
-  );
+/** Waits until both fronts serve control operations again. */
+async function serving(): Promise<void> {
+  const body = { language_code: 'en' };
+  for (const front of [0, 1])
+    await eventually(
+      `front ${front} serves control operations`,
+      async () =>
+        (await service.app(owner, 'PATCH', '/api/me', body, front).catch(() => null))?.status === 200,
+      60_000,
+    );
+}
 
 /** Makes changes before and after the mark, restores Postgres to the mark, and checks what must still hold. */
 async function goBackUnderLoad(): Promise<void> {
