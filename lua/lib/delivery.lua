@@ -58,8 +58,8 @@ local function tries_of(at, chat, id)
   return known == id and tries or '0'
 end
 
--- Returns due chats, each with its first updates and the failure count of the first one. The chats become due again
--- after a lease, so chats of a dead worker are retried. If one script cannot take all due chats, the others stay due.
+-- Returns due chats, each with its first updates and the failure count of the first update. The chats become due again
+-- after a lease, so chats of a dead worker are retried. The chats that one script cannot take stay due.
 local function take_due(at, ms, limit)
   local due, taken, bytes = {}, 0, 0
   if limit == 0 then return due end

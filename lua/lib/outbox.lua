@@ -3,8 +3,7 @@
 @key     outbox  {NN}:outbox  STREAM
 @err     outbox_full
 ]]
--- The id of an entry contains the number of bytes added to the outbox before the entry, so the id of the first entry
--- gives the current size.
+-- Computes the size from the id of the first entry, which contains the number of bytes added to the outbox earlier.
 local function outbox_full(meta, outbox)
   local length = redis.call('XLEN', outbox)
   if length >= LIMITS.outbox_length_max then return true end

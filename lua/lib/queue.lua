@@ -58,8 +58,8 @@ local function dead_letter_excess(q, at, now_ms)
   end
 end
 
--- Call this if updates are pending but no worker serves the bot. Makes the bot due for the sweep. Also sets `at.wake`,
--- unless a worker was woken recently.
+-- Call this if updates are pending but no worker serves the bot. Makes the bot due for the sweep. Also sets `at.wake`
+-- if no worker was woken recently.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end

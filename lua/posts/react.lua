@@ -93,7 +93,7 @@ set_field(p, 'v', version)
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 if answer then remember(request_key, answer) end
--- Schedules an update with the new counts, unless the channel is loaded and has no bots.
+-- Schedules an update with the new counts. Skips this for a loaded channel without bots.
 if not c or c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
 end

@@ -35,7 +35,7 @@ local at = {state = state_key, queue = queue_key, parked = parked_key, retries =
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
 redis.call('HDEL', state_key, 'rung', 'hold')
--- A worker that stops cleanly removes its lease, so a lease that still exists belonged to a worker that died.
+-- Detects a worker that died. A worker that stops cleanly removes its lease.
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'

@@ -21,7 +21,7 @@ export function addWebhooks(program: Command): void {
     .command('replay')
     .description('delivers updates again with the same update_id')
     .argument('<bot>', 'id or username')
-    .option('--dead-letters', 'delivers only dead letters: all, or those of the given range')
+    .option('--dead-letters', 'delivers only dead letters: all, or only the given range')
     .option('--from <update_id>', 'first update of the range')
     .option('--to <update_id>', 'last update of the range')
     .action((bot: string, options: ReplayOptions) =>

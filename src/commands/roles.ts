@@ -54,9 +54,9 @@ export function addRoles(program: Command): void {
   );
   command(
     'accept-postgres',
-    'accepts the Postgres of DATABASE_URL again after another server replaced it; for an earlier state that you restored on purpose',
+    'accepts the Postgres of DATABASE_URL again after another server replaced it; run it after you restored an earlier state on purpose',
   )
-    .option('--shard <n>', 'number of a database of DATABASE_SHARDS instead')
+    .option('--shard <n>', 'number of a database in DATABASE_SHARDS; default: DATABASE_URL')
     .action(({ shard = '0' }: { readonly shard?: string }) =>
       task('accept-postgres', (config, log) => {
         log.level = 'warn';

@@ -39,7 +39,7 @@ export function addShards(program: Command): void {
             `name partitions from 0 to ${backends.keys.partitions.count - 1}, and last one shard: petrel shards move 0-3 7 1`,
           );
         if (from !== undefined && parseAddress(from) === null)
-          throw new StartError('--from is no URL that begins with postgres:// or postgresql://');
+          throw new StartError('--from must be a URL that begins with postgres:// or postgresql://');
         await movePartitions(backends, partitions, shard[0] as number, { from, say });
       }, 'shards'),
     );

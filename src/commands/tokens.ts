@@ -24,7 +24,7 @@ export function addTokens(program: Command): void {
   tokens
     .command('scan')
     .description(
-      'finds tokens in a folder, or in the whole history of a git repository, and blocks those of the installation',
+      'finds tokens in a folder, or in the whole history of a git repository, and blocks the tokens of the installation',
     )
     .argument('<path>', 'folder or git repository')
     .option('--dry-run', 'blocks nothing')

@@ -23,7 +23,7 @@ import { type Supervised, supervise } from './supervisor.js';
 export interface InstallationOptions {
   /** Called with each line of progress and of the logs. */
   readonly say?: (line: string) => void;
-  /** The compiled `main.js` whose roles are started. The default is the one in this build. */
+  /** The compiled `main.js` whose roles are started; that of this build by default. */
   readonly main?: string;
   /** Aborting this signal cancels a start in progress. */
   readonly signal?: AbortSignal;

@@ -28,7 +28,7 @@ export class StreamReply {
   private pending: Buffer | undefined;
   private pendingAt = 0;
 
-  /** Requires that `length` is above 0 and that `source` yields exactly that many bytes. */
+  /** Requires a `length` above 0. `source` must yield exactly that many bytes. */
   constructor(response: EngineResponse, source: Readable, length: number, owner: StreamOwner) {
     this.response = response;
     this.source = source;

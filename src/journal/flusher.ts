@@ -113,8 +113,7 @@ export function createFlusher(options: FlusherOptions) {
     const written = await rewritePartitions(found, held).finally(() => rewriting.delete(shard));
     counts.rewritten += written;
   }
-  // Uses the interval at which open Postgres connections are checked, because that check finds out that rows must be
-  // rewritten.
+  // Checks as often as open Postgres connections are checked, because that check finds rows to rewrite.
   const stopRewriting = repeat(limits.postgres_check_ms, () => {
     for (const shard of shards.all) rewrite(shard).catch(onError);
   });

@@ -71,8 +71,8 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
 }
 
 /**
- * Builds the statement for tombstones without a day, which releases before the partitions by day wrote. The statement
- * looks for the row in every partition.
+ * Builds the statement for tombstones without a day. Releases from before the partitions by day wrote such tombstones.
+ * The statement searches every partition for the row.
  */
 function buryUndated({ table, columns }: JournalTable): Statement {
   const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);

@@ -34,7 +34,7 @@ export interface Turn {
   /** The current Unix time in seconds, from the clock of Redis or of the node. */
   readonly now: number;
   readonly talk: Talk;
-  /** The store, for reads. */
+  /** The store for reads. Changes use `under`. */
   readonly store: Store;
   /** Returns the store for one change of this update. The same step always has the same request id. */
   under(step: string): Store;

@@ -50,8 +50,8 @@ const ownPages = /^\/(app|docs|ops)(?![^/])/;
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /**
- * The number of requests measured in each second. Of the rest, one request in `sampled` is measured and represents the
- * others, because reading the clock twice would slow a call from memory by 3 %.
+ * The number of requests measured in each second. Later in the second, one request in `sampled` is measured and
+ * represents the others. Reading the clock twice would slow a call from memory by 3 %.
  */
 const timedEach = 1_000;
 const sampled = 16;

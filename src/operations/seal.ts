@@ -32,6 +32,6 @@ export async function sealRedis(backends: Backends, say: (line: string) => void)
   say(`sealed       ${keys.partitions.count} partitions on ${connection.nodes().length} Redis servers`);
   say('             stop Redis now with SHUTDOWN, and start Petrel only after Redis has started again');
   say(
-    `             the seal holds for ${journalLimits.redis_seal_age_ms_max / 60_000} minutes, while Postgres is not restarted`,
+    `             the seal holds for ${journalLimits.redis_seal_age_ms_max / 60_000} minutes, or until Postgres restarts`,
   );
 }

@@ -60,7 +60,7 @@ async function checkNodes(backends: Backends, target: number): Promise<void> {
       const name = (await nodeNames(backends))(stranger.node);
       throw new StartError(
         stranger.follows
-          ? `${name} has no ${shardName(target)}: set DATABASE_SHARDS alike on all processes and start them again`
+          ? `${name} has no ${shardName(target)}: set the same DATABASE_SHARDS for all processes and restart them`
           : `${name} does not report which map it follows: it runs an older version`,
       );
     }
@@ -251,7 +251,7 @@ async function begin(
   const sources = new Set(partitions.map((partition) => map.get(partition) ?? 0));
   if (sources.size > 1)
     throw new StartError(
-      `these partitions are in the shards ${[...sources].join(', ')}: move those of one shard at a time`,
+      `these partitions are in the shards ${[...sources].join(', ')}: move the partitions of one shard at a time`,
     );
   const source = shardOf(backends, [...sources][0] as number);
   if (source.id === target.id) return null;
@@ -266,8 +266,8 @@ async function begin(
     // Refuses otherwise, because the control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
-        `${shardName(source.id)} says that these partitions have left it, and ${shardName(target.id)} does not have all of them: ` +
-          '"petrel shards list" tells which database has which',
+        `${shardName(source.id)} has recorded that these partitions have left it, but ${shardName(target.id)} does not have all of them: ` +
+          '"petrel shards list" shows which database has which partitions',
       );
     step = 'switch';
   } else {
@@ -323,7 +323,7 @@ export async function movePartitions(
       await work[step](runner);
       if (step === 'switch')
         say(
-          `moved        ${partitionsText(partitions)} to ${shardName(target)}; not written behind for ${seconds(paused)}`,
+          `moved        ${partitionsText(partitions)} to ${shardName(target)}; writes to Postgres paused for ${seconds(paused)}`,
         );
     }
     await moves.endMove(pool, id);

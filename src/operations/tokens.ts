@@ -21,7 +21,7 @@ export async function rotateKeys({ store, secrets, nodeKeys, connection }: Backe
       );
     if (other.peppers[0] !== pepper)
       throw new StartError(
-        'a running node still has another first pepper: put the new one first in TOKEN_PEPPER of every node, then rotate',
+        'a running node still has another first pepper: put the new pepper first in TOKEN_PEPPER of every node, then rotate',
       );
   }
   const { sealed, left, onFormerPepper } = await store.rotation(connection).run();
@@ -35,7 +35,7 @@ export async function rotateKeys({ store, secrets, nodeKeys, connection }: Backe
     );
   const former = secrets.checks.keys.slice(1).map(({ id }) => id);
   say(
-    `keys         everything is under ${key?.id}${former.length > 0 ? `; ${former.join(', ')} can be removed` : ''}`,
+    `keys         everything is encrypted with ${key?.id}${former.length > 0 ? `; ${former.join(', ')} can be removed` : ''}`,
   );
   const peppers = secrets.checks.peppers.length - 1;
   if (peppers > 0 && onFormerPepper === 0) say('peppers      former peppers can be removed');

@@ -39,9 +39,7 @@ export const postgresLimits = {
   invitations_per_inviter_max: 10,
   invitation_age_ms_max: 30 * 24 * 3_600_000,
   declined_invitations_max: 1_000,
-  /**
-   * The number of invite links of one chat that are not revoked, and the number of revoked links that are not deleted.
-   */
+  /** The number of invite links of one chat: links in use, and revoked links that are kept. */
   links_per_chat_max: 100,
   revoked_links_per_chat_max: 100,
   /** The number of pending requests to join. A request has a fixed size of less than 200 bytes. */

@@ -149,7 +149,7 @@ function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
     found.push({
       // Only gives advice while no flusher is running, because a flusher creates the partitions when it starts.
       bad: flushers > 0,
-      what: `${database} has no table partition for the delivery failures of tomorrow`,
+      what: `${database} has no partition for tomorrow’s delivery failures`,
       todo: 'flushers try to create it every minute and log why that fails; until then rows go to delivery_failures_default',
     });
   if (connections > 0.9 * connectionsMax)
@@ -185,7 +185,7 @@ export function findingsOf(facts: Facts): Finding[] {
   if (engine.note)
     found.push({
       bad: false,
-      what: 'the current HTTP engine does not run here; the older one is used',
+      what: 'the current HTTP engine does not run here; the older engine is used',
       todo: 'use a system with glibc 2.38 or newer, or the container image',
     });
   for (const warning of warnings) {

@@ -139,7 +139,7 @@ async function watchFiles({ filesProblem, log, figures }: Backends) {
   return { problem: () => problem, stop: () => clearInterval(timer) };
 }
 
-/** Opens the services of a front that its settings turn on, and the dispatch over them. */
+/** Opens the services that a front's settings turn on, and creates the dispatch over them. */
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {
   const { config, log, store, files, traces } = backends;
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);

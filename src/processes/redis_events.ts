@@ -16,7 +16,7 @@ const gatherMs = 500;
 const perhaps =
   'Redis was restarted, replaced or moved. Ids of messages, posts and updates skip 10,000, so that none is used twice. After a clean shutdown with an intact append-only file nothing is lost; otherwise changes that Redis acknowledged but did not keep are lost';
 const certain =
-  'Redis lost acknowledged changes. Those already in Postgres are read from there, later ones are lost. No id is used twice';
+  'Redis lost acknowledged changes. Changes already in Postgres are read from there; later changes are lost. No id is used twice';
 
 export function reportHistories(log: Pick<Logger, 'warn'>): Histories {
   const stats = { raised: 0, proven: 0 };

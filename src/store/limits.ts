@@ -92,8 +92,8 @@ export const storeLimits = {
   /** The number of chats on a page that counts as one additional call. */
   heads_per_call: 500,
   /**
-   * How long later pages of the chat list reuse the order of the first page, and how many chats all such orders in one
-   * process may contain.
+   * How long later pages of the chat list reuse the order of the first page, and how many chats these orders may
+   * contain in one process.
    */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,

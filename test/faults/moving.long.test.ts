@@ -187,9 +187,9 @@ test('a move of a partition that is not possible is refused with the reason and 
     /DATABASE_SHARDS 1 has wal_level = replica: run ..?alter system set wal_level = 'logical'/,
   );
   expect((await move(0, 7)).log).toMatch(/DATABASE_SHARDS does not name 7/);
-  expect((await move(0, 1, 2)).log).toMatch(/are in the shards 1, 2: move those of one shard/);
+  expect((await move(0, 1, 2)).log).toMatch(/are in the shards 1, 2: move the partitions of one shard/);
   expect((await move(9, 1)).log).toMatch(/name partitions from 0 to 7/);
-  expect((await move(0, 2, '--from', 'here')).log).toMatch(/--from is no URL that begins with postgres/);
+  expect((await move(0, 2, '--from', 'here')).log).toMatch(/--from must be a URL that begins with postgres/);
   expect((await petrel(service.env, 'shards', 'undo')).log).toMatch(/no partition is being moved/);
   expect((await move(1, 2)).out).toMatch(/^there {8}partition 1 in DATABASE_SHARDS 2/);
   await nothingLeft();
@@ -223,7 +223,7 @@ test('while a partition moves under load, no call fails, and no message is in tw
   const ran = await move(0, 2);
   await sleep(500);
   const failed = await stop();
-  const pausedFor = Number(/not written behind for ([\d.]+) s/.exec(ran.out)?.[1]);
+  const pausedFor = Number(/writes to Postgres paused for ([\d.]+) s/.exec(ran.out)?.[1]);
   report('shards', 'a partition moved under load', { 'seconds not written behind': pausedFor }, [
     atMost('failed calls on hot data', failed.length, 0),
   ]);

@@ -197,7 +197,7 @@ test(
       last = await petrel(service.env, 'tokens', 'rotate-keys');
     }
     expect(troublesIn(last.log)).toEqual([]);
-    expect(last.out).toContain(`everything is under k2; ${formerId} can be removed`);
+    expect(last.out).toContain(`everything is encrypted with k2; ${formerId} can be removed`);
     expect(last.out).toContain('re-encrypted  0 bot tokens, 0 webhooks, 0 kept answers');
     const during = running.calls() - calls;
     const { found } = await findSecrets(service, [formerBox], []);

@@ -89,7 +89,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     'no partition for tomorrow’s failures',
     second({ failureDaysAhead: 0 }),
     true,
-    /shard 2.* no table partition/,
+    /shard 2.* no partition for tomorrow’s delivery failures/,
     /delivery_failures_default/,
   ],
   ['no node', { nodes: 0 }, true, /no node/, /petrel front/],

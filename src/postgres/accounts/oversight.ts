@@ -1,4 +1,4 @@
-/** Holds SQL statements with which operators suspend bots and people and reserve usernames (behaviour §14). */
+/** Holds SQL statements by which operators suspend bots and people and reserve usernames (behaviour §14). */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
 import { type Database, noteStale, type Sql } from '../sql.js';

@@ -349,7 +349,7 @@ export async function loadMemberships(sql: Sql, bot: number, limit: number): Pro
 }
 
 /**
- * Returns those of `people` who share a group with `who`, or a channel that one of the two manages. The query reads the
+ * Returns which of `people` share a group with `who`, or a channel that one of the two manages. The query reads the
  * chats of each person and never the members of a chat, because only the number of chats is bounded. `offset 0` stops
  * the planner from reversing this order.
  */

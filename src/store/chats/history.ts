@@ -108,7 +108,7 @@ export class History {
     return this.#some(state, state.keyboards);
   }
 
-  /** Returns those of the messages that are not deleted, in the given order. */
+  /** Returns the messages that are not deleted, in the given order. */
   async #some({ chat, profile }: ChatState, ids: readonly number[]): Promise<StoredMessage[]> {
     const found = await this.#records.read(chat, ids);
     const peer = pack(profile);

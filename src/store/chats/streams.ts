@@ -336,8 +336,8 @@ export class Streams {
   }
 
   /**
-   * Starts to report changes, from `cursor` if given. `unseen` means that the window is not visible, so that the person
-   * does not count as having a window open. Returns the function that ends the stream.
+   * Starts to report changes, from `cursor` if given. With `unseen`, the window is not visible and does not count as
+   * open. Returns the function that ends the stream.
    */
   async open(user: number, cursor: string, listener: StreamListener, unseen = false): Promise<() => void> {
     const stream = new Stream(this.#from, user, cursor, listener, () => {

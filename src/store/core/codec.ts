@@ -307,7 +307,7 @@ export function messageHeader(bytes: Buffer): MessageHeader {
   return { version, date, editedAt, sender, kind, flags };
 }
 
-/** Reads when a message was sent, in seconds. The header is enough as `bytes`. */
+/** Returns when a message was sent, in seconds. `bytes` may be only the header. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
@@ -320,8 +320,8 @@ export function isTombstone(bytes: Buffer): boolean {
 }
 
 /**
- * Returns the day on which a message was sent: days since 1970 in UTC, below 2^16. Returns 0 unless the date is encoded
- * as a 32-bit integer, because the bytes are then not a record.
+ * Returns the day on which a message was sent: days since 1970 in UTC, below 2^16. Returns 0 if the date is not encoded
+ * as a 32-bit integer, because the bytes are then no record.
  */
 export function messageDay(bytes: Buffer): number {
   const at = 2 + intSize(bytes, 2);

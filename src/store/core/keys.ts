@@ -45,7 +45,7 @@ export interface Caller {
 
 export const callerText = ({ kind, id }: Caller): string => `${kind}.${id}`;
 
-/** Builds the keys of an installation with functions, so that callers can pass them as arguments. */
+/** Builds the keys of an installation. The builders are functions, so that callers can pass them as arguments. */
 export class Keys {
   readonly partitions: Partitions;
 

@@ -1,4 +1,4 @@
-/** The unsent text of each chat. It is stored, so that it survives a reload. */
+/** Holds the unsent text of each chat. The text is stored, so that it survives a reload. */
 import { Cell } from '../signal.js';
 import { keepDraft, keptDrafts } from './kept.js';
 
@@ -21,7 +21,7 @@ export function setDraft(chat: number, text: string): void {
   draftsSet.set(draftsSet.value + 1);
 }
 
-/** Loads the stored drafts, except those of chats in which the person has already typed. */
+/** Loads the stored drafts. Skips chats in which the person has already typed. */
 export async function restoreDrafts(): Promise<void> {
   for (const { chat, text } of await keptDrafts()) if (draftOf(chat) === '') drafts.set(chat, text);
   draftsSet.set(draftsSet.value + 1);

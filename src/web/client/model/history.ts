@@ -294,7 +294,7 @@ export class History extends Signal {
     return true;
   }
 
-  /** Shows a message that an earlier window did not send, and sends it unless the service refused it. */
+  /** Shows a message that an earlier window did not send. Sends it if the service has not refused it. */
   restore(message: KeptMessage): void {
     const outgoing = this.#show(message);
     if (outgoing.failed === undefined && Date.now() - outgoing.order > resent_ms_max)

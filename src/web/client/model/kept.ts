@@ -149,7 +149,8 @@ export async function takeOver(take: (message: KeptMessage) => void): Promise<vo
 
 /** Removes everything that is stored for the person who signs out. */
 async function clear(token: string): Promise<void> {
-  // A token that was revoked while the page was closed signs out before the person is known. It begins with the id.
+  // Takes the id from the token if the person is not known yet, because the token was revoked while the page was
+  // closed.
   const account = me.value?.id ?? Number.parseInt(token, 10);
   isOver = true;
   if (Number.isNaN(account)) return;

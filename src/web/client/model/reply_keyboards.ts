@@ -32,7 +32,7 @@ class ReplyKeyboards extends Signal {
     else this.#set(chat.id, message);
   }
 
-  /** Drops the keyboard of a deleted message. The service returns the one that is then shown. */
+  /** Drops the keyboard of a deleted message. The service returns the keyboard that is then shown. */
   forget(chat: number, messageId: number): void {
     if (this.of(chat)?.message_id === messageId) void this.load(chat);
   }

@@ -60,7 +60,7 @@ export function useReplyKeys(chat: ChatSummary, history: History, sent: () => vo
   return { keys, asks: null };
 }
 
-/** Opens and closes the keyboard, unless the bot wants it to stay open. */
+/** Shows the button that opens and closes the keyboard. Shows nothing while the bot keeps the keyboard open. */
 export function ReplyKeysButton({ keys }: { keys: ReplyKeys | null }) {
   if (!keys || (keys.keyboard.is_persistent && keys.isOpen)) return null;
   const { isOpen, toggle } = keys;
