@@ -109,7 +109,7 @@ describe.each(['light', 'dark'] as const)('pages are shown in the %s look', (loo
     'every page and dialog in %s is accessible and fits the window',
     async (code) => {
       const pages = await windows(code, look);
-      for (const page of pages.all) page.setDefaultTimeout(8_000);
+      for (const page of pages.all) page.setDefaultTimeout(15_000);
       const wrong: string[] = [];
       for (const scene of scenesOf(gallery).filter(wanted)) {
         const page = pages.of(scene);

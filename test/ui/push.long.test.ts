@@ -100,7 +100,7 @@ test('a person who turns notifications on gets them until the person turns them 
     (await resultOf(world.service.app(alice, 'GET', '/api/me/push'))).subscriptions as number;
   await control.click();
   await expect.poll(() => control.isChecked()).toBe(true);
-  expect(await count()).toBe(1);
+  await expect.poll(count).toBe(1);
   await control.click();
   await expect.poll(count).toBe(0);
   await control.click();
@@ -110,7 +110,7 @@ test('a person who turns notifications on gets them until the person turns them 
   await expect.poll(() => control.isChecked()).toBe(true);
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('Your token').waitFor();
-  expect(await count()).toBe(0);
+  await expect.poll(count).toBe(0);
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });
@@ -195,12 +195,13 @@ test('a window in the background does not suppress notifications, and misses no 
       document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
   await turn(true);
-  await expect.poll(() => streams).toEqual(['?background=true']);
+  // The first stream may begin after the list is shown.
+  await expect.poll(() => streams.at(-1)).toBe('?background=true');
   const send = (text: string) => world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text });
   await resultOf(send('While hidden'));
   await page.getByRole('log').getByText('While hidden').waitFor();
   await turn(false);
-  await expect.poll(() => streams).toEqual(['?background=true', '']);
+  await expect.poll(() => streams.at(-1)).toBe('');
   await resultOf(send('In sight again'));
   await page.getByRole('log').getByText('In sight again').waitFor();
   expect(await page.getByRole('log').getByText('While hidden').count()).toBe(1);

@@ -135,7 +135,13 @@ export async function shownMessages(page: Page): Promise<ReadonlyMap<number, str
     for (const [id, text] of rows as Array<[number, string]>) found.set(id, text);
     still = top === before && top === 0 ? still + 1 : 0;
     before = top;
-    await list.evaluate((box) => box.scrollBy(0, -box.clientHeight * 0.7));
+    await list.evaluate(async (box) => {
+      box.scrollBy(0, -box.clientHeight * 0.7);
+      // The page begins to load older messages in the frame after the scroll.
+      for (let frames = 0; frames < 2; frames++)
+        await new Promise((resolve) => requestAnimationFrame(() => resolve(null)));
+    });
+    await page.locator('.loading-pill').waitFor({ state: 'detached' });
     await page.waitForTimeout(60);
   }
   return found;
