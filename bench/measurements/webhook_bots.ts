@@ -11,7 +11,8 @@ import type { Program, Service } from '../service/service.js';
 import type { Books, Expected, ReceiverAsk, ReceiverTask, ReceiverWord } from './webhook_receiver.js';
 
 export const bots = 20;
-export const connections = 40;
+/** The highest number of connections per bot. */
+const connections_max = 40;
 /**
  * The number of chats per bot. A chat uses one connection at a time, so a bot with more chats than connections keeps
  * all connections busy.
@@ -27,14 +28,14 @@ export interface WebhookBots {
   readonly receiver: { readonly pid: number };
   readonly certificate: string;
   readonly secretToken: string;
-  /** Starts the record of a round. */
-  expect(round: Omit<Expected, 'kind'>): void;
+  /** Starts the record of a round. Without `connections` there is no barrier. */
+  expect(round: Omit<Expected, 'kind' | 'connections'> & { readonly connections?: number }): void;
   /** Waits until the round has reached this point. Throws when that takes too long. */
   reached(point: 'from' | 'until' | 'done'): Promise<void>;
   /** Ends the record. Throws WrongAnswer unless every update of the round arrived once, with a correct signature. */
   books(count: number, requests: boolean): Promise<Books>;
-  /** Sets or deletes the webhooks of all bots. */
-  set(on: boolean, drop?: boolean): Promise<void>;
+  /** Sets or deletes the webhooks of all bots. `connections` is the limit per bot. */
+  set(on: boolean, drop?: boolean, connections?: number): Promise<void>;
   /**
    * Sends a message of a person to a bot. `number` is the number of its update. `due` is the Unix time in ms when the
    * message should be sent.
@@ -97,7 +98,7 @@ export async function makeWebhookBots(service: Service, name: string): Promise<W
     receiver,
     certificate: certificate.cert,
     secretToken,
-    expect: (round) => ask({ kind: 'expect', ...round }),
+    expect: (round) => ask({ kind: 'expect', connections: 0, ...round }),
     async reached(point) {
       await word(point);
     },
@@ -112,7 +113,7 @@ export async function makeWebhookBots(service: Service, name: string): Promise<W
       );
       return books;
     },
-    async set(on, drop = false) {
+    async set(on, drop = false, connections = connections_max) {
       const settings = {
         certificate: certificate.cert,
         secret_token: secretToken,

@@ -1,6 +1,8 @@
 /**
  * Receives webhooks over HTTPS in a separate process. Answers 200 immediately and stores the requests. Signatures,
- * duplicates and order are checked after the round, so that the receiver costs little.
+ * duplicates and order are checked after the round, so that the receiver costs little. A round may begin with a barrier:
+ * the receiver answers nothing until requests arrived on a given number of connections, so that every sender of the
+ * bench uses the same number.
  */
 import { createHmac } from 'node:crypto';
 import { createServer, type TLSSocket } from 'node:tls';
@@ -13,6 +15,8 @@ export interface Expected {
   /** The numbers of arrivals at which the measured part begins and ends. */
   readonly from: number;
   readonly until: number;
+  /** The number of connections on which a request must arrive before the first one is answered. */
+  readonly connections: number;
 }
 
 export interface ReceiverTask {
@@ -32,9 +36,11 @@ export interface Books {
   readonly disordered: number;
   /** The number of first arrivals per second in the measured part. */
   readonly rate: number;
+  /** The number of connections used in the measured part. */
+  readonly connections: number;
   /** The time from due to received in ms, by number; NaN for updates that did not arrive. */
   readonly latencies: readonly number[];
-  /** The received requests, for sending them again: path and body. */
+  /** The received requests in the order of their numbers, for sending them again: path and body. */
   readonly requests?: readonly (readonly [path: string, body: string])[];
 }
 
@@ -46,6 +52,7 @@ export type ReceiverWord =
 
 interface Arrival {
   readonly at: number;
+  readonly socket: TLSSocket;
   readonly head: string;
   readonly body: Buffer;
 }
@@ -56,18 +63,28 @@ const head_bytes_max = 16_384;
 const ok = Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 const nothing = Buffer.alloc(0);
 
-let expected: Expected = { kind: 'expect', count: 0, from: 0, until: 0 };
+let expected: Expected = { kind: 'expect', count: 0, from: 0, until: 0, connections: 0 };
 let arrivals: Arrival[] = [];
+/** The connections whose first request waits for the barrier; null once the barrier is open. */
+let held: TLSSocket[] | null = null;
 
 const say = (word: ReceiverWord) => void process.send?.(word);
 const now = () => performance.timeOrigin + performance.now();
 
-function arrive(head: string, body: Buffer): void {
+function arrive(socket: TLSSocket, head: string, body: Buffer): void {
   if (arrivals.length > expected.count + excess) return;
-  arrivals.push({ at: now(), head, body });
+  arrivals.push({ at: now(), socket, head, body });
   if (arrivals.length === expected.from) say({ kind: 'from' });
   if (arrivals.length === expected.until) say({ kind: 'until' });
   if (arrivals.length === expected.count) say({ kind: 'done' });
+}
+
+function answer(socket: TLSSocket): void {
+  if (held === null) return void socket.write(ok);
+  held.push(socket);
+  if (held.length < expected.connections) return;
+  for (const each of held) each.write(ok);
+  held = null;
 }
 
 /** Reads requests from one connection. Closes a connection that sends anything else. */
@@ -87,9 +104,9 @@ function receive(socket: TLSSocket): void {
       const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? Number.NaN);
       if (!head.startsWith('POST /') || Number.isNaN(length)) return void socket.destroy();
       if (rest.length < end + 4 + length) return;
-      arrive(head, Buffer.from(rest.subarray(end + 4, end + 4 + length)));
+      arrive(socket, head, Buffer.from(rest.subarray(end + 4, end + 4 + length)));
       rest = rest.subarray(end + 4 + length);
-      socket.write(ok);
+      answer(socket);
     }
   });
 }
@@ -99,6 +116,7 @@ function books(secretToken: string, withRequests: boolean): Books {
   const { count, from, until } = expected;
   const latencies: number[] = new Array(count).fill(Number.NaN);
   const lastOf = new Map<string, number>();
+  const requests: Array<readonly [path: string, body: string]> = [];
   let [distinct, wrongSignatures, disordered] = [0, 0, 0];
   for (const { at, head, body } of arrivals) {
     const signature = /^x-service-signature: *(\S+)/im.exec(head)?.[1];
@@ -112,6 +130,7 @@ function books(secretToken: string, withRequests: boolean): Books {
     if (!Number.isNaN(latencies[number])) continue;
     if (number < count) distinct++;
     latencies[number] = at - due;
+    if (withRequests) requests[number] = [pathOf(head), body.toString()];
   }
   const [first, last] = [arrivals[from - 1]?.at ?? 0, arrivals[until - 1]?.at ?? 0];
   return {
@@ -119,9 +138,8 @@ function books(secretToken: string, withRequests: boolean): Books {
     arrived: arrivals.length,
     ...{ distinct, wrongSignatures, disordered, latencies },
     rate: (until - from) / ((last - first) / 1_000),
-    ...(withRequests
-      ? { requests: arrivals.map(({ head, body }) => [pathOf(head), body.toString()] as const) }
-      : {}),
+    connections: new Set(arrivals.slice(from, until).map(({ socket }) => socket)).size,
+    ...(withRequests ? { requests } : {}),
   };
 }
 
@@ -134,6 +152,7 @@ process.once('message', ({ certificate, secretToken }: ReceiverTask) => {
     if (ask.kind === 'tell') return say(books(secretToken, ask.requests));
     expected = ask;
     arrivals = [];
+    held = ask.connections > 0 ? [] : null;
   });
   server.listen({ port: 0, host: '127.0.0.1', backlog: 2_048 }, () => {
     const address = server.address();
