@@ -2,6 +2,7 @@
  * Makes one attempt to deliver one update. Builds the body once; the signature covers exactly the bytes sent (law 8).
  */
 import { ApiError } from '../errors.js';
+import { isBlocked } from '../store/core/control.js';
 import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
@@ -69,15 +70,16 @@ export async function attempt(
   delivery: Delivery,
   nowMs: number,
   signal: AbortSignal,
-): Promise<Outcome | DeadReason> {
+): Promise<Outcome | DeadReason | 'blocked'> {
   if (nowMs - delivery.made >= limits.webhook_retry_age_ms_max) return 'expired';
   try {
     const handle = inside?.(bot);
     if (handle) return await attemptInside(handle, delivery);
     const { entry } = delivery;
-    // Reads the bot's profile again. The bot may have been renamed while the update was queued.
+    // Reads the bot again, because the bot may have been renamed or blocked while the update was queued.
     const known = store.auth.botById(bot);
     const found = known instanceof Promise ? await known : known;
+    if (isBlocked(found)) return 'blocked';
     const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
     // Uses the original id, because receivers detect a repeated update by its id.
     const shown = { ...entry, updateId: entry.shownId };

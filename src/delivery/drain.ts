@@ -291,7 +291,8 @@ export class Drain {
     this.#context.slots.give();
     this.#busyAt = performance.now();
     if (this.#isOver()) return;
-    if (this.#abort.signal.aborted) this.#giveBack(delivery.chat, 0);
+    if (outcome === 'blocked') this.#blocked = true;
+    if (this.#abort.signal.aborted || outcome === 'blocked') this.#giveBack(delivery.chat, 0);
     else if (typeof outcome === 'string') this.#giveUp(opened, outcome, null, to);
     else if (isDelivered(outcome)) await this.#delivered(opened, outcome, to);
     else this.#notDelivered(opened, outcome, probe, to);

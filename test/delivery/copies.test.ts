@@ -300,6 +300,38 @@ test(
   },
 );
 
+test(
+  'a worker sends no update that it has already read once the bot is blocked by a revocation',
+  patience,
+  async ({ onTestFinished }) => {
+    let answerFirst = (_: number) => {};
+    const answered = new Promise<number>((resolve) => {
+      answerFirst = resolve;
+    });
+    const { bot, say, texts } = await servedBot(world, 1, onTestFinished, ({ text }) =>
+      text === 'first' ? answered : 200,
+    );
+    let copies = 0;
+    worker.onHint = (hint, pass) => {
+      if (hint.copy !== null) copies++;
+      pass(hint);
+    };
+    const open = worker.blockSteps();
+    onTestFinished(async () => {
+      open();
+      worker.passHints();
+    });
+    for (const words of ['first', 'second']) await say(0, words);
+    await expect.poll(texts, soon).toEqual(['first']);
+    await expect.poll(() => copies, soon).toBe(2);
+    await world.front.store.leaks.report([{ token: bot.token, place: 'https://a.example/' }], 'report');
+    answerFirst(200);
+    await sleep(200);
+    // The steps stay blocked until here, because a step also finds that the bot is blocked.
+    expect(texts()).toEqual(['first']);
+  },
+);
+
 test('a worker that cannot renew its lease sends no copies of updates, and the next worker sends those updates', {
   timeout: 40_000,
 }, async ({ onTestFinished }) => {
