@@ -129,7 +129,7 @@ export const settings = {
     'Bytes that a person and their bots together may upload per day. Further uploads answer 429; 0 for no limit',
   ),
   UPLOAD_BYTES_TOTAL: int(0, Number.MAX_SAFE_INTEGER, 100 * 1024 ** 3).describe(
-    'Bytes that the stored uploads of a person and their bots together may have. Further uploads answer 400; 0 for no limit',
+    'Maximum bytes of all stored uploads of a person and their bots. Further uploads answer 400; 0 for no limit',
   ),
   DEMO_FILE: z
     .string()

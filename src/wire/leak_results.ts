@@ -26,4 +26,4 @@ export const leakLabels = z
       label: z.enum(['true_positive', 'false_positive']),
     }),
   )
-  .meta({ id: 'LeakLabels', description: 'Which reported tokens are or were tokens of this installation.' });
+  .meta({ id: 'LeakLabels', description: 'The reported tokens that belong or belonged to this installation.' });

@@ -303,7 +303,7 @@ describe('§8: a batch has up to 100 messages', () => {
   });
 });
 
-test('behaviour §6: a bot forwards and copies only from chats that it can read, to chats that it can write to', async () => {
+test('behaviour §6: a bot forwards and copies only from readable chats to chats that it may write to', async () => {
   const { message_id } = await send(group);
   const from = (chat: number, ids: Params = { message_id }) => ({
     chat_id: user.id,

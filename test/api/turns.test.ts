@@ -52,7 +52,7 @@ test('a bot with hundreds of simultaneous setMyCommands calls does not block the
   await resultOf(set());
 });
 
-test('a person whose changes wait for a locked row does not block the changes of others', async () => {
+test('a person with changes that wait for a locked row does not block the changes of others', async () => {
   const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
   const change = (user: typeof eve, language_code: string) =>
     service.app(user, 'PATCH', '/api/me', { language_code });

@@ -120,7 +120,7 @@ test(
 );
 
 test(
-  'R21: after a failover, a forwarder forwards the updates that the queue lost once more',
+  'R21: after a failover, a forwarder repeats the updates that the queue lost',
   async () => {
     const { front } = world;
     const { users } = await makeChats(front, 1);

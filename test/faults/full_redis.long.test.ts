@@ -187,7 +187,7 @@ test('a full Redis serves hot and cold reads, and refuses calls that store more 
   await expect.poll(async () => (await send(bot, 'again')).status, patient).toBe(200);
 });
 
-test('uploads and calls that store more data are refused if Redis uses over 85 % of its memory', async () => {
+test('while Redis uses over 85 % of its memory, uploads and calls that store more data are refused', async () => {
   const { bot, sent } = await startedBot('spared');
   await flushed();
   await fill(88);

@@ -89,7 +89,7 @@ describe('each caller may use a limited share of the memory for request bodies',
   });
   afterAll(() => admitting.server.close());
 
-  test('a caller whose token is refused after a delay gets one answer, and no error is logged', async () => {
+  test('a caller whose token is refused late gets one answer, and no error is logged', async () => {
     const sent: RawClient[] = [];
     for (let n = 0; n < 5; n++)
       sent.push(

@@ -46,7 +46,7 @@ const valid = async (key: Key) =>
 const answer = (key: Key) => valid(key).catch((error: Error) => error.message);
 const away = `Service Unavailable: retry after ${limits.jwks_cooldown_ms / 1_000}`;
 
-test('an unknown key id causes the keys to be read again, at most once per cooldown', async () => {
+test('the keys are read again for an unknown key id, at most once per cooldown', async () => {
   expect(await valid(first)).toBe(true);
   await publish(second);
   expect(await valid(second)).toBe(true);

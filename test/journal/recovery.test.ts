@@ -288,7 +288,7 @@ describe('partitions are recovered', () => {
     expect(versions.map(incarnationOf)).toEqual([1, 2, 3]);
   });
 
-  it('an emptied Redis gets an incarnation above that in Postgres, even if its run id is the same', async () => {
+  it('an emptied Redis gets a higher incarnation than Postgres has, even if its run id is the same', async () => {
     await node.recovery.recover(partition(), runId());
     const before = await putMessage(node, chat, 1, 'x');
     await node.connection.client.flushall();
@@ -297,7 +297,7 @@ describe('partitions are recovered', () => {
     expect([before, after].map(incarnationOf)).toEqual([1, 2]);
   });
 
-  it('an emptied database gets an incarnation above that in Redis', async () => {
+  it('an emptied Postgres gets a higher incarnation than Redis has', async () => {
     const { client } = node.connection;
     await client.hset(node.keys.meta(partition()), {
       run: 'an older one',

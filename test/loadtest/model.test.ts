@@ -58,7 +58,7 @@ const demand: Demand = {
   ...{ use: 0.5, shard_bytes: 64 * 2 ** 30, database_cores: 8, spare_fronts: 1 },
 };
 
-test('the resources needed for a load are the sum of the costs of its calls', () => {
+test('the capacity model adds up the costs of all calls', () => {
   const need = plan(costs, demand);
   // 30,000 × 50 µs and 10,000 × 40 µs are 1.9 cores, which is four fronts at half a core each.
   expect(need.front_cores).toBeCloseTo(1.9);
@@ -81,7 +81,7 @@ test('the resources needed for a load are the sum of the costs of its calls', ()
   expect(() => plan(costs, { ...demand, calls: { getMe: 1 } })).toThrow('no cost was measured for getMe');
 });
 
-test('the scarcest resource limits the highest rate', () => {
+test('the scarcest resource limits the highest rate of calls', () => {
   const cost = { server: 50, redis: 20, flush: 5, postgres: 10, load: 15 };
   expect(highestRate(cost, 1, 2)).toBe(20_000);
   expect(highestRate({ ...cost, load: 0 }, 2, 2)).toBeCloseTo(2e6 / 85);

@@ -306,7 +306,7 @@ test(
 );
 
 test(
-  'the tests provoked every alert, and every query of the dashboard has data',
+  'every alert was provoked, and every query of the dashboard has data',
   async () => {
     expect(
       alertsIn()

@@ -89,7 +89,7 @@ test('several processes that create the same daily partitions at once create eac
   expect(await daysAhead(pool)).toBe(1);
 });
 
-test('the list of delivery attempts is ordered by attempt, and includes rows from older programs', async () => {
+test('failures and successes of deliveries are listed together in the order of the attempts', async () => {
   await keepDays(pool, age_ms);
   await append(attempt(1, false), attempt(1, true), attempt(2, false));
   // This row has the form that an older program writes.

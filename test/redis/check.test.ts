@@ -135,7 +135,7 @@ describe('the error of a failed TLS connection names the cause', () => {
   });
 });
 
-test('the check of Redis refuses a server that is too old, in one line that names the server', async () => {
+test('the check of Redis refuses a server that is too old, with an error that names the server', async () => {
   let info = '';
   const server = createTcpServer((socket) => {
     socket.on('error', () => {});

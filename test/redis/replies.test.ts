@@ -67,7 +67,7 @@ describe('the decoder reads replies of Redis', () => {
     );
   });
 
-  test('a reply that is cut after the first byte of an error is decoded', () => {
+  test('the decoder accepts an error reply that is cut after its first byte', () => {
     const chunks = [Buffer.from('-'), Buffer.from('ERR no\r\n:1\r\n')];
     expect(decoded(Replies, chunks)).toEqual(decoded(OwnDecoder, chunks));
   });

@@ -30,7 +30,7 @@ const ofUser = (suspended: boolean) => ({
 export const suspendBot = defineAdminEndpoint({
   verb: 'POST',
   summary:
-    'Suspends a bot. The bot’s token and webhook stop working before this call returns. Its updates are kept.',
+    'Suspends a bot. The bot’s token and webhook stop working before this call returns. Updates for the bot are kept.',
   ...ofBot(true),
 });
 
@@ -43,7 +43,7 @@ export const unsuspendBot = defineAdminEndpoint({
 export const suspendUser = defineAdminEndpoint({
   verb: 'POST',
   summary:
-    'Suspends a person. The person’s tokens stop working before this call returns. Their bots keep working.',
+    'Suspends a person. The person’s tokens stop working before this call returns. The person’s bots keep working.',
   ...ofUser(true),
 });
 

@@ -56,12 +56,12 @@ function endpointsOf(
   return [show, set, remove];
 }
 
-const avatar = endpointsOf('avatar', 'avatar', 'It is cropped to a circle', ['picture_too_small']);
+const avatar = endpointsOf('avatar', 'avatar', 'The picture is cropped to a circle', ['picture_too_small']);
 
 const startPicture = endpointsOf(
   'start_picture',
   'start picture',
-  'It must have exactly 640x360 pixels, and is shown to people who have not started the bot',
+  'The picture must have exactly 640x360 pixels, and is shown to people who have not started the bot',
   ['start_picture_size'],
 );
 

@@ -48,7 +48,7 @@ export const listMembers = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'Pages through the members of a group or, for administrators, the subscribers of a channel, sorted by id.',
+    'Pages through the members of a group or channel, sorted by id. Only administrators see the subscribers of a channel.',
   params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights'],
   result: pageOf(chatMember),
@@ -77,7 +77,7 @@ export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
   summary:
-    'Adds a member to a group or channel, or changes the rights of a member. If a person does not allow the caller to add them, the person is invited instead.',
+    'Adds a member to a group or channel, or changes the rights of a member. A person who does not allow the caller to add them is invited instead.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,

@@ -51,7 +51,7 @@ export const putPhoto = defineEndpoint({
   verb: 'PUT',
   path: '/api/chats/{chat_id}/photo',
   summary:
-    'Sets the photo of a group or channel. The request body is a PNG, JPEG or WebP. It is cropped to a circle.',
+    'Sets the photo of a group or channel. The request body is a PNG, JPEG or WebP. The photo is cropped to a circle.',
   params: z.object({ chat_id: appChatId }),
   rawBody: true,
   errors: ['chat_not_found', 'not_chat_member', 'photo_not_allowed', ...pictureErrors, 'picture_too_small'],

@@ -27,7 +27,7 @@ export const listTokens = defineEndpoint({
 export const createToken = defineEndpoint({
   verb: 'POST',
   path,
-  summary: `Issues one more token to the caller, who may have ${limits.user_tokens_max}. The token is shown only once.`,
+  summary: `Issues a token to the caller. A person can have at most ${limits.user_tokens_max} tokens. The token is shown only once.`,
   params: z.object({ name: tokenName }),
   errors: ['name_invalid', 'name_too_long', 'token_name_taken', 'too_many_tokens'],
   result: namedToken,

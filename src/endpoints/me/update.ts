@@ -10,7 +10,7 @@ export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
   summary:
-    'Sets the caller’s language, which bots see as `language_code`, or who may add the caller to groups.',
+    'Sets the caller’s language, or who may add the caller to groups. Bots see the language as `language_code`.',
   params: z.object({
     language_code: optional(
       z

@@ -5,5 +5,5 @@ import { getChatMemberCount } from './getChatMemberCount.js';
 export const getChatMembersCount: Method = {
   ...getChatMemberCount,
   name: 'getChatMembersCount',
-  summary: 'Does the same as getChatMemberCount, under a former name that some libraries still use.',
+  summary: 'Does the same as getChatMemberCount. Some libraries still use this former name.',
 };

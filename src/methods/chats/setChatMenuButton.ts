@@ -22,7 +22,7 @@ const menuButton = json(
 export const setChatMenuButton = defineMethod({
   name: 'setChatMenuButton',
   effect: 'configure',
-  summary: 'Sets the menu button for one person, or for all people without a button of their own.',
+  summary: 'Sets the menu button for one person, or the default menu button for all people.',
   params: z.object({
     chat_id: optional(integer()).describe('Id of the person; absent for the default button'),
     menu_button: optional(menuButton).describe(

@@ -5,5 +5,5 @@ import { banChatMember } from './banChatMember.js';
 export const kickChatMember: Method = {
   ...banChatMember,
   name: 'kickChatMember',
-  summary: 'Does the same as banChatMember, under a former name that some libraries still use.',
+  summary: 'Does the same as banChatMember. Some libraries still use this former name.',
 };

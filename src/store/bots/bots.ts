@@ -220,7 +220,7 @@ export class Bots extends Transfers {
     return own ?? (await this.descriptions(id)).menuButton;
   }
 
-  /** Sets the menu button for one person, or for all people without a button of their own. Null removes the button. */
+  /** Sets the menu button for one person, or the default menu button for all people. Null removes the button. */
   async setMenuButton(id: number, user: number | null, button: MenuButton | null) {
     if (user !== null) return setMenuButtonOf(this.context.db, id, user, button);
     await setMenuButton(this.context.db, id, button);

@@ -33,7 +33,7 @@ export const en = {
   button_unknown: 'Petrel does not support this button.',
   by_default: 'Default',
   cancel: 'Cancel',
-  cant_share_contact: 'Petrel stores no phone number of yours, so it can’t send your contact.',
+  cant_share_contact: 'Petrel doesn’t store your phone number, so it can’t send your contact.',
   cant_share_location: 'Petrel can’t send your location.',
   cant_write: 'You can’t write to this bot.',
   channel: 'Channel',
