@@ -26,4 +26,7 @@ export const leakLabels = z
       label: z.enum(['true_positive', 'false_positive']),
     }),
   )
-  .meta({ id: 'LeakLabels', description: 'The reported tokens that belong or belonged to this installation.' });
+  .meta({
+    id: 'LeakLabels',
+    description: 'The reported tokens that belong or belonged to this installation.',
+  });

@@ -63,7 +63,7 @@ onSharedService(async (running) => {
 
 const described = (answer: Answer) => JSON.stringify(answer.body);
 
-test('only current members of a private channel have access to it, even among bots', async () => {
+test('a bot has access to a private channel only while it is a member', async () => {
   const { message_id } = posted;
   const away = { from_chat_id: channel, chat_id: home };
   const edit = { chat_id: channel, message_id };
@@ -123,7 +123,7 @@ test('only current members of a private channel have access to it, even among bo
   expect((await resultOf(service.bot(inside, 'getPost', { post_id: post.id }))).text).toBe(secret);
 });
 
-test('only current members of a private channel have access to it, even among people', async () => {
+test('a person has access to a private channel only while they are a member', async () => {
   for (const person of [left, stranger]) {
     for (const name of [post.id, post.external_id]) {
       for (const [verb, path, body] of [

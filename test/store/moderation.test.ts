@@ -57,7 +57,7 @@ test('a demoted administrator cannot add, promote or remove members', async () =
   expect(await kept()).toBe('member');
 });
 
-test('only bans in force count towards the limit of bans, which also applies to removals by people', async () => {
+test('only bans in force count towards the limit of bans', async () => {
   const fill = (until: string) =>
     node.db.query(
       `insert into chat_members (chat_id, member_id, is_bot, status, until_date)
