@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const roots = [
   ...['BotPage', 'ChatMember', 'ChatSummary', 'Invitation', 'Message', 'OwnedBot', 'OwnedBotSettings'],
   ...['Post', 'PostReactions', 'Self', 'StoredUploads'],
-  ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink'],
+  ...['InviteLinkPreview', 'JoinedByLink', 'JoinRequest', 'ListedInviteLink', 'PublicChat'],
   // The operators' page
   ...['OperatorDeadLetter', 'Overview', 'RankedBot'],
 ];

@@ -22,7 +22,7 @@ import { setWriteAccess } from './bots/write_access.js';
 import { pressButton } from './chats/callback.js';
 import { createChat } from './chats/create.js';
 import { forwardMessages } from './chats/forward.js';
-import { getChat } from './chats/get.js';
+import { getChat, getPublicChat } from './chats/get.js';
 import { createInviteLink, joinByInviteLink, listInviteLinks, previewInviteLink, revokeInviteLink, withdrawJoinRequest } from './chats/invite_links.js';
 import { joinChat, leaveChat } from './chats/join.js';
 import { approveJoinRequest, declineJoinRequest, listJoinRequests } from './chats/join_requests.js';
@@ -105,6 +105,7 @@ export const endpoints: readonly Endpoint[] = [
   createChat,
   forwardMessages,
   getChat,
+  getPublicChat,
   createInviteLink,
   joinByInviteLink,
   listInviteLinks,

@@ -56,6 +56,14 @@ export const listedChat = chat
 
 export const listedChats = pageOf(listedChat);
 
+export const publicChat = chat
+  .extend({
+    member_count: z.int().min(0),
+    description: z.string().optional(),
+    avatar: pictureFields.avatar,
+  })
+  .meta({ id: 'PublicChat', description: 'A public group or channel as everybody sees it.' });
+
 export const namedByUsername = z
   .strictObject({ type: z.enum(['user', 'bot', 'group', 'channel']), id: z.int(), username: z.string() })
   .meta({ id: 'Named', description: 'The user, bot or chat with this username.' });

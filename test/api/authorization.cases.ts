@@ -87,6 +87,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'GET /api/me/bots/{bot_id}/audit': ['bot'],
 
   'GET /api/chats/{chat_id}': ['chat'],
+  'GET /api/chats/{chat_id}/about': ['chat'],
   'POST /api/chats/{chat_id}/join': ['chat'],
   'POST /api/chats/{chat_id}/leave': ['chat'],
   'POST /api/chats/{chat_id}/read': ['chat', { message_id: '{message}' }],

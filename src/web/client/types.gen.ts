@@ -428,6 +428,22 @@ export type ListedInviteLink = {
   member_count: number;
 };
 
+/** A public group or channel as everybody sees it. */
+export type PublicChat = {
+  /** Negative for groups and channels. For a direct chat, the positive id of the other participant */
+  id: number;
+  type: "private" | "group" | "channel";
+  /** Groups and channels only */
+  title?: string;
+  /** Name of the other participant of a direct chat */
+  first_name?: string;
+  last_name?: string;
+  username?: string;
+  member_count: number;
+  description?: string;
+  avatar?: Picture;
+};
+
 /** A dead letter without its content. */
 export type OperatorDeadLetter = {
   update_id: number;

@@ -6,7 +6,6 @@ import { attempt } from '../failures.js';
 import { chats, historyOf, typing } from '../model/chats.js';
 import { chatName, profiles, summaryOf } from '../names.js';
 import { say } from '../notes.js';
-import { go } from '../route.js';
 import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
@@ -17,6 +16,7 @@ import { ForwardDialog } from './forward.js';
 import { Icon } from './icons.js';
 import type { MessageActions } from './message.js';
 import { MessageList } from './message_list.js';
+import { Outside } from './outside.js';
 import { PostsPage } from './posts.js';
 import { useReplyKeys } from './reply_keyboard.js';
 import { Confirm, Dialog, Face, IconButton, Menu, type MenuItem, Spinner } from './ui.js';
@@ -181,7 +181,13 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
       });
   }, [id]);
   if (!chat)
-    return <main className="main center">{failure ? <Outside id={id} text={failure} /> : <Spinner />}</main>;
+    return failure ? (
+      <Outside id={id} text={failure} />
+    ) : (
+      <main className="main center">
+        <Spinner />
+      </main>
+    );
   return <OpenChat key={id} chat={chat} tab={tab} />;
 }
 
@@ -248,37 +254,5 @@ function OpenChat({ chat, tab }: { chat: ChatSummary; tab: string }) {
       )}
       {shown && <Over shown={shown} menu={{ chat, mayWrite, show, begin }} close={() => show(null)} />}
     </main>
-  );
-}
-
-/** Shows the page of a public chat that the person has not joined. */
-function Outside({ id, text }: { id: number; text: string }) {
-  const [busy, setBusy] = useState(false);
-  return (
-    <div className="card stack center-text">
-      <p>{id < 0 ? t('join_hint') : text}</p>
-      <div className="row center-row">
-        <button type="button" className="button" onClick={() => go('')}>
-          {t('back')}
-        </button>
-        {id < 0 && (
-          <button
-            type="button"
-            className="button primary"
-            disabled={busy}
-            onClick={async () => {
-              setBusy(true);
-              await attempt(async () => {
-                await call('POST', `/api/chats/${id}/join`);
-                await chats.refresh(id);
-              });
-              setBusy(false);
-            }}
-          >
-            {t('join')}
-          </button>
-        )}
-      </div>
-    </div>
   );
 }

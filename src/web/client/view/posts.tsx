@@ -47,7 +47,12 @@ function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
   );
 }
 
-export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: string) => void }) {
+interface PostsPageProps {
+  chat: Pick<ChatSummary, 'id' | 'last_message'>;
+  open: (url: string) => void;
+}
+
+export function PostsPage({ chat, open }: PostsPageProps) {
   const [list, setList] = useState<Post[]>([]);
   const [state, setState] = useState<'more' | 'all' | 'loading'>('more');
   /** The cursor of the next page. */

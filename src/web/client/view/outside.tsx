@@ -1,0 +1,105 @@
+/** Shows a public chat that the person has not joined: its description, its posts, and the button to join. */
+import { useEffect, useState } from 'react';
+import { ApiFailure, call, get } from '../api.js';
+import { attempt, reasonOf } from '../failures.js';
+import { chats } from '../model/chats.js';
+import { chatName } from '../names.js';
+import { go } from '../route.js';
+import type { PublicChat } from '../types.js';
+import { t } from '../words.js';
+import { Icon } from './icons.js';
+import { PostsPage } from './posts.js';
+import { Dialog, Face, Spinner, Trouble } from './ui.js';
+
+function Join({ id }: { id: number }) {
+  const [busy, setBusy] = useState(false);
+  const join = async () => {
+    setBusy(true);
+    await attempt(async () => {
+      await call('POST', `/api/chats/${id}/join`);
+      await chats.refresh(id);
+    });
+    setBusy(false);
+  };
+  return (
+    <button type="button" className="button primary large" disabled={busy} onClick={() => void join()}>
+      {t('join')}
+    </button>
+  );
+}
+
+/** Shows a chat that does not exist, or about which only its members learn anything. */
+function Unknown({ id, text }: { id: number; text: string }) {
+  return (
+    <main className="main center">
+      <div className="card stack center-text">
+        <p>{id < 0 ? t('join_hint') : text}</p>
+        <div className="row center-row">
+          <button type="button" className="button" onClick={() => go('')}>
+            {t('back')}
+          </button>
+          {id < 0 && <Join id={id} />}
+        </div>
+      </div>
+    </main>
+  );
+}
+
+function Preview({ chat }: { chat: PublicChat }) {
+  const [picture, setPicture] = useState('');
+  const name = chatName(chat);
+  return (
+    <main className="main">
+      <header className="bar chat-bar">
+        <a className="icon-button only-narrow" href="#/" aria-label={t('back')}>
+          <Icon name="back" />
+        </a>
+        <span className="chat-title">
+          <Face id={chat.id} name={name} picture={chat.avatar} size={42} />
+          <span>
+            <strong>
+              <bdi>{name}</bdi>
+            </strong>
+            <small>{t('members_count', { n: chat.member_count })}</small>
+          </span>
+        </span>
+      </header>
+      {chat.description && (
+        <p className="outside-about pre-line" dir="auto">
+          {chat.description}
+        </p>
+      )}
+      {chat.type === 'channel' ? <PostsPage chat={chat} open={setPicture} /> : <div className="grow" />}
+      <footer className="start-foot">
+        <Join id={chat.id} />
+      </footer>
+      {picture && (
+        <Dialog title={t('media_photo')} close={() => setPicture('')} wide>
+          <img className="viewer" src={picture} alt={t('media_photo')} referrerPolicy="no-referrer" />
+        </Dialog>
+      )}
+    </main>
+  );
+}
+
+export function Outside({ id, text }: { id: number; text: string }) {
+  const [chat, setChat] = useState<PublicChat | null>(null);
+  const [failure, setFailure] = useState('');
+  const [isUnknown, setUnknown] = useState(id > 0);
+  const load = () => {
+    setFailure('');
+    get<PublicChat>(`/api/chats/${id}/about`).then(setChat, (error) => {
+      if (error instanceof ApiFailure && error.status < 500 && error.status !== 429) setUnknown(true);
+      else setFailure(reasonOf(error));
+    });
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: loads once for each chat
+  useEffect(() => {
+    if (id < 0) load();
+  }, [id]);
+  if (isUnknown) return <Unknown id={id} text={text} />;
+  if (chat) return <Preview chat={chat} />;
+  return (
+    <main className="main center">{failure ? <Trouble text={failure} retry={load} /> : <Spinner />}</main>
+  );
+}

@@ -1,0 +1,54 @@
+/** Tests public channels in the application, as people see them who have not joined. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { resultOf, type TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: World;
+let [alice, bob] = [] as unknown as [TestUser, TestUser];
+
+beforeAll(async () => {
+  world = await startWorld();
+  [alice, bob] = await Promise.all([world.service.newUser('alice'), world.service.newUser('bob')]);
+});
+afterAll(() => world?.stop());
+
+async function newChat(params: object): Promise<number> {
+  const { id } = await resultOf(world.service.app(alice, 'POST', '/api/chats', params));
+  return id;
+}
+
+test('a public channel shows its description and posts before a person joins, and its subscribers to nobody but administrators', async () => {
+  const { service } = world;
+  const username = `news_${process.pid}`;
+  const channel = await newChat({ type: 'channel', title: 'News', username });
+  await resultOf(service.app(alice, 'PATCH', `/api/chats/${channel}`, { description: 'All about boats' }));
+  await resultOf(service.app(alice, 'POST', `/api/chats/${channel}/messages`, { text: 'A new mast' }));
+  const page = await world.open(bob);
+  await page.getByRole('searchbox').fill(`@${username}`);
+  await page.getByRole('searchbox').press('Enter');
+  const main = page.getByRole('main');
+  await main.getByText('All about boats').waitFor();
+  await main.getByRole('article').getByText('A new mast').waitFor();
+  await main.getByText('Members: 1').waitFor();
+  expect(await page.locator(`.chat-row[href="#/chat/${channel}"]`).count()).toBe(0);
+  await main.getByRole('button', { name: 'Join' }).click();
+  await page.getByRole('log').getByText('A new mast').waitFor();
+  await page.locator(`.chat-row[href="#/chat/${channel}"]`).waitFor();
+  await page.getByRole('button', { name: 'About News' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Members: 2').waitFor();
+  await dialog.getByText('All about boats').waitFor();
+  expect(await dialog.getByRole('listitem').count()).toBe(0);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('a private channel shows nothing to a person who has not joined', async () => {
+  const channel = await newChat({ type: 'channel', title: 'Secret', private: true });
+  const page = await world.open(bob, `#/chat/${channel}`);
+  await page.getByText('You are not in this chat yet.').waitFor();
+  expect(await page.getByText('Secret').count()).toBe(0);
+  await page.context().close();
+});
