@@ -252,7 +252,7 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** An error whose text the caller may see. The caller gets `internal` for any other error. */
+/** Carries a text that the caller may see. The caller gets `internal` for any other error. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;

@@ -60,8 +60,8 @@ local function marks_image(pin, keyboards)
   return pin == '0' and '' or cmsgpack.pack({tonumber(pin)})
 end
 
--- Records that a message has a reply keyboard. A keyboard for all members replaces the earlier keyboards. A keyboard for
--- some members is added to them, because the other members still see an earlier one. The caller must call touch_chat
+-- Records that a message has a reply keyboard. A keyboard for all members replaces all earlier keyboards. A keyboard
+-- for some members keeps them, because the other members still see an earlier keyboard. The caller must call touch_chat
 -- before.
 local function note_keyboard(at, c, chat_key, chat, id, for_some)
   local ids = {id}

@@ -69,9 +69,9 @@ export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
 /**
- * Shows the chat to the person, with its picture and previews of its last and pinned messages. Null when the chat does
- * not exist. `marks` give the read position; without `marks` the read fields are omitted. `muted` lists the chats that
- * the person muted. `joined` is the time when the person joined; a chat without messages uses it as its date.
+ * Builds the entry of a chat in a person's chat list, with its picture and previews of its last and pinned messages.
+ * Null when the chat does not exist. `marks` holds the read positions; without it the read fields are omitted. `muted`
+ * lists the chats that the person muted. `joined` dates a chat without messages.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },

@@ -14,7 +14,7 @@ import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { boolean, chatId, messageId, optional, replyParameters } from '../wire/schema.js';
 
-/** The errors of a call that requires the bot to be in the chat. */
+/** Lists the errors of a call that requires the bot to be in the chat. */
 export const chatErrors = [
   'chat_id_empty',
   'chat_not_found',
@@ -23,7 +23,7 @@ export const chatErrors = [
   'not_channel_member',
 ] as const satisfies readonly ErrorName[];
 
-/** The errors of calls in which a person writes to a chat. */
+/** Lists the errors of calls in which a person writes to a chat. */
 export const writingErrors = [
   'chat_not_found',
   'not_chat_member',
@@ -32,7 +32,7 @@ export const writingErrors = [
   'bot_not_found',
 ] as const satisfies readonly ErrorName[];
 
-/** The errors of an inline keyboard. */
+/** Lists the errors of an inline keyboard. */
 export const inlineKeyboardErrors = [
   'keyboard_unparsable',
   'keyboard_too_large',
@@ -44,7 +44,7 @@ export const inlineKeyboardErrors = [
   'button_query_invalid',
 ] as const satisfies readonly ErrorName[];
 
-/** The errors of the keyboard of a new message. */
+/** Lists the errors of the keyboard of a new message. */
 export const keyboardErrors = [
   ...inlineKeyboardErrors,
   'reply_button_text_empty',

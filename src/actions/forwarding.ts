@@ -29,7 +29,7 @@ export interface Options {
 
 const protectedErrors = { forward: 'forward_protected', copy: 'copy_protected' } as const;
 
-/** The errors of all forward and copy methods, besides the errors of the messages themselves. */
+/** Lists the errors of all forward and copy methods, besides the errors of the messages themselves. */
 export const forwardingErrors = [
   'chat_id_empty',
   'chat_not_found',

@@ -23,7 +23,7 @@ export interface MediaContext {
 
 const attached = 'attach://';
 
-/** The errors for a thumbnail that is not a suitable picture. */
+/** Lists the errors for a thumbnail that is not a suitable picture. */
 export const thumbnailErrors = ['picture_type_invalid', 'picture_animated', 'picture_too_large'] as const;
 
 /** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. */

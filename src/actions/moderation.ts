@@ -14,7 +14,7 @@ import { botChat, botChatErrors, profileOf } from './bot_chats.js';
 
 export const memberParams = { chat_id: chatId, user_id: integer().describe('Id of a person or a bot') };
 
-/** The errors of every method by which a bot changes a member. */
+/** Lists the errors of every method by which a bot changes a member. */
 export const memberErrors = [
   ...botChatErrors,
   'chat_member_not_found',

@@ -9,7 +9,7 @@ import type { BotPictures, StoredPicture } from '../store/bots/pictures.js';
 import type { Store } from '../store/store.js';
 import type { picture } from '../wire/results.js';
 
-/** The errors of an uploaded picture. */
+/** Lists the errors of an uploaded picture. */
 export const pictureErrors = [
   'file_empty',
   'picture_type_invalid',

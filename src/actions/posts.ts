@@ -34,7 +34,7 @@ export const botPostName = (given: {
 export const postOf = (store: Store, name: string): number =>
   store.postIds.parse(name) ?? fail('post_not_found');
 
-/** A person, who sees external ids; null for a bot. */
+/** Describes the viewer of a post: a person, who sees external ids, or null for a bot. */
 export type PostViewer = User | null;
 
 /**

@@ -18,7 +18,9 @@ import {
 } from './compose.js';
 import { takeMedia, thumbnailErrors, withMedia } from './media.js';
 
-/** A URL, a `file_id` or `attach://<name>`. Absent when the uploaded part has the same name as the parameter. */
+/**
+ * Accepts a URL, a `file_id` or `attach://<name>`. Absent when the uploaded part has the same name as the parameter.
+ */
 export const media = optional(text).describe(
   'An uploaded part, `attach://<name>` of an uploaded part, an HTTPS URL, or a `file_id`',
 );
@@ -34,7 +36,7 @@ export const captionAbove = optional(boolean).describe('Shows the caption above 
 /** Holds the common parameters of visual media. */
 export const visualParams = { has_spoiler: spoiler, show_caption_above_media: captionAbove };
 
-/** A width, height or duration given by the client. 0 means unknown. */
+/** Accepts a width, height or duration given by the client. 0 means unknown. */
 export const amount = optional(integer().transform((n) => Math.min(10_000_000, Math.max(0, n)))).describe(
   'In pixels, or in seconds for a duration. Used only if Petrel cannot measure the file itself',
 );
@@ -68,7 +70,7 @@ export const describedMedia = {
   thumbnail,
 };
 
-/** The types of a media descriptor. A video note can only be sent by its own method. */
+/** Lists the types of a media descriptor. A video note can only be sent by its own method. */
 const describedTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 
 /**

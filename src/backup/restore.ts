@@ -1,4 +1,4 @@
-/** The task `restore`: fills an empty Postgres and Redis from a backup folder. */
+/** Fills an empty Postgres and Redis from a backup folder (task `restore`). */
 import { copyFileSync, createReadStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

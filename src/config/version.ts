@@ -1,4 +1,4 @@
-/** The program version. */
+/** Reads the program version. */
 import { readFileSync } from 'node:fs';
 
 export const version: string = (

@@ -9,7 +9,7 @@ import { Refusal } from './refusal.js';
 
 const onLinux = process.platform === 'linux';
 
-/** A server process that we started on this machine. */
+/** Represents a server process that we started on this machine. */
 export interface LocalServer {
   readonly url: string;
   readonly port: number;

@@ -9,7 +9,7 @@ const pause_ms_min = 100;
 const pause_ms_max = 5_000;
 const healthy_ms = 10_000;
 
-/** A running process. */
+/** Represents a running process. */
 export interface Running {
   readonly pid: number;
   /** Resolves when the process has ended, with the reason. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 export type Json = { [name: string]: unknown };
 
-/** The component schemas of a document by name. */
+/** Holds the component schemas of a document by name. */
 export type Components = Record<string, Json>;
 
 /**

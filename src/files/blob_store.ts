@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
-/** An entry in a list of files. */
+/** Describes an entry in a list of files. */
 export interface ListedFile {
   readonly key: string;
   /** the time of the write, in ms */

@@ -8,7 +8,7 @@ import { ApiError, fail } from '../errors.js';
 import { fileLimits as limits } from './limits.js';
 import { pictureForm } from './picture_form.js';
 
-/** The kinds of bot pictures. */
+/** Names the kinds of bot pictures. */
 export type PictureKind = 'avatar' | 'start_picture';
 
 export interface MadePicture {

@@ -66,7 +66,7 @@ export class BodyRoom {
     lower(this.addresses, address, bytes);
   }
 
-  /** Moves bytes out of the budget of callers without a valid token, once this caller has shown one. */
+  /** Moves bytes of a caller who has now shown a valid token out of the budget of callers without one. */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
     lower(this.strangers, address, bytes);

@@ -294,7 +294,8 @@ export class History implements Guard, ControlMarks {
   });
 
   /**
-   * Compares a server with the state recorded in Redis. Returns the name of the previous server if it was another one.
+   * Compares a server with the state recorded in Redis. Returns the name of the previous server; null if it is the
+   * same.
    */
   async #meet(known: Known, state: ServerState): Promise<string | null> {
     if (isReplaced(known, state)) throw this.#replaced();

@@ -94,7 +94,7 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
     start,
     /** Returns the partitions that this flusher may read. */
     held: (): readonly number[] => [...held],
-    /** Returns all leases, so that other flushers can take over the partitions at once. */
+    /** Gives back all leases, so that other flushers can take over the partitions at once. */
     async leave() {
       left = true;
       clearTimeout(timer);

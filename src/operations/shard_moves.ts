@@ -263,7 +263,7 @@ async function begin(
   // Starts the move again if the partitions are neither outdated in the source nor stored in another database. The
   // control database has then lost its row of an unfinished move.
   if (left.some(({ outdated }) => outdated) || moved.flat().length > 0) {
-    // Refuses otherwise, because the control database was restored to a state before an earlier move.
+    // Refuses, because the control database was restored to a state before an earlier move.
     if ((await copy.presentIn(target, partitions)).length < partitions.length)
       throw new StartError(
         `${shardName(source.id)} has recorded that these partitions have left it, but ${shardName(target.id)} does not have all of them: ` +

@@ -19,7 +19,7 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   };
   const id = chat?.id;
   if (typeof message_id !== 'number' || typeof id !== 'number') return null;
-  // Finds bot and user, because the result identifies a direct chat by the id of the other participant.
+  // Determines bot and user. The result identifies a direct chat only by the id of the other participant.
   const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
   const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);

@@ -11,10 +11,10 @@ export interface Watched {
   readonly sentinels: readonly string[];
 }
 
-/** A single server, or a Sentinel-managed master. */
+/** Names a single server, or a Sentinel-managed master. */
 export type RedisServer = string | Watched;
 
-/** A server, or the seed URLs of a cluster. */
+/** Names a server, or the seed URLs of a cluster. */
 export type RedisTarget = RedisServer | readonly string[];
 
 export const isCluster = (target: RedisTarget): target is readonly string[] => Array.isArray(target);

@@ -101,7 +101,7 @@ export interface ReplyButton {
   readonly request?: (typeof shareKinds)[number];
 }
 
-/** The keyboard that a message shows below the composer, its removal, or the request for a reply. */
+/** Describes the keyboard that a message shows below the composer, its removal, or the request for a reply. */
 export interface ReplyKeyboard {
   readonly keyboard?: readonly (readonly ReplyButton[])[];
   readonly remove_keyboard?: true;
@@ -114,7 +114,7 @@ export interface ReplyKeyboard {
   readonly selective?: true;
 }
 
-/** A button of a reply keyboard as bots send it. */
+/** Describes a button of a reply keyboard as bots send it. */
 export type ReplyButtonInput = string | { readonly text: string; readonly [key: string]: unknown };
 
 export interface ReplyKeyboardInput {
@@ -128,7 +128,7 @@ export interface ReplyKeyboardInput {
   readonly selective?: boolean | undefined;
 }
 
-/** The fields of a button that share something, in the order of precedence. */
+/** Maps each button field that shares something to the kind of what it shares, in order of precedence. */
 const shareFields: Readonly<Record<string, ReplyButton['request']>> = {
   request_users: 'users',
   request_chat: 'chat',

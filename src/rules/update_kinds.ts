@@ -25,7 +25,7 @@ const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_coun
  */
 export const defaultUpdateMask = 63;
 
-/** The kinds that a bot gets without a request, as bits. `lua/lib/queue.lua` contains the same number. */
+/** Holds the kinds that a bot gets without a request, as bits. `lua/lib/queue.lua` contains the same number. */
 export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);

@@ -244,7 +244,7 @@ const keyboardFlag = z.boolean({ error: unparsable }).optional();
 const rowsOf = <T extends z.ZodType>(each: T) =>
   z.array(z.array(each, { error: unparsable }), { error: unparsable }).optional();
 
-/** A button of a reply keyboard. A text alone stands for a button with this text. */
+/** Accepts a button of a reply keyboard. A text stands for a button with this text. */
 const replyButton = z.union([z.string(), z.looseObject({ text: z.string() })], { error: unparsable });
 
 /** Checks only the structure. `rules/keyboard.ts` checks the limits. */

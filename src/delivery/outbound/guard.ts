@@ -20,7 +20,7 @@ export interface GuardOptions {
 /** Returns whether a host name always means this machine, even if a name server answers otherwise (RFC 6761 §6.3). */
 const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
 
-/** Creates the guard. Every outbound connection to an address that a user chose passes it. */
+/** Creates the guard, which checks every outbound connection to an address chosen by a user. */
 export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
   const mayDial = addressTest(allow, deny);
 

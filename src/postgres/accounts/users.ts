@@ -181,8 +181,8 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 }
 
 /**
- * Locks a person, so that the person's account cannot end before the transaction. Fails with `refusal` if the account
- * has already ended, usually while this person's call was running.
+ * Locks a person, so that the person's account cannot end before the transaction ends. Fails with `refusal` if the
+ * account has already ended, usually while this person's call was running.
  */
 export async function lockPerson(
   sql: Sql,

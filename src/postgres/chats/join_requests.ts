@@ -67,7 +67,7 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
   });
 }
 
-/** The error if there is no request to join: a name for bots, another one for people. */
+/** Names the errors of a missing request to join, for bots and for people. */
 export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
 
 /** Removes a request to join and returns the link of the request. Errors: see `approveRequest`. */

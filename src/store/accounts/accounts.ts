@@ -41,7 +41,7 @@ interface Place {
   readonly at: At;
 }
 
-/** The position of the last step: a post (partition and number), or a chat. The next step continues after it. */
+/** Holds the position of the last step: a post (partition and number), or a chat. The next step continues after it. */
 type At = readonly [number, number];
 
 export interface AccountParts {

@@ -46,7 +46,9 @@ export interface Removed {
   readonly more: boolean;
 }
 
-/** A position in a partition of messages: after `message` of the chat, or after the whole chat if `message` is 0. */
+/**
+ * Holds a position in a partition of messages: after `message` of the chat, or after the whole chat if `message` is 0.
+ */
 interface Place {
   readonly table: string;
   readonly chat: number;

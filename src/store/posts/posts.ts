@@ -185,8 +185,8 @@ export class Posts {
       const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
       if (found.status === 'not_found') return fail('post_not_found');
       if (found.status === 'ok') {
-        // Loads reactions that are missing in Redis from Postgres. Later changes need not be included, because they
-        // come after the call.
+        // Loads from Postgres the reactions that Redis lacks. Later changes need not be included, because they come
+        // after the call.
         const own = found.own ?? (who.isBot ? '' : await this.#cold.loadOwn(post, who.id));
         return this.#stateOf(post, found.fields, own);
       }

@@ -25,7 +25,7 @@ export function reasonOf(error: unknown): string {
   return said;
 }
 
-/** Does something for the person. Shows the reason of a failure as a note. */
+/** Runs an action of the person. Shows the reason of a failure as a note. */
 export async function attempt(action: () => Promise<unknown>): Promise<void> {
   try {
     await action();

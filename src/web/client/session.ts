@@ -33,8 +33,8 @@ export const token = new Cell(read(tab) ?? read(browser) ?? '');
 export const me = new Cell<Self | null>(null);
 
 /**
- * A message between the tabs of this browser. A tab without a session asks for one. `byLink` is true if its URL names a
- * page, for example a chat.
+ * Describes a message between the tabs of this browser. A tab without a session asks for a session. `byLink` is true if
+ * its URL names a page, for example a chat.
  */
 type TabMessage =
   | { readonly kind: 'ask'; readonly byLink: boolean }

@@ -161,7 +161,7 @@ export class History extends Signal {
       this.atEnd = (found[0]?.message_id ?? 0) >= newest;
     };
     await this.#load('around', mark + page / 2, take, mark);
-    // The ids after the mark may begin with a gap.
+    // Loads newer messages if the ids after the mark begin with a gap.
     if (this.last <= mark) await this.loadNewer();
   }
 

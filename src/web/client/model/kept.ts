@@ -7,7 +7,7 @@ import { randomName } from '../clipboard.js';
 import { leaving, me } from '../session.js';
 import type { Message } from '../types.js';
 
-/** A message that the service has not confirmed. */
+/** Describes a message that the service has not confirmed. */
 export interface KeptMessage {
   /** The idempotency key. A message that is sent twice with the same key appears once. */
   readonly key: string;

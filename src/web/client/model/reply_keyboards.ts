@@ -1,4 +1,4 @@
-/** The message whose reply keyboard the person sees, for each open chat. */
+/** Tracks for each open chat the message whose reply keyboard the person sees. */
 import { get } from '../api.js';
 import { Signal } from '../signal.js';
 import type { Message } from '../types.js';

@@ -186,7 +186,7 @@ function lastSeen(view: VirtualizerHandle, items: readonly Item[]): number {
 /** The time after which a row at rest counts as seen. By then its height is known. */
 const seen_ms = 100;
 
-/** The position in the list. */
+/** Holds the position in the list. */
 interface Place {
   readonly list: RefObject<VirtualizerHandle | null>;
   /**
@@ -297,7 +297,7 @@ function useScrolling(
     lookSoon();
   }, [items]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only another chat is opened anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs again only for another chat
   useEffect(() => {
     if (mark === null) void history.loadNewest();
     else

@@ -1,4 +1,4 @@
-/** The reply keyboard of a bot below the composer, and its forced replies. */
+/** Shows the reply keyboard of a bot below the composer, and its forced replies. */
 import { useEffect, useState } from 'react';
 import type { History } from '../model/history.js';
 import { replyKeyboards } from '../model/reply_keyboards.js';
