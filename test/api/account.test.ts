@@ -78,7 +78,7 @@ describe('accounts are deleted', () => {
     expect((await service.app(ann, 'GET', '/api/me')).status).toBe(200);
   });
 
-  test('a deleted account is unknown on every node, and none of its data can be read', async () => {
+  test("none of a deleted account's data can be read on any node", async () => {
     const { ann, olga, own, other, group, channel, post } = await furnish('ann');
     await resultOf(service.app(ann, 'POST', `/api/chats/${other.id}/read`, { message_id: 2 }));
     const second = await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'phone' }));
@@ -201,7 +201,7 @@ describe('accounts are exported', () => {
   const kind = <K extends ExportLine['kind']>(lines: readonly ExportLine[], which: K) =>
     lines.filter((line): line is Extract<ExportLine, { kind: K }> => line.kind === which);
 
-  test('an export contains all data of the person but no secrets, and counts against the export limit', async () => {
+  test('an export contains all data of the person except secrets', async () => {
     const { ann, own, other, group, channel, post } = await furnish('ida');
     await resultOf(
       service.bot(own, 'setMyCommands', { commands: [{ command: 'a', description: 'does a' }] }),

@@ -51,7 +51,7 @@ async function updatesOf(which: TestBot, count: number, allowed_updates?: string
 }
 const drop = (which: TestBot) => service.bot(which, 'deleteWebhook', { drop_pending_updates: true });
 
-test('only administrators with the right to post may post in a channel, whose bots receive each post', async () => {
+test('only administrators with the right to post may post in a channel', async () => {
   const username = uniqueName();
   const made = await ok(owner, 'POST', '/api/chats', { type: 'channel', title: ' News ', username });
   expect(made).toEqual({ id: made.id, type: 'channel', title: 'News', username, member_count: 1 });
@@ -101,7 +101,7 @@ test('only administrators with the right to post may post in a channel, whose bo
   });
 });
 
-test('a username can be taken only once, and bots find a chat by its username', async () => {
+test('a username can be taken only once', async () => {
   const username = uniqueName();
   // This look-up finds nothing, and must not hide the chat that is created later.
   const unknown = [400, 'Bad Request: chat not found'] as const;
@@ -187,7 +187,7 @@ test('bots read members, administrators and the member count of their chats', as
   expect((await ok(owner, 'GET', `/api/chats/${chat}`)).member_count).toBe(3);
 });
 
-test('people join and leave public chats, but cannot join again after they were removed', async () => {
+test('a removed person cannot join a public chat again', async () => {
   const noChat = [404, 'Not Found: chat not found'] as const;
   const hidden = [await newChat({ private: true }), await newChat({ type: 'group' })];
   for (const chat of [...hidden, -999_999, bot.id, reader.id])
@@ -310,7 +310,7 @@ test('after a person blocks a bot, the person and the bot cannot write to each o
     expectEnvelope(await app(person, verb, '/api/bots/no_such_bot/block'), 404, 'Not Found: bot not found');
 });
 
-test('a bot gets updates about its own membership, and about other members if it requests chat_member', async () => {
+test('a bot gets updates about other members only if it requests chat_member', async () => {
   const chat = await newChat({});
   await put(chat, other, admin('can_invite_users'));
   const all = ['my_chat_member', 'chat_member'];

@@ -35,7 +35,7 @@ async function upload(bytes: Buffer, filename: string): Promise<string> {
   return sent.document.file_id;
 }
 
-test('downloads support ranges, conditional requests and HEAD, and refuse unknown files and tokens', async () => {
+test('downloads support ranges, conditional requests and HEAD', async () => {
   const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * 31) & 255));
   const file_id = await upload(bytes, 'data \\"1\\" ü.html');
   const { file_path } = await resultOf(service.bot(bot, 'getFile', { file_id }));

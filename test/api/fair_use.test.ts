@@ -59,7 +59,7 @@ function expectWait(answer: Answer, seconds: number): void {
   expect(retry_after).toBeLessThanOrEqual(seconds);
 }
 
-test('behaviour §14: a bot has one call limit across all nodes, and a separate limit for polls', async () => {
+test('behaviour §14: the call limit of a bot applies across all nodes, and excludes polls', async () => {
   const owner = await service.newUser('olga');
   const [bot, other] = [await service.newBot(owner, 'noisy'), await service.newBot(owner, 'calm')];
   const answers = await many(20, (front) => service.bot(bot, 'getMe', {}, front));
@@ -141,7 +141,7 @@ test('behaviour §14: the bots of one owner share a call limit', async () => {
   expect((await service.bot(await service.newBot(other, 'alone'), 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: all bots of a chat share one limit of changes, and calls over the limit change nothing', async () => {
+test('behaviour §14: all bots of a chat share one limit of changes', async () => {
   const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
   const bots = [await service.newBot(ann, 'left'), await service.newBot(ben, 'right')];
   const chat_id = await service.newGroup(ann, 'Busy', bots);
@@ -223,7 +223,7 @@ test('behaviour §14: requests are limited per client address, which a trusted p
   }
 });
 
-test('behaviour §14: a person can own a limited number of bots, and transferred bots count too', async () => {
+test('behaviour §14: a person can own a limited number of bots, including transferred bots', async () => {
   const [owner, giver] = [await service.newUser('tim'), await service.newUser('uma')];
   const given = await service.newBot(giver, 'given');
   for (const name of ['one', 'two', 'three']) await service.newBot(owner, name);
@@ -240,7 +240,7 @@ test('behaviour §14: a person can own a limited number of bots, and transferred
   expect((await service.bot(given, 'getMe')).status).toBe(200);
 });
 
-test('behaviour §14: fronts have default rate limits, and a caller far below the limits creates no Redis key', async () => {
+test('behaviour §14: a caller far below the default rate limits creates no Redis key', async () => {
   const { RATE_PER_BOT: _bot, RATE_PER_PERSON: _person, RATE_PER_CHAT: _chat, ...env } = service.env;
   const port = await freePort();
   const front = createRole('front', async () => ({ ...env, PORT: String(port) }));
@@ -308,7 +308,7 @@ test('behaviour §14: calls of a person to the application API are limited', asy
   expect(statuses.filter((status) => status === 200)).toHaveLength(5);
 });
 
-test('behaviour §14: a batch that creates messages counts once per message, and a batch that deletes counts once', async () => {
+test('behaviour §14: a batch counts as one call per message that it creates', async () => {
   const owner = await service.newUser('batch');
   const bot = await service.newBot(owner, 'batch');
   await service.openChat(owner, bot);
@@ -385,7 +385,7 @@ test('behaviour §14: look-ups of new webhook host names are limited per minute,
   expect((await set(bots[1] as TestBot)).status).toBe(400);
 });
 
-test('behaviour §14: a person can create a limited number of bots per day, and deleted bots count too', async () => {
+test('behaviour §14: a person can create a limited number of bots per day, including deleted bots', async () => {
   const [owner, other] = [await service.newUser('maker'), await service.newUser('calm')];
   const db = new pg.Client(service.databaseUrl);
   await db.connect();

@@ -36,7 +36,7 @@ async function from(address: string, path: string, bearer = '', front = 0) {
 const madeUp = (kind: 'bot' | 'user' = 'bot', id = bot.id) => makeToken(kind, id, randomBytes(32));
 const getMe = (token: string) => `/bot${token}/getMe`;
 
-test('wrong tokens of one client are counted over all fronts, and get 429 after a burst of 401', async () => {
+test('a client gets 429 after a burst of wrong tokens, counted over all fronts', async () => {
   const client = '192.0.2.1';
   const kinds = [
     () => from(client, getMe(madeUp())),

@@ -43,7 +43,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
       expect(await call(bot, get, params, 1)).toEqual({ [key]: 'one' });
   });
 
-  test('interface §8: a text of the maximum length is accepted, and a text with one more code point is refused and changes nothing', async () => {
+  test('interface §8: a bot text with one code point above the maximum length is refused', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     for (const letter of ['x', 'ж', '😀', '𐎀']) {
@@ -58,7 +58,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'x'.repeat(max) });
   });
 
-  test('interface §2: setters and getters of bot texts refuse every language but the seven, and change nothing', async () => {
+  test('interface §2: setters and getters of bot texts refuse every language but the seven', async () => {
     const bot = await newBot();
     await call(bot, set, { [key]: 'before' });
     const wrong = [
@@ -177,7 +177,7 @@ describe('the default name is the same on all fronts', () => {
     expect(update.message.reply_to_message.from.first_name).toBe('While waiting');
   });
 
-  test('after a bot is renamed, its group messages keep the old name, and the list of members shows the new name', async () => {
+  test("a group message keeps the bot's name of the time when it was sent", async () => {
     const bot = await newBot();
     const user = await speaker('tg');
     const group = await world.service.newGroup(world.owner, 'Team', [bot, user]);
@@ -223,7 +223,7 @@ describe('close, logOut and setMessageReaction change nothing', () => {
 });
 
 // This must be the last test, because it stops Postgres, and the check of the stores needs Postgres.
-test('while Postgres is unavailable, setters of bot texts answer 503, and getters answer from Redis', async () => {
+test('while Postgres is unavailable, setters of bot texts answer 503', async () => {
   const bot = await newBot();
   await app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
     name: { '': 'A', ru: 'Р' },

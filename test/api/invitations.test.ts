@@ -51,7 +51,7 @@ async function query(text: string, values: unknown[] = []) {
   }
 }
 
-test('a person chooses who may add them to groups, and only that person sees the choice', async () => {
+test('only the person sees who may add them to groups', async () => {
   expect((await ok(vera, 'GET', '/api/me')).add_to_groups).toBe('everyone');
   for (const choice of ['shared_chats', 'nobody', 'everyone']) {
     expect((await choose(vera, choice)).add_to_groups).toBe(choice);
@@ -140,7 +140,7 @@ test('an invitation expires after 30 days', async () => {
   expect(await invitations(vera)).toHaveLength(1);
 });
 
-test('one person can add fifty strangers per day, and further strangers get invitations', async () => {
+test('one person can add fifty strangers per day, and only invite further strangers', async () => {
   const eve = await service.newUser('eve');
   const group = await service.newGroup(eve, 'Everybody');
   const people: TestUser[] = [];

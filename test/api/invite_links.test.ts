@@ -114,7 +114,7 @@ test('a bot creates, edits and revokes an invite link that people use to join a 
   expect(await links(chat)).toEqual([]);
 });
 
-test('each administrator has one primary invite link, and exporting or revoking it creates another', async () => {
+test("exporting or revoking an administrator's primary invite link creates another primary link", async () => {
   const chat = await newGroup();
   const call = calling(chat);
   expect(await resultOf(call('getChat'))).not.toHaveProperty('invite_link');
@@ -180,7 +180,7 @@ test('people who join by a link that needs approval wait for the decision of a b
   expect(updates.filter((each) => each.chat_join_request)).toEqual([]);
 });
 
-test('a person can withdraw a request to join, and then nobody can approve it', async () => {
+test('nobody can approve a request to join after the person has withdrawn it', async () => {
   const chat = await newGroup();
   const { invite_link } = await resultOf(
     calling(chat)('createChatInviteLink', { creates_join_request: true }),
@@ -260,7 +260,7 @@ test('a banned person who opens an invite link gets 403', async () => {
   }
 });
 
-test('invite link methods refuse with the error texts that libraries expect, and change nothing', async () => {
+test('invite link methods refuse with the error texts that libraries expect', async () => {
   const chat = await newGroup();
   const call = calling(chat);
   const refused = async (method: string, params: Params, text: string) =>

@@ -113,7 +113,7 @@ test('a token of the identity provider authenticates the person mapped to its su
   expect((await resultOf(service.bot(bot, 'getMe'))).id).toBe(bot.id);
 });
 
-test('rotated keys of the identity provider are fetched once, and made-up key ids cause no further fetches', async () => {
+test("made-up key ids cause no further fetches of the identity provider's keys", async () => {
   const { user } = await known('sub|dan');
   const before = reads;
   const next = await makeKey('next');

@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-test('a leaked bot token is blocked, and the bot works again with a new token', async () => {
+test('a leaked bot token is blocked until the bot has a new token', async () => {
   const { service } = world;
   const bot = await service.newBot(owner, 'leaked');
   expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
@@ -66,7 +66,7 @@ test('a leaked bot token is blocked, and the bot works again with a new token', 
   expect(await statusOf(fresh)).toBe(200);
 });
 
-test('a leaked token of a person is deleted, and operators see where it was found', async () => {
+test('operators see where a leaked token of a person was found', async () => {
   const { service } = world;
   const person = await service.newUser('person');
   const bot = await service.newBot(owner, 'listed');
@@ -83,7 +83,7 @@ test('a leaked token of a person is deleted, and operators see where it was foun
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
-test('an unresponsive node delays a leak report by at most its lease, and refuses the token afterwards', async () => {
+test('an unresponsive node delays a leak report by at most its lease', async () => {
   const { service } = world;
   const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
   // The node has cached the token. It reads its open connections before the message about the report.

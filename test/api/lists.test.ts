@@ -31,7 +31,7 @@ const listed = [
   ...methods.filter(({ result }) => hasList(result)).map(({ name }) => name),
 ];
 
-test('the table of lists has a row for each endpoint or method that answers with a list, and no other rows', () => {
+test('the table of lists has a row for each endpoint or method that answers with a list', () => {
   expect(Object.keys(rows).filter((name) => !listed.includes(name))).toEqual([]);
   expect(listed.filter((name) => !(name in rows))).toEqual([]);
 });

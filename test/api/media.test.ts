@@ -76,7 +76,7 @@ async function contentOf(fileId: string, asker = other): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-test('an uploaded picture is measured, and every node can serve it or send it again by its file_id', async () => {
+test('every node can send an uploaded picture again by its file_id', async () => {
   const message = await upload('sendPhoto', 'photo', picture, 'a.png', [
     field('caption', '<b>x</b>'),
     field('parse_mode', 'HTML'),
@@ -297,7 +297,7 @@ test('a person sends a picture with a caption, as an upload or by URL', async ()
   );
 });
 
-test('a thumbnail is scaled to 320 pixels, and stays with its file when the file is reused', async () => {
+test('a thumbnail is scaled to 320 pixels', async () => {
   const thumbnail = filePart('thumbnail', 't.png', png(640, 320));
   for (const [method, name, body] of [
     ['sendVideo', 'video', mp4(320, 240, 7)],
@@ -345,7 +345,7 @@ test('albums and edits accept a thumbnail by attach://', async () => {
   expect(edited.document.thumbnail).toMatchObject({ width: 20, height: 10 });
 });
 
-test('an unsuitable thumbnail is refused, and a thumbnail without an uploaded file is ignored', async () => {
+test('an unsuitable thumbnail is refused', async () => {
   const before = await storedFiles();
   const document = filePart('document', 'a.txt', 'a');
   const send = (...parts: Part[]) => post(urlOf('sendDocument'), [field('chat_id', user.id), ...parts]);
@@ -396,7 +396,7 @@ test('a file_id is refused after its file was removed because of its age', async
   expect((await fetch(fileUrl(file_path))).status).toBe(404);
 });
 
-test('behaviour §4: show_caption_above_media is stored with the caption, and changes with a new caption', async () => {
+test('behaviour §4: show_caption_above_media changes only with a new caption', async () => {
   const photo = 'https://example.org/above.jpg';
   const given = { chat_id: user.id, photo, caption: 'up', show_caption_above_media: true };
   const sent = await resultOf(service.bot(bot, 'sendPhoto', given));

@@ -306,7 +306,7 @@ describe('the checks of an edit run in a fixed order', () => {
     await seen.refused(edit(edited.message_id, { text: 'z' }, 1), 400, cantEdit);
   });
 
-  test('edit check 5: an edit that changes nothing is refused, and does not count against the edit rate', async () => {
+  test('edit check 5: an edit that changes nothing is refused and does not count against the edit rate', async () => {
     const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
     const { message_id } = await send({ reply_markup });
     const markup = (given?: object) =>

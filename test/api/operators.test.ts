@@ -103,7 +103,7 @@ test('every front lists all processes, with counters that only grow', async () =
   await expect.poll(async () => (await look()).findings.filter(({ bad }) => bad), patiently).toEqual([]);
 });
 
-test('the process list keeps processes of other versions, and drops invalid entries and processes that stopped reporting', async () => {
+test('the process list drops processes that stopped reporting', async () => {
   const redis = openAnywhere(service.redis);
   const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).nodes();
   const core = { id: 'x', role: 'later', host: 'h', pid: 1, version: '9.0.0', since_ms: 1, state: 'serving' };
@@ -125,7 +125,7 @@ test('the process list keeps processes of other versions, and drops invalid entr
   redis.disconnect();
 });
 
-test('operators see bots ranked by pending updates, failures and dead letters, and find bots by username or id', async () => {
+test('operators see bots ranked by pending updates, failures and dead letters', async () => {
   status = 500;
   await hook();
   await say('one');
@@ -152,7 +152,7 @@ test('operators see bots ranked by pending updates, failures and dead letters, a
   await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
 });
 
-test("operators list dead letters without message texts, and the owner's audit log shows their replays", async () => {
+test('operators replay dead letters without seeing the message texts', async () => {
   status = 200;
   const ids = await die('one', 'two', 'three');
   const page = await letters();

@@ -80,7 +80,7 @@ describe('bots are transferred', () => {
     }
   });
 
-  test('a transferred bot keeps its webhook, texts and updates, but gets a new signing secret', async () => {
+  test('a transferred bot keeps its webhook, texts and updates', async () => {
     await resultOf(
       service.app(owner, 'PATCH', path(), { name: { '': 'New name' }, description: { '': 'Said' } }),
     );

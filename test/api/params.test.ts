@@ -26,7 +26,7 @@ const form = 'application/x-www-form-urlencoded';
 const plain = (params: ParsedParams) => ({ ...params.values });
 
 describe('parameters are read from queries and forms', () => {
-  test('queries and forms are decoded, and the last value of a repeated name counts', () => {
+  test('the last value of a repeated parameter in a query or form counts', () => {
     const text = 'a=1&text=%D0%BF%D1%80+%2B%26&empty=&bare&a=2&&%61b=x=y';
     const expected = { a: '2', text: 'пр +&', empty: '', bare: '', ab: 'x=y' };
     expect(plain(parse('', '', text))).toEqual(expected);
@@ -249,7 +249,7 @@ describe('multipart', () => {
     expect(refusal(() => parse(type, `${part(named, 'a\0')}--b1--`))).toBe('bad_unicode');
   });
 
-  test('the number of multipart parts and the size of text fields are limited, but not the size of a file', () => {
+  test('the number of multipart parts and the size of text fields are limited', () => {
     const parts = (count: number) => `${part(named, '1').repeat(count)}--b1--`;
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max)))).toBe('accepted');
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max + 1)))).toBe('too_large');

@@ -199,7 +199,7 @@ test('behaviour §1: a repeated call under an idempotency key sets a picture onc
   expect(other.body.description).toBe('Bad Request: idempotency key was used with other parameters');
 });
 
-test('every stored file belongs to a bot, and unused_files contains no stored file', async () => {
+test('unused_files contains no stored file', async () => {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   try {

@@ -71,7 +71,7 @@ test('createPost accepts media by upload or by file_id', async () => {
   expect(again.media).toMatchObject({ file_unique_id: made.media.file_unique_id, width: 30 });
 });
 
-test('editPost changes the caption, the media or the keyboard, and keeps the other fields', async () => {
+test('editPost keeps the fields that the call does not change', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
   const { id, media } = await resultOf(create({ media: { ...photo, caption: 'one' } }));
   const second = await resultOf(edit(id, { caption: 'two', reply_markup }));

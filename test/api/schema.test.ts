@@ -70,7 +70,7 @@ test.each([
   expect(Math.min(...times)).toBeLessThan(8);
 });
 
-test('a list of 2,400 entities is accepted, and one of 4,800 is refused', () => {
+test('a list of 4,800 entities is refused', () => {
   const many = Array.from({ length: 2_400 }, () => ({ type: 'bold', offset: 0, length: 1 }));
   expect(parseWith(z.object({ value: entities }), { value: many })).toEqual({ value: many });
   const one = [...many, ...many];

@@ -64,7 +64,7 @@ const files = () =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-test('all bots of an owner share one upload limit, and the bytes of refused uploads are freed', async () => {
+test('all bots of an owner share one upload limit', async () => {
   const { owner, bots } = await newOwner('total');
   const other = await newOwner('apart');
   const { document } = await resultOf(upload(bots[0], owner.id, 40 * 1024));
@@ -99,7 +99,7 @@ test('petrel doctor prints the stored bytes and the owner with the most bytes', 
   await db.query('delete from stored_totals where owner_id = any($1)', [[most.owner.id, less.owner.id]]);
 });
 
-test('an album over the upload limit is refused as a whole, and the bytes of its stored files are freed', async () => {
+test('an album over the upload limit is refused, and its stored bytes are freed', async () => {
   const { owner, bots } = await newOwner('album');
   const media = ['a', 'b', 'c'].map((name) => ({ type: 'document', media: `attach://${name}` }));
   const answer = await post(`${service.fronts[0].url}/bot${bots[0].token}/sendMediaGroup`, [

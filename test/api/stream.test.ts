@@ -110,7 +110,7 @@ test('the event stream shows a message sent right after a person joined a first 
   }
 });
 
-test('an event stream delivers events in order, and marks silent messages with notify false', async () => {
+test('an event stream delivers messages, edits and deletions in order', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'kinds');
   await service.openChat(user, bot);
@@ -131,7 +131,7 @@ test('an event stream delivers events in order, and marks silent messages with n
   ]);
 });
 
-test('chat_action reaches open streams in direct chats and groups, and is not stored', async () => {
+test('chat_action reaches open event streams but is not stored', async () => {
   const [owner, user] = [await service.newUser('olga'), await service.newUser('ann')];
   const bot = await service.newBot(owner, 'busy');
   await service.openChat(user, bot);

@@ -126,7 +126,7 @@ describe('tokens are checked', () => {
     await seen.refused(() => raw('/api/admin/users', 'POST', '{}', asUser), 401, 'Unauthorized');
   });
 
-  test('the colon of a token may be written as %3A, and the authorization scheme may be in upper or lower case', async () => {
+  test('the colon of a token may be written as %3A', async () => {
     expect((await raw(`/bot${bot.token.replace(':', '%3A')}/getMe`, 'GET')).status).toBe(200);
     expect((await raw('/api/me', 'GET', undefined, { authorization: `bearer ${user.token}` })).status).toBe(
       200,

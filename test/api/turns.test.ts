@@ -11,7 +11,7 @@ onSharedService(async (running) => {
   service = running;
 });
 
-test('calls of one account wait in order for a free slot, and calls of other accounts do not wait', async () => {
+test('calls of one account wait in order for a free slot', async () => {
   const turns = createTurns(2, 3);
   const begun: string[] = [];
   const ends: Array<() => void> = [];

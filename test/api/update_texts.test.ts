@@ -67,7 +67,7 @@ test('a poll without a timeout also ends an older waiting poll', async () => {
   expectEnvelope(await older, 409, terminated);
 });
 
-test('setting a webhook ends a waiting poll, and polls get 409 while the webhook is set', async () => {
+test('setting a webhook ends a waiting poll', async () => {
   const state = keys.queueState(bot.id);
   const waiting = service.bot(bot, 'getUpdates', { timeout: 20 }, 1);
   await sleep(100);
@@ -123,7 +123,7 @@ test('getUpdates clamps limit and timeout to their ranges', async () => {
   expect(performance.now() - started).toBeGreaterThan(950);
 });
 
-test('allowed_updates filters updates when they are created, and a call without it keeps the former list', async () => {
+test('allowed_updates filters updates when they are created', async () => {
   const { message_id } = await say('before');
   const edit = (text: string) =>
     resultOf(service.app(user, 'PATCH', `/api/chats/${bot.id}/messages/${message_id}`, { text }));
@@ -150,7 +150,7 @@ test('allowed_updates filters updates when they are created, and a call without 
   });
 });
 
-test('deleteWebhook reports that no webhook is set, and drops pending updates only on request', async () => {
+test('deleteWebhook drops pending updates only on request', async () => {
   await say('waits');
   for (const drop_pending_updates of [undefined, false, 'false', 0]) {
     const { body } = await service.bot(bot, 'deleteWebhook', { drop_pending_updates });
@@ -161,7 +161,7 @@ test('deleteWebhook reports that no webhook is set, and drops pending updates on
   expect(await pendingCount()).toBe(0);
 });
 
-test('answerCallbackQuery refuses unknown and answered queries, queries of other bots, and texts that are too long', async () => {
+test('answerCallbackQuery refuses answered queries and queries of other bots', async () => {
   const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
   const { message_id } = await resultOf(
     service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x', reply_markup }),

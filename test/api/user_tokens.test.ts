@@ -78,7 +78,7 @@ test('behaviour §11: the token list shows the name and the day of last use, but
   expect(rows[0].hmac).not.toContain(laptop.token.slice(-20));
 });
 
-test('behaviour §11: a revoked token is refused on every node at once, and other tokens still work', async () => {
+test('behaviour §11: a revoked token of a person is refused on every node at once', async () => {
   const user = await service.newUser('ben');
   const [phone, laptop] = [await issue(user, 'phone'), await issue(user, 'laptop')];
   for (const front of [0, 1, 0, 1]) expect(await accepted(phone.token, front)).toBe(true);
@@ -115,7 +115,7 @@ test('behaviour §11: invalid or taken names and unknown tokens are refused', as
   await issue(user, 'taken');
 });
 
-test('behaviour §11: a person has a limited number of tokens, and tokens issued by operators count too', async () => {
+test('behaviour §11: a person has a limited number of tokens, including those issued by operators', async () => {
   const user = await service.newUser('eva');
   await database.query(
     `insert into user_tokens (user_id, hmac, name)

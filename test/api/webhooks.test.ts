@@ -43,7 +43,7 @@ const empty = {
   max_connections: 40,
 };
 
-test('a bot without a webhook has empty webhook info, and deleteWebhook has no effect', async () => {
+test('a bot without a webhook has empty webhook info', async () => {
   expect(await info()).toMatchObject(empty);
   expect(await call('deleteWebhook')).toMatchObject(described('Webhook is already deleted'));
   expect(await call('setWebhook', { url: '' })).toMatchObject(described('Webhook is already deleted'));
@@ -201,7 +201,7 @@ test('getWebhookInfo shows the last failure until the webhook is set again', asy
  * contains at most two messages: the message and the one it replies to or pins. The large parts of a message are its text, 100
  * entities with a link of 2,048 UTF-16 units each, and 64 KiB of keyboard, whose bytes can take six bytes each in JSON.
  */
-test('the largest update is delivered, and is smaller than a quarter of the size limit', async () => {
+test('the largest update is smaller than a quarter of the size limit', async () => {
   const received = await keepBooks();
   const reader = await service.newBot(owner, 'reader');
   // The chat is a channel, because in a group a bot gets no messages of other bots.

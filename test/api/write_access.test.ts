@@ -204,7 +204,7 @@ describe('the owner sets the write access policy', () => {
     await unchanged();
   });
 
-  test('invalid write access policies and lists are refused, and so are callers who are not the owner', async () => {
+  test('invalid write access policies and lists of people are refused', async () => {
     const wrong = `Bad Request: parameter "usernames" must be a list of up to ${limits.writers_per_bot_max} usernames`;
     expect(await put({})).toMatchObject(refusal('Bad Request: parameter "policy" is required'));
     expect(await put({ policy: 'some' })).toMatchObject(

@@ -87,7 +87,7 @@ test.each(['a front', 'a balancer'])(
   },
 );
 
-test('a grammY bot gets commands and the start payload, and sets its list of commands', async () => {
+test('a grammY bot gets commands with the start payload', async () => {
   const [made, other] = [await service.newBot(user, 'cmd'), await service.newBot(user, 'other')];
   const bot = new Bot(made.token, { client: { apiRoot: balancer.url } });
   bot.command('start', (ctx) => ctx.reply(`payload ${ctx.match}`));
@@ -121,7 +121,7 @@ test('a grammY bot gets commands and the start payload, and sets its list of com
   });
 });
 
-test('a grammY bot that stops confirms its updates, and another front delivers only later updates', async () => {
+test('a grammY bot that stops confirms its updates', async () => {
   const made = await service.newBot(user, 'again');
   await service.openChat(user, made);
   const received: string[] = [];

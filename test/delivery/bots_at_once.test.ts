@@ -9,9 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test("bots above the worker's limit wait, and each free slot goes to a waiting bot", async ({
-  onTestFinished,
-}) => {
+test("bots above the worker's limit wait for a free slot", async ({ onTestFinished }) => {
   const { worker } = await world.worker({ drainsMax: 2 });
   onTestFinished(() => worker.stop());
   const answers: Array<() => void> = [];

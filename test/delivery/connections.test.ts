@@ -54,9 +54,7 @@ test('connections per receiver are limited, and other requests wait in order', a
   expect(order.slice(3)).toEqual(times(9, (n) => String(n + 3)));
 });
 
-test('requests that wait for a connection survive failed connections, and fail at their deadline', async ({
-  onTestFinished,
-}) => {
+test('requests that wait for a connection fail at their deadline', async ({ onTestFinished }) => {
   const { target, receiver, held, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1, deadlineMs: 600 });
   const first = sender.send(target, headers, body);
@@ -145,9 +143,7 @@ test('requests share a connection only if they have the same host, port and cert
   expect(key('https://a.example')).not.toBe(key('https://a.example', certificate.cert));
 });
 
-test('the number of connections being opened is limited, and a waiting request takes the first free connection', async ({
-  onTestFinished,
-}) => {
+test('the number of connections being opened is limited', async ({ onTestFinished }) => {
   const most = limits.webhook_receiver_dials_max;
   const { target, receiver, held, release } = await holding(onTestFinished);
   const sender = senderFor(onTestFinished);

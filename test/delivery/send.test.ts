@@ -39,9 +39,7 @@ test('the receiver gets the body, headers and path of the request unchanged', as
   expect(seen).toEqual(['POST', '/hook?a=1', sent, body.toString()]);
 });
 
-test('the user and password of the URL are sent, and the host name of the URL is used for SNI and Host', async ({
-  onTestFinished,
-}) => {
+test('the host name of a webhook URL is used for SNI and Host', async ({ onTestFinished }) => {
   let shown: unknown;
   const { receiver } = await receive(onTestFinished, ({ headers: { host, authorization } }, response) => {
     shown = { host, authorization };

@@ -28,7 +28,7 @@ test('a bot without competitors gets at most half of the slots', () => {
   expect(own).toBe(5);
 });
 
-test('waiting bots are notified in order, and a freed slot goes to only one bot', () => {
+test('waiting bots are notified in order of arrival', () => {
   const slots = createSlots(4);
   for (let own = 0; own < 2; own++) slots.take(own, nobody);
   for (let bot = 0; bot < 2; bot++) slots.take(0, nobody);

@@ -124,7 +124,7 @@ test('a pod gets more time to shut down than its role needs', () => {
     );
 });
 
-test('a role that waits for a service gives up, and logs why, before its startup probe kills it', () => {
+test('a role that waits for a service gives up before its startup probe kills it', () => {
   const start_ms = Number(ofKind('ConfigMap').find(({ data }) => data.START_MS).data.START_MS);
   for (const each of ofKind('Deployment'))
     for (const { startupProbe } of podsOf(each).containers)
@@ -164,7 +164,7 @@ test('the manifests use existing settings, and autoscaling uses exported metrics
   }
 });
 
-test('the Compose file is valid, and every file and name in it exists', () => {
+test('every file and name in the Compose file exists', () => {
   const compose = parse(read(folder, 'compose.yaml'), { merge: true });
   // The schema declares its draft and its definitions in an older form.
   const shape = JSON.parse(JSON.stringify(composeSchema), (key, value) =>

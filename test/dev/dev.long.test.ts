@@ -84,7 +84,7 @@ async function refused(env: Record<string, string> = {}): Promise<string> {
 const pidsOf = ({ pids }: DevInfo) =>
   [...pids.front, ...pids.deliver, ...pids.flush, pids.redis, pids.postgres].filter((pid) => pid !== null);
 
-test('dev prints its addresses, stops cleanly on SIGINT, and keeps data and tokens for the next run', async () => {
+test('dev keeps data and tokens for the next run after a stop by SIGINT', async () => {
   const order = join(top, 'order');
   const first = dev({ WORKERS: '2', FAKE_ORDER: order });
   const before = await ready(first);
@@ -182,7 +182,7 @@ test('no secret is in a command line or in a file that other users can read', as
   }
 });
 
-test('a killed supervisor leaves no roles running, and the next run stops the remaining servers', async () => {
+test('a killed supervisor leaves no roles running', async () => {
   const first = dev();
   const before = await ready(first);
   first.child.kill('SIGKILL');
@@ -206,7 +206,7 @@ test('a second start in the same folder is refused and does not affect the first
   expect((await fetch(`${before.base_url}/bot${before.bot.token}/getMe`)).status).toBe(200);
 });
 
-test('a port in use is refused before anything is started, and the error names the port', async () => {
+test('a port in use is refused before anything is started', async () => {
   const other = createServer().listen(port, '127.0.0.1');
   await once(other, 'listening');
   expect(await refused()).toMatch(new RegExp(`port ${port} on 127.0.0.1 is in use .*set PORT`));
@@ -257,7 +257,7 @@ test('Redis and Postgres servers given by settings are checked, used and left ru
   await redis.stop();
 });
 
-test('a failed migration is reported in one sentence, and no process is left running', async () => {
+test('a failed migration is reported in one sentence', async () => {
   expect(await refused({ FAKE_MIGRATE_FAILS: '1' })).toMatch(
     /migrate did not start .*migration 7 does not apply/,
   );
@@ -277,7 +277,7 @@ test('a signal during the start stops everything already started', async () => {
   expect(existsSync(join(home, 'postgres', 'data', 'postmaster.pid'))).toBe(false);
 });
 
-test('demo tokens that no longer work are replaced, and the existing bot and users are reused', async () => {
+test('demo tokens that no longer work are replaced', async () => {
   const first = dev();
   const before = await ready(first);
   first.child.kill('SIGTERM');

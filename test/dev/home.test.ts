@@ -64,7 +64,7 @@ test('a lock is taken over if its process has ended or its pid now belongs to an
   expect(readdirSync(home)).toEqual(['version.json']);
 });
 
-test('secrets are created once, differ between installations, and only their owner can read them', () => {
+test('only the owner of a home folder can read its secrets', () => {
   openHome(home);
   const made = keptSecrets(home);
   expect(keptSecrets(home)).toEqual(made);

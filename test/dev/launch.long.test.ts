@@ -60,7 +60,7 @@ async function launch(...given: [env: Record<string, string>, ...args: string[]]
   return { code, out, pid: child.pid, printed: line ? JSON.parse(line) : undefined };
 }
 
-test('the launcher runs the role in a separate process, and builds again only if the source has changed', async () => {
+test('the launcher builds again only if the source has changed', async () => {
   const first = await launch('front', '--x', 'y');
   expect(first.out).toContain('Built in');
   expect(first.printed).toEqual({

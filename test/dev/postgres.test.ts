@@ -57,7 +57,7 @@ test('PostgreSQL keeps its data and its port after a stop and after a crash', as
   expect(await query(third.url, 'select value from kept order by 1')).toEqual([{ value: 7 }, { value: 8 }]);
 });
 
-test('PostgreSQL is durable, listens on the loopback address only, and orders text by code point', async () => {
+test('PostgreSQL under npm start listens on the loopback address only', async () => {
   const { url } = await start();
   const [row] = await query(
     url,

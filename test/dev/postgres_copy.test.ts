@@ -52,7 +52,7 @@ describe.runIf(user)('the PostgreSQL programs are copied for another user', () =
     expect(existsSync(place)).toBe(false);
   });
 
-  test('the PostgreSQL programs are copied once, and every user can read the copy', () => {
+  test('every user can read the copy of the PostgreSQL programs', () => {
     const umask = process.umask(0o077);
     try {
       const { root } = find(place);

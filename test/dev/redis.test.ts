@@ -36,7 +36,7 @@ async function use<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<
   }
 }
 
-test('Redis keeps its data over a stop, and has the settings that durable writes require', async () => {
+test('Redis under npm start keeps its data over a stop', async () => {
   const first = await start();
   const settings = await use(first.url, async (redis) => {
     await redis.set('kept', 'yes');
@@ -104,7 +104,7 @@ test('a process whose pid is in a stale pid file is not stopped', async () => {
   expect(commandOf(process.pid)).toBeDefined();
 });
 
-test('the error of a failed start of Redis quotes the log of Redis, and a start can be cancelled', async () => {
+test('the error of a failed start of Redis quotes the log of Redis', async () => {
   const first = await start();
   await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
   const giveUp = startRedis({ dir: join(dir, 'third'), signal: AbortSignal.abort() });

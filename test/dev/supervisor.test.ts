@@ -137,7 +137,7 @@ test("if a role ends before it is ready, the error names the role's last error a
   await runRole({ main, role: 'migrate', env: process.env, log, signal: never });
 });
 
-test('the log file gets every line, and the terminal gets some shortened warnings and errors', async () => {
+test('the terminal gets only some shortened warnings and errors of a role', async () => {
   const start = role('deliver');
   const running = await start();
   await running.stop();

@@ -76,7 +76,7 @@ async function crawl(): Promise<Map<string, { text: string; headers: Record<stri
   return pages;
 }
 
-test('the documentation site has every guide and decision, and none of its links is broken', async () => {
+test('the documentation site has every guide and decision', async () => {
   const pages = await crawl();
   const guides = readdirSync('infra/docs')
     .filter((name) => name.endsWith('.md'))
@@ -149,7 +149,7 @@ test.each(['/docs', '/docs/operating', '/docs/search.json', '/openapi.json'])(
   },
 );
 
-test('the search index has every method and endpoint once, and the headings of the guides', async () => {
+test('the search index of the documentation has every method and endpoint once', async () => {
   const entries = JSON.parse((await get('/docs/search.json')).text) as Array<Record<string, string>>;
   const titles = entries.map(({ title }) => title);
   for (const name of [

@@ -200,7 +200,7 @@ test('a move of a partition that is not possible is refused with the reason and 
   await server.start();
 }, 120_000);
 
-test('while a partition moves under load, no call fails, and no message is in two databases', async () => {
+test('while a partition moves under load, no call fails', async () => {
   const [from, to] = [urls[1], urls[2]];
   const bot = inPartition(0)[0] as TestBot;
   expect(await rows(urls[0], 'select shard from shard_map where partition = 0')).toEqual([{ shard: 1 }]);
@@ -442,7 +442,7 @@ test('the move of a partition completes even if flushers are killed', async () =
   await readAll();
 }, 180_000);
 
-test('partitions can move to the control database, and afterwards no process uses the former shard map', async () => {
+test('after a move to the control database, no process uses the former shard map', async () => {
   const source = await shardNow(1);
   const stop = load('control');
   const ran = await move(1, 0);

@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 test.runIf(pgbouncer)(
-  'the service works through PgBouncer, and a restart of Postgres loses no data',
+  'the service works through PgBouncer',
   async () => {
     const owner = await service.newUser('pooled');
     const bot = await service.newBot(owner, 'pooled');

@@ -41,7 +41,7 @@ const files: fc.Arbitrary<MediaFile> = fc
   .tuple(described, place)
   .map(([description, at]) => ({ ...description, ...at }));
 
-test('a file identifier decodes to its file, never changes, and is safe in a URL', () => {
+test('a file identifier decodes to its file', () => {
   fc.assert(
     fc.property(files, (file) => {
       const id = ids.idOf(file);
@@ -73,7 +73,7 @@ test('a typical file identifier is shorter than 200 characters', () => {
   expect(ids.idOf(document).length).toBeLessThan(200);
 });
 
-test('changed, cut or respelt file identifiers are refused, and so are those of other installations', () => {
+test('changed, cut or respelt file identifiers are refused', () => {
   const others = createFileIds('another pepper of more than thirty-two characters');
   fc.assert(
     fc.property(files, fc.nat(), fc.integer({ min: 1, max: 63 }), (file, at, by) => {

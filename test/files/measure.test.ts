@@ -39,7 +39,7 @@ test('pictures, sound and video are measured from their content', async () => {
   expect(await measure(Buffer.from('%PDF-1.7\n%x'))).toEqual({ mime: 'application/pdf' });
 });
 
-test('one thread measures files one after the other, and the caller can still use its buffer', async () => {
+test('one thread measures files one after the other', async () => {
   const measurer = new Measurer(thread);
   const body = Buffer.concat([Buffer.from('head'), png(10, 20), Buffer.from('tail')]);
   const part = body.subarray(4, body.length - 4);
@@ -49,7 +49,7 @@ test('one thread measures files one after the other, and the caller can still us
   await measurer.close();
 });
 
-test('a measuring thread that hangs is terminated at its time limit, and the next file gets a new thread', async () => {
+test('a measuring thread that hangs is terminated at its time limit', async () => {
   const hangs = `${sayReady}
 parentPort.on('message', ({ id, bytes }) => {
   if (bytes[0] === 1) for (;;);
@@ -89,7 +89,7 @@ test('files to measure are refused while the queue is full', async () => {
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({})));
 });
 
-test('a photo that waits too long for its measurement gets Too Many Requests, but a document is accepted', async () => {
+test('a photo that waits too long for its measurement gets Too Many Requests', async () => {
   const slow = `${sayReady}
 parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   const folder = join(dir, 'late');

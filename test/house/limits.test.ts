@@ -103,12 +103,12 @@ test.each([
   expect(holds).toBe(true);
 });
 
-test('every limit is defined by one subject, and the list of limits contains all of them', () => {
+test('the list of limits contains the limits of every subject', () => {
   expect(defining.length).toBeGreaterThan(10);
   expect(defining.flatMap(namesIn).sort()).toEqual(Object.keys(limits).sort());
 });
 
-test('every limit is a positive number, and is used by the program or by a relation to another limit', () => {
+test('every limit is a positive number that something uses', () => {
   expect(Object.entries(limits).filter(([, value]) => !(Number.isFinite(value) && value > 0))).toEqual([]);
   const text = [...sources.filter((file) => !defining.includes(file)), 'test/house/limits.test.ts']
     .map(read)

@@ -40,7 +40,7 @@ async function beginAt(port: number, path: string, bytes: number, length: number
 
 const answered = (client: RawClient) => client.until(() => client.statuses.length > 0);
 
-test('uploads that never finish are refused before they fill the memory, and small calls still work', async () => {
+test('uploads that never finish are refused before they fill the memory', async () => {
   expect(limits.body_bytes_max).toBe(mebibyte);
   const open = [];
   for (let n = 0; n < 2; n++) open.push(await begin(3 * mebibyte, 4 * mebibyte, upload));
@@ -89,7 +89,7 @@ describe('each caller may use a limited share of the memory for request bodies',
   });
   afterAll(() => admitting.server.close());
 
-  test('a caller whose token is refused late gets one answer, and no error is logged', async () => {
+  test('a caller whose token is refused late gets one answer', async () => {
     const sent: RawClient[] = [];
     for (let n = 0; n < 5; n++)
       sent.push(

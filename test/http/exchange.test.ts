@@ -214,7 +214,7 @@ test.each(['/big', '/big-later'])('a slow reader gets all of a large reply: %s',
   expect(fixture.server.openRequests()).toBe(0);
 });
 
-test('one connection serves many requests, and closes when the client asks for it', async () => {
+test('one connection serves many requests', async () => {
   const client = new RawClient(fixture.port);
   for (let i = 1; i <= 50; i++) {
     await client.send(`${headOf('POST /echo', 'Content-Length: 5', 'Connection: keep-alive')}abcde`);
@@ -296,7 +296,7 @@ test('undici sends many requests over few connections', async () => {
   expect(await streamed.body.json()).toMatchObject({ body: 'abcd' });
 });
 
-test('curl sends a form, an upload that waits for 100 Continue, and a chunked body', async () => {
+test('curl sends an upload that waits for 100 Continue', async () => {
   const curl = async (...args: string[]) =>
     JSON.parse(
       (await promisify(execFile)('curl', ['-sS', '--max-time', '8', ...args, `${base}/echo`])).stdout,

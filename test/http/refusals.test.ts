@@ -91,7 +91,7 @@ describe('a request with an ambiguous head is refused', () => {
   );
 });
 
-test('HEAD with an ambiguous head gets a 400 without a body, and no request behind it is run', async () => {
+test('HEAD with an ambiguous head gets a 400 without a body', async () => {
   await client.send(headOf('HEAD /x', 'Content-Length:'));
   await client.untilClosed();
   expect(client.statuses).toEqual([400]);
@@ -182,7 +182,7 @@ describe('a connection ends after the answer to a request with a chunked body', 
 describe('the size of a body is limited', () => {
   const tooLarge = '{"ok":false,"error_code":413,"description":"Request Entity Too Large"}';
 
-  test('a declared length over the limit gets a 413 before the body arrives, and the connection stays usable', async () => {
+  test('a declared length over the limit gets a 413 before the body arrives', async () => {
     const length = limits.body_bytes_max + 1;
     await client.send(headOf('POST /x', `Content-Length: ${length}`));
     await client.until(() => client.statuses.length === 1);
@@ -223,7 +223,7 @@ describe('the size of a body is limited', () => {
     expect(fixture.seen).toEqual([]);
   });
 
-  test('a body of exactly the maximum size is accepted, and uploads have a larger maximum', async () => {
+  test('a body of exactly the maximum size is accepted', async () => {
     const send = (bytes: number, type: string) =>
       fetch(`http://127.0.0.1:${fixture.port}/x`, {
         method: 'POST',

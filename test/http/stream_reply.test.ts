@@ -54,7 +54,7 @@ const headers = [
   ['ETag', '"e"'],
 ] as const;
 
-test('a reply from a source stream has the given status, headers and bytes, and its connection stays usable', async () => {
+test('a reply from a source stream has the given status, headers and bytes', async () => {
   await serve((request) => request.replyStream({ status: 206, headers, length: 5, body: source(5).stream }));
   const client = await ask('GET /a');
   await client.until(() => client.text.includes('\u0004'));
@@ -113,7 +113,7 @@ test('a chunked request for a streamed reply is refused, because its connection 
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a slow reader gets every byte, and the source stream is read only as fast as the client reads', async () => {
+test('a source stream is read only as fast as the client reads', async () => {
   const total = 40 * 1024 * 1024;
   const one = source(total);
   await serve((request) => request.replyStream({ status: 200, headers, length: total, body: one.stream }));
@@ -181,7 +181,7 @@ test('if the client has disconnected before the reply, its source stream is dest
   expect(one.stream.destroyed).toBe(true);
 });
 
-test('a source stream that fails before its first byte causes a 503, and a later failure closes the connection', async () => {
+test('a source stream that fails before its first byte causes a 503', async () => {
   await serve((request) => {
     const one = source(200_000);
     const sends = request.path === '/late';

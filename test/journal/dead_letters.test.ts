@@ -5,9 +5,7 @@ import { limits } from '../../src/limits.js';
 import { createPool, statement } from '../../src/postgres/pool.js';
 import { migratedDatabase } from '../support/servers.js';
 
-test('the purge keeps only the newest dead letters of each bot, and deletes them after a week', async ({
-  onTestFinished,
-}) => {
+test('the purge keeps only the newest dead letters of each bot', async ({ onTestFinished }) => {
   const database = await migratedDatabase();
   onTestFinished(() => database.drop());
   const pool = createPool({ url: database.url, max: 2, name: 'test' });

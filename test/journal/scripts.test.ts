@@ -80,7 +80,7 @@ const calls = {
 };
 
 describe('partition/recover', () => {
-  it('partition/recover reports the highest version, raises the incarnation once, and detects another run id', async () => {
+  it('partition/recover raises the incarnation once', async () => {
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'behind', highest: 0 });
     expect(await node.connection.client.exists(node.keys.meta(partition()))).toBe(0);
     expect(await calls.recover('another', 3)).toEqual({ status: 'moved' });
@@ -115,7 +115,7 @@ describe('journal/heartbeat', () => {
 });
 
 describe('journal/lease and journal/release', () => {
-  it('a lease has one holder at a time, and only the holder can renew and release it', async () => {
+  it("only the holder of a partition's lease can renew and release it", async () => {
     const { client } = node.connection;
     const key = node.keys.flushLease(partition());
     expect(await calls.lease('a', 500)).toEqual({ status: 'ok' });
@@ -143,7 +143,7 @@ describe('journal/settle', () => {
     expect(ids.map(([id]) => id)).toEqual(versions.slice(3).map((version) => `${version}-0`));
   });
 
-  it('journal/settle sets a time to live on records with the given version, and skips missing or invalid records', async () => {
+  it('journal/settle sets a time to live on records with the given version', async () => {
     const { client } = node.connection;
     const { keys } = node;
     await calls.recover(runId(), 1);

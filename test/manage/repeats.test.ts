@@ -142,7 +142,7 @@ test('the buttons of a transfer notice accept or decline the offered bot', async
   expect(world.errors).toEqual([]);
 });
 
-test('the management bot reports a leaked token, and hides it until a new token is issued', async () => {
+test('the management bot hides a leaked token until a new token is issued', async () => {
   const { node, pressed, said, written, manager } = world;
   const ann = await world.person();
   const username = 'leaky_bot';
@@ -167,7 +167,7 @@ test('the management bot reports a leaked token, and hides it until a new token 
   expect(world.errors).toEqual([]);
 });
 
-test('forged buttons cannot change the bot of another person, and expired questions have no effect', async () => {
+test('forged buttons cannot change the bot of another person', async () => {
   const { said, written, node, manager } = world;
   const [ann, eve] = [await world.person(), await world.person()];
   const { bot } = await node.store.bots.create(ann.id, 'ann_own_bot', 'Own');

@@ -83,7 +83,7 @@ test("the management bot answers a person in the person's language, or in Englis
   ]);
 });
 
-test('the profile of the management bot has texts in every language, and English is the default', () => {
+test('the profile of the management bot has texts in every language', () => {
   const { names, descriptions, shortDescriptions, commands } = managementIdentity('petrelbot');
   for (const each of [names, descriptions, shortDescriptions])
     expect(Object.keys(each).sort()).toEqual(['', ...languages].sort());

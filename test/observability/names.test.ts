@@ -30,7 +30,7 @@ test('every metric that Petrel exports is on the dashboard or in a rule', () => 
   expect([...own].filter((name) => !asked.has(name))).toEqual([]);
 });
 
-test('every alert has a section in the runbooks, and every section belongs to an alert', () => {
+test('every alert has a section in the runbooks', () => {
   const parts = [...readShipped('runbooks.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
   const alerts = alertsIn();
   expect(alerts.length).toBeGreaterThan(15);

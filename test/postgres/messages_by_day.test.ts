@@ -145,7 +145,7 @@ test('a purge removes the tombstones of a partition and leaves the rows of other
   expect(await rows()).toEqual([`${name(today - 4, today - 1)} 1 1`]);
 });
 
-test('the migration keeps all rows of an older installation, and derives the day of each row', async () => {
+test('the migration derives the day of each message of an older installation', async () => {
   const old = await freshDatabase();
   const client = new pg.Client({ connectionString: old.url });
   try {

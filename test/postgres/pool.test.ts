@@ -81,7 +81,7 @@ describe('the pool runs statements and transactions', () => {
     await one.close();
   });
 
-  it('the pool applies a batch completely or not at all, and keeps the connection usable', async () => {
+  it('the pool applies a batch completely or not at all', async () => {
     const one = createPool({ url, max: 1, name: 'batch' });
     const insert = statement('insert', 'insert into counters values ($1, $2)');
     const all = statement('all', 'select id, n from counters order by 1');
@@ -98,7 +98,7 @@ describe('the pool runs statements and transactions', () => {
     await one.close();
   });
 
-  it('the pool repeats a transaction after a serialisation failure, and applies it once', async () => {
+  it('the pool applies a transaction once even after a serialisation failure', async () => {
     await pool.query(statement('seed', 'insert into counters values (7, 0)'));
     const level = statement('level', 'set transaction isolation level repeatable read');
     const read = statement('read', 'select n from counters where id = 7');

@@ -46,7 +46,7 @@ test('a start reports all missing and misspelt settings at once, for every LOG_L
   }
 }, 60_000);
 
-test('a role waits until the schema exists, but a command does not wait', async () => {
+test('a role waits until the schema exists', async () => {
   const redis = await freshRedis();
   const own = await freshDatabase();
   const env = environment(redis, own.url, 'x'.repeat(20));
@@ -65,7 +65,7 @@ test('a role waits until the schema exists, but a command does not wait', async 
   }
 }, 60_000);
 
-test('a front refuses to start if it cannot write uploaded files, and doctor reports the reason', async () => {
+test('a front refuses to start if it cannot write uploaded files', async () => {
   const redis = await freshRedis();
   const own = await migratedDatabase();
   const env = { ...environment(redis, own.url, 'x'.repeat(20)), PORT: String(await freePort()) };

@@ -316,7 +316,7 @@ describe.each(here)('proxy %s', (kind) => {
     expect((await ask(proxy, `/bot${bot.token}/getMe`, { localAddress })).status).toBe(200);
   });
 
-  test("clients share the proxy's connections to fronts, and no client gets the answer of another", async () => {
+  test('no client gets the answer of another over shared connections to fronts', async () => {
     const lane = async (i: number) => {
       for (let n = 0; n < 6; n++) {
         const text = `${kind} ${i}.${n} ${'x'.repeat(1 + ((i * 397 + n * 911) % 3_000))}`;

@@ -239,7 +239,7 @@ describe('some people get no notification', () => {
     await until(() => expect(bodies(dan)).toEqual(['news: for all', 'loud']));
   });
 
-  test('the chat and the chat list show whether the chat is muted, and until when', async () => {
+  test('the chat list shows until when a chat is muted', async () => {
     const until_s = Math.floor(Date.now() / 1_000) + 3_600;
     const muted = async (chat: number) => {
       const { muted, muted_until } = await app(dan, 'GET', `/api/chats/${chat}`);
@@ -332,7 +332,7 @@ test('a push subscription is not used once its host has an internal address', as
   expect(of(ann)).toEqual([]);
 });
 
-test("an export contains a person's push subscriptions and mutes, and deleting the account removes them", async () => {
+test("an export contains a person's push subscriptions and mutes", async () => {
   const ann = await person('ann');
   await app(ann, 'PUT', `/api/chats/${news.id}/mute`);
   const answer = await fetch(`${service.fronts[0].url}/api/me/export`, {

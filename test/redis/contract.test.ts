@@ -213,7 +213,7 @@ describe('scripts inherit declarations of shared files', () => {
   });
 });
 
-test('scripts are read by name, and shared files are not read as scripts', () => {
+test('shared files are not read as scripts', () => {
   put('lib/f.lua', '@summary f.', '');
   put('z/last.lua', '@summary z.');
   put('a/first.lua', '@summary a.');

@@ -60,7 +60,7 @@ async function eventually(what: string, holds: () => Promise<boolean> | boolean)
     if (performance.now() > end) throw new Error(`not in time: ${what}`);
 }
 
-test('a client of the Sentinels uses the master, and a start reports settings that could lose changes', async () => {
+test('a client of the Sentinels uses the master', async () => {
   const { warnings } = await checkRedis(target());
   expect(warnings).toEqual([expect.stringContaining('min-replicas-to-write')]);
   const client = openClient(target(), { protocol: 2 });
@@ -154,7 +154,7 @@ test('a connection that searches for the master reconnects if another master is 
 const long = process.env.PETREL_TEST_REDIS !== undefined;
 
 if (long)
-  test('the former master returns as a replica, and no node writes to it', async () => {
+  test('no node writes to a former master that returns as a replica', async () => {
     await watched.nodes[0].start();
     await eventually('a replica', async () =>
       /^role:slave[\s\S]*master_link_status:up/m.test(await watched.nodes[0].client.info('replication')),

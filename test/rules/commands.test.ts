@@ -23,7 +23,7 @@ describe('checkCommands', () => {
     },
   );
 
-  it('a command description is trimmed, and its length is counted in code points', () => {
+  it('the length of a command description is counted in code points, after trimming', () => {
     const longest = '👍'.repeat(256);
     expect(checkCommands(one('a', ` ${longest} `))).toEqual(one('a', longest));
     for (const bad of ['', '  \n', `${longest}a`]) {

@@ -102,7 +102,7 @@ test('an invite link that is revoked while people join admits nobody afterwards'
   await expect(join(code, ben)).rejects.toEqual(refusal('invite_link_expired'));
 });
 
-test('a banned person cannot join by an invite link, and a restricted person stays restricted', async () => {
+test('a banned person cannot join by an invite link', async () => {
   const { code } = await create();
   await join(code, ben);
   await join(code, eve);
@@ -156,7 +156,7 @@ test('only administrators who may invite can manage invite links and decide on r
   expect(await standing(ben)).toBe('member');
 });
 
-test('a chat has a limited number of invite links, and expired links do not count', async () => {
+test('a chat has a limited number of invite links, without expired ones', async () => {
   const fill = (expire: string) =>
     node.db.query(
       `insert into invite_links (chat_id, code, creator_id, is_primary, creates_join_request, expire_date)
@@ -202,7 +202,7 @@ test('a chat and a person have a limited number of pending requests to join', as
   expect(await join(code, eve)).toMatchObject({ status: 'requested' });
 });
 
-test('a request to join ends when it is decided, when the person joins in another way, and when the person is banned', async () => {
+test('a request to join ends when the person is approved, declined, banned or joins in another way', async () => {
   const [asking, open] = [await create({ creates_join_request: true }), await create()];
   const { chats } = node.store;
   await join(asking.code, ben);
@@ -228,7 +228,7 @@ test('a request to join ends when it is decided, when the person joins in anothe
   expect(await pending()).toEqual([]);
 });
 
-test('a request to join is reported once, and only to bots that may invite', async () => {
+test('a request to join is reported only to bots that may invite', async () => {
   const [deciding, reading] = [await makeBot(node, owner), await makeBot(node, owner)];
   await put(deciding, 'administrator', { can_invite_users: true }, true);
   await put(reading, 'administrator', { can_change_info: true }, true);

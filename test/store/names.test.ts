@@ -48,7 +48,7 @@ beforeEach(async () => {
 afterEach(() => cluster.close());
 
 describe('nodes cache the names of bots', () => {
-  test('a cached bot name is found by token and by id, and a change updates both at once', async () => {
+  test('a change of a bot name updates the cache entries by token and by id at once', async () => {
     await a.store.auth.bot(bot.token);
     // One look-up fills both cache entries.
     expect(fromMemory(a)).toBe('Bot');
@@ -75,7 +75,7 @@ describe('nodes cache the names of bots', () => {
     expect(fromMemory(a)).toBeNull();
   });
 
-  test('a renaming waits for a node that cannot renew its lease, and that node then trusts no cached name', async () => {
+  test('renaming a bot waits for a node that cannot renew its lease', async () => {
     await nameOn(a);
     const cut = gate();
     a.hooks.call = async (name, run) => {

@@ -43,7 +43,7 @@ const pinnedIn = async (chat: ChatRef) => b.store.history.pinned(await stateOf(c
 const media: Media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' };
 const photo = (caption: string): NewMessage => ({ ...text(caption), content: { text: caption, media } });
 
-test('interface §3: a cold message can be pinned in place of another, read back, and unpinned', async () => {
+test('interface §3: a cold message can be pinned in place of another', async () => {
   const { chat, bot, user } = await makeDirect(a);
   const first = await a.store.messages.send(chat, bot.sender, text('first'));
   const second = await a.store.messages.send(chat, bot.sender, text('second'));
@@ -92,7 +92,7 @@ test('the messages with reply keyboards of a cold chat are found after many othe
   ]);
 });
 
-test('interface §3: a pinned message that is deleted while cold is unpinned, and cannot be pinned again', async () => {
+test('interface §3: a pinned message that is deleted while cold is unpinned', async () => {
   const { chat, bot } = await makeDirect(a);
   const { id } = await a.store.messages.send(chat, bot.sender, text('gone'));
   await a.store.pins.pin(chat, bot.sender, id, true);

@@ -70,7 +70,7 @@ describe('message records are encoded', () => {
   });
   afterAll(() => redis.disconnect());
 
-  test('a packed message record is unpacked unchanged, and its version can be read without unpacking the rest', () => {
+  test('a packed message record is unpacked unchanged', () => {
     fc.assert(
       fc.property(messages, (message) => {
         const bytes = packMessage(message);
@@ -181,7 +181,7 @@ describe('secrets are encrypted', () => {
   const ring = (...names: string[]) => names.map((name) => ({ id: name, key: randomBytes(32) }));
   const pepper = 'p'.repeat(32);
 
-  test('an encrypted secret can be decrypted only for its owner, and never appears in plain text', () => {
+  test('an encrypted secret can be decrypted only for its owner', () => {
     const secrets = createSecrets([pepper], ring('a'));
     fc.assert(
       fc.property(words, id, id, (text, owner, other) => {
@@ -204,7 +204,7 @@ describe('secrets are encrypted', () => {
     }
   });
 
-  test('the first key of a ring encrypts, every key of the ring decrypts, and any other key does not', () => {
+  test('the first key of a ring encrypts, and every key of the ring decrypts', () => {
     const [older, newer] = ring('old', 'new') as [{ id: string; key: Buffer }, { id: string; key: Buffer }];
     const box = createSecrets([pepper], [older]).seal('x', 'bot:1');
     const both = createSecrets([pepper], [newer, older]);
@@ -214,7 +214,7 @@ describe('secrets are encrypted', () => {
     expect(createSecrets([pepper], [newer]).open(both.seal('y', 'bot:1'), 'bot:1')).toBe('y');
   });
 
-  test('look-up values depend on the pepper, and check values differ between key rings without revealing a key', () => {
+  test('look-up values depend on the pepper', () => {
     const one = createSecrets([pepper], ring('a'));
     const two = createSecrets(['q'.repeat(32)], ring('a'));
     expect(one.lookup('t').equals(two.lookup('t'))).toBe(false);

@@ -125,7 +125,7 @@ test('a reaction on a post with many reactions writes little more than one on a 
   expect((await perReaction(many, 22_000)) - first).toBeLessThan(300);
 });
 
-test('a reaction lists as many users as configured, the caller first, and its count is exact', async () => {
+test('a reaction lists as many users as configured, the caller first', async () => {
   const post = await makePost();
   const brief = await cluster.node(3);
   const users = people(5, 30_000);

@@ -188,7 +188,7 @@ test('behaviour §8: a repeated edit of a post succeeds even if the post was del
   expect(result).toMatchObject({ id: sent.record.post, text: 'edited', reactions: [] });
 });
 
-test('behaviour §4: a repeated upload is stored once, and a repeated album gets the first answer', async () => {
+test('behaviour §4: a repeated upload is stored once', async () => {
   const kept: string[] = [];
   const files = {
     ...createFileIds('pepper of this test'),
@@ -303,7 +303,7 @@ test('behaviour §8: a repeated reaction gets an answer without reactions if its
   expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
-test('a repeated start sends one message, and an expired record of a request is purged', async () => {
+test('a repeated start of a bot sends one message', async () => {
   const eve = await makeUser(one);
   const { username } = (await one.store.bots.find(bot.id)) as { username: string };
   const start = `POST /api/bots/${username}/start`;

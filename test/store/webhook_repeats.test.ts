@@ -73,7 +73,7 @@ test.each([true, false])(
   },
 );
 
-test('a repeated deleteWebhook completes a drop that the first run did not make, and keeps a new webhook', async () => {
+test('a repeated deleteWebhook completes a drop that the first run did not make', async () => {
   const { bot, say } = await newBot();
   await say('old');
   const state = dieAt(one, 'webhooks/switch', 'before');

@@ -197,7 +197,7 @@ test('the menu button of a bot opens a Web App that knows the person', async () 
   await bot.api.setChatMenuButton({ chat_id: alice.id });
 });
 
-test('a thumbnail is shown for a video that is not loaded, and on the card of a document', async () => {
+test('a thumbnail is shown for a video that is not loaded', async () => {
   await world.service.openChat(alice, made);
   const thumbnail = () => new InputFile(png(320, 180), 't.png');
   await bot.api.sendVideo(alice.id, new InputFile(mp4(320, 180, 7), 'v.mp4'), { thumbnail: thumbnail() });
@@ -288,7 +288,7 @@ test('a reply is sent once, and messages written offline keep their order', asyn
   await page.context().close();
 });
 
-test('each dangerous action asks for confirmation, and the search for a person shows nobody else', async () => {
+test('each dangerous action asks for confirmation', async () => {
   const page = await world.open(alice, `#/bots/${made.id}/transfer`);
   const dialog = page.getByRole('dialog');
   await page.getByLabel('Username of the new owner').fill('bob');
@@ -359,7 +359,7 @@ test("members of a group see each other's messages, replies, edits and deletions
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('a forwarded message names its first sender, and a protected message cannot be forwarded', async () => {
+test('a forwarded message names its first sender', async () => {
   const { service } = world;
   const [from, to] = [
     await service.newGroup(alice, 'Kitchen', [bob, made]),
@@ -396,7 +396,7 @@ test('a forwarded message names its first sender, and a protected message cannot
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('in the Armenian interface, Armenian words find emoji, and errors are in Armenian', async () => {
+test('in the Armenian interface, Armenian words find emoji', async () => {
   const { service, wire } = world;
   const group = await service.newGroup(bob, 'Lobby', []);
   const page = await world.open(bob, `#/chat/${group}`);
@@ -455,7 +455,7 @@ test('a post shows the same reaction counts on its page and in the chat', async 
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
-test('an operator sees the processes and replays dead letters, and a killed process disappears', async () => {
+test('an operator sees the processes and replays dead letters', async () => {
   const { service, wire } = world;
   const second = await createFront(service.env, {});
   const starting = second.start();

@@ -89,7 +89,7 @@ test('the page of a webhook shows each delivery attempt with the answer of the r
   await page.context().close();
 });
 
-test('an owner lists dead letters, delivers one or all of them again, and discards them', async () => {
+test('an owner delivers dead letters again or discards them', async () => {
   const { bot, say, page } = await begin();
   answer = [200, ''];
   const die = async (...texts: string[]) => {

@@ -94,7 +94,7 @@ describe('the pages of the application are served', () => {
     }
   });
 
-  test("the operators' page loads nothing from other hosts, not even pictures, and shows markup as text", async () => {
+  test("the operators' page loads nothing from other hosts", async () => {
     const parts = ((await load('/ops/')).headers['content-security-policy'] ?? '').split('; ');
     for (const part of ["img-src 'self'", "connect-src 'self'", "trusted-types 'none'"])
       expect(parts).toContain(part);
@@ -103,7 +103,7 @@ describe('the pages of the application are served', () => {
     expect((await load('/ops/page.html')).status).toBe(404);
   });
 
-  test('the first load of the application takes less than 200 KB, and browsers cache its hashed files', async () => {
+  test('the first load of the application takes less than 200 KB', async () => {
     const page = String((await load('/app/')).bytes);
     const scripts = [...page.matchAll(/"(\/app\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
     let bytes = 0;
@@ -125,7 +125,7 @@ describe('the pages of the application are served', () => {
     expect(bytes).toBeLessThan(200_000);
   });
 
-  test('each encoding of a file has a different ETag, and a cached file is not sent again', async () => {
+  test('each encoding of a file has a different ETag', async () => {
     const [plain, brotli] = [await load('/app'), await load('/app', { 'accept-encoding': 'gzip, br' })];
     expect(brotli.headers['content-encoding']).toBe('br');
     expect(brotli.headers.vary).toBe('Accept-Encoding');
@@ -147,7 +147,7 @@ describe('the pages of the application are served', () => {
     expect(chosenEncoding(accepted, ['br', 'gzip'])).toBe(wanted);
   });
 
-  test('unknown paths of the application give a 404, and other methods are refused', async () => {
+  test('unknown paths of the application give a 404', async () => {
     expect((await load('/app/nothing.js')).status).toBe(404);
     expect((await load('/app/../dist/main.js')).status).toBe(404);
     expect((await load('/app', {}, 'POST')).status).toBe(405);
@@ -190,7 +190,7 @@ describe('a person signs in with one click', () => {
 });
 
 describe('the read position of a chat is stored', () => {
-  test('the unread count covers messages of others, and the read position never moves back', async () => {
+  test('the unread count covers messages of others', async () => {
     const group = await service.newGroup(alice, 'Team', [bob]);
     const write = (user: TestUser, text: string) =>
       me(user, 'POST', `/api/chats/${group}/messages`, { text });
@@ -232,7 +232,7 @@ test('a look-up of a username finds its bot, person or public chat', async () =>
   expect((await find('nobody_at_all')).body.ok).toBe(false);
 });
 
-test('one event stream reports the reactions on many posts, and names the people who reacted', async () => {
+test('one event stream reports the reactions on many posts', async () => {
   const { id } = await me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Wall' });
   for (const text of ['a', 'b']) await me(alice, 'POST', `/api/chats/${id}/messages`, { text });
   const { items: posts }: { items: Array<{ id: number }> } = await me(alice, 'GET', `/api/chats/${id}/posts`);

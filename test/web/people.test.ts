@@ -137,7 +137,7 @@ describe('people forward messages', () => {
   });
 });
 
-test('a person can change the language of the account, and bots see the change at once', async () => {
+test('bots see at once that a person changed the language', async () => {
   const carol = await service.newUser('carol');
   await service.openChat(carol, bot);
   const hear = async () => {
