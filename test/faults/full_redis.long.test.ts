@@ -190,7 +190,7 @@ test('a full Redis refuses calls that store more data', async () => {
 test('while Redis uses over 85 % of its memory, uploads and calls that store more data are refused', async () => {
   const { bot, sent } = await startedBot('spared');
   await flushed();
-  await fill(88);
+  await fill(92);
   await expect.poll(() => send(bot, 'no'), patient).toMatchObject(tooMany);
   const before = await redis.dbsize();
   const form = new FormData();
