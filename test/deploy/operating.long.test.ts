@@ -73,9 +73,9 @@ async function startPostgres(): Promise<void> {
      ${as} ${initdb} --pgdata=/var/lib/pg/data --username=admin --pwfile=/tmp/password --auth=scram-sha-256 --encoding=UTF8 --locale=C
      echo "host all admin ${net}.1/32 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
      echo "host all petrel ${net}.0/24 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
-     setsid ${as} ${postgres} -D /var/lib/pg/data -c listen_addresses=${net}.20 -c unix_socket_directories=/tmp </dev/null >/var/log/pg 2>&1 &
-     sleep 3`,
+     setsid ${as} ${postgres} -D /var/lib/pg/data -c listen_addresses=${net}.20 -c unix_socket_directories=/tmp </dev/null >/var/log/pg 2>&1 &`,
   );
+  await expect.poll(() => asSuperuser('select 1').then(() => 'started', String)).toBe('started');
   for (const block of blocks('2\\. Start', 'sql')) await asSuperuser(block);
 }
 
