@@ -90,7 +90,7 @@ test('ids are skipped only after a crash or with an older copy of the Redis data
   const restored = await startAndSend();
   expect(restored.messageId - third.messageId).toBeGreaterThanOrEqual(10_000);
   await vi.waitFor(() => expect(restored.log()).toMatch(/Redis (was restarted|lost acknowledged changes)/), {
-    timeout: 10_000,
+    timeout: 60_000,
     interval: 100,
   });
 }, 400_000);
