@@ -429,8 +429,8 @@ export class Drain {
   }
 
   /**
-   * Sends the updates that may be sent, then runs or schedules the next step. Being a property, it is listed at most
-   * once in `slots`.
+   * Sends the updates that may be sent, then runs or schedules the next step. Is a property, so that `slots`
+   * lists it at most once.
    */
   readonly #pump = (): void => {
     if (this.#isOver()) return;

@@ -1,7 +1,7 @@
 /** Defines the messages from the measuring thread to its owner. */
 import type { Measured } from './measure.js';
 
-/** The task number of the message that the thread has loaded its libraries. Other messages name a task. */
+/** Stands in for the task number when the thread reports that it has loaded its libraries. */
 export const ready = 0;
 
 export interface MeasureAnswer {

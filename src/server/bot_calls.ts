@@ -83,7 +83,7 @@ export function messagesIn(params: unknown): number {
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** Returns the weight of a call in calls. A commit in Postgres costs as much as many messages. */
+/** Returns how many calls this call counts as. A commit in Postgres costs as much as many messages. */
 function weightOf(method: Method, params: unknown): number {
   if (method.effect === 'configure') return limits.settings_call_weight;
   return method.effect === 'grow' ? messagesIn(params) : 1;

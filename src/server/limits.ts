@@ -1,6 +1,6 @@
 /** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
-  /** The weight in calls of a call that changes a bot's settings. */
+  /** A call that changes a bot's settings counts as this many calls. */
   settings_call_weight: 20,
   /**
    * The number of parallel settings calls in one process for all bots of one owner. The same limit applies to parallel
