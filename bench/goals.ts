@@ -81,8 +81,8 @@ function latencyRow(latencies: readonly LatencyResult[], title: (name: string) =
     if (!base) return [];
     const ratio = own.ms.p99 / Math.max(base.ms.p99, p99_ms_precision);
     const held = own.answered / own.offered;
-    // If even the floor could not keep the rate, the load generator or the machine was the limit, and the ratio means
-    // nothing.
+    // If even the floor could not keep the rate, the load generator or the machine was the limit. The ratio then
+    // means nothing.
     const comparable = base.answered / base.offered >= held_least;
     return [
       {

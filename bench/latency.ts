@@ -42,8 +42,8 @@ async function turn(
     const result = await loadFixed(side.series, {
       ...options,
       rate,
-      // At half of the rate, no process needs a core of its own. If the load generator shared a core with Redis,
-      // Postgres and the flusher, its timers would use a third of that core's time and distort the latencies.
+      // At half of the rate, no process needs a core of its own. On a core shared with Redis, Postgres and the
+      // flusher, the timers of the load generator would use a third of the time and distort the latencies.
       anyCore: true,
       warmup_s: Math.min(options.warmup_s, warmup_s_max),
     });
@@ -76,8 +76,8 @@ function resultOf(
 }
 
 /**
- * Measures floor and service alternately at half of the service's highest rate, then the service alone from a tenth to
- * near its highest rate.
+ * Measures floor and service alternately at half of the service's highest rate. Then measures the service alone, from
+ * a tenth to near its highest rate.
  */
 export async function measureLatency(
   scenario: Scenario,

@@ -1,7 +1,6 @@
 /**
- * Does the work of a floor for one call: parses the JSON, packs the records, calls the script by its hash through the
- * service's Redis client, and writes the JSON answer. A floor serves one bot, or the people passed to it, and checks
- * nothing.
+ * Does the work of a floor for one call. Parses the JSON, packs the records, calls the script through the service's
+ * Redis client, and writes the JSON answer. A floor serves one bot, or the people passed to it, and checks nothing.
  */
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';

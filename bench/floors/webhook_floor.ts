@@ -1,7 +1,8 @@
 /**
- * The floors of webhook delivery in a separate process: the same requests over the same number of connections, sent by
- * undici alone or by one BullMQ job each. For each round the process prepares a task, sends `ready` and waits for `go`.
- * Each round opens new connections, as the service does after a pause. The compiled code stays warm.
+ * The floors of webhook delivery in a separate process. They send the same requests over the same number of
+ * connections, by undici alone or by one BullMQ job each. For each round the process prepares a task, sends `ready`
+ * and waits for `go`. Each round opens new connections, as the service does after a pause. The compiled code stays
+ * warm.
  */
 import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';

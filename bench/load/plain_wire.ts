@@ -1,5 +1,5 @@
 /**
- * Sends HTTP/1.1 over plain sockets to servers on this machine. This client costs a fifth of a general one, so one
+ * Sends HTTP/1.1 over plain sockets to servers on this machine. This client costs a fifth of a general client. One
  * process can send tens of thousands of requests a second on a shared core.
  */
 import { once } from 'node:events';

@@ -73,8 +73,9 @@ interface Turn {
 }
 
 /**
- * Starts the flusher and measures it from a tenth of the backlog to near its end, because it first has to acquire its
- * leases. Only non-empty journals are checked: checking all of them every few milliseconds would use a fifth of a core.
+ * Starts the flusher and measures it from a tenth of the backlog to near its end. At first the flusher only acquires
+ * its leases. Only non-empty journals are checked: checking all of them every few milliseconds would use a fifth of a
+ * core.
  */
 async function flusherTurn(
   { parts, partitions, profile, signal }: Service,

@@ -1,7 +1,7 @@
 /**
  * P7: measures the bytes in Redis of a hot message, a pending update and a reaction. Reads the memory of keys, expiry
- * entries and hash tables before and after many records were created, with the journal drained and without remembered
- * request ids.
+ * entries and hash tables before and after many records are created. The journal is drained and remembered request
+ * ids are deleted before each reading.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';

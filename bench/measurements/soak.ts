@@ -1,6 +1,6 @@
 /**
- * Runs the mix at a share of its highest rate while bots and chats are created and deleted, as a short version of a
- * long run. A short HOT_TTL_MS makes Redis expire data as in a long run. Samples memory of every process, Redis data,
+ * Runs a short version of a long run: the mix at a share of its highest rate, while bots and chats are created and
+ * deleted. A short HOT_TTL_MS makes Redis expire data as in a long run. Samples memory of every process, Redis data,
  * the journal and errors.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -131,8 +131,8 @@ export async function soak(
   const end = churn(service, progress);
   try {
     while (elapsed() < total_s) {
-      // Waits, because a message can be edited only once a second, and the previous slice may just have edited the
-      // first messages of this slice.
+      // Waits, because a message can be edited only once a second. The previous slice may have edited the first
+      // messages of this slice.
       await sleep(1_100, undefined, { signal: service.signal });
       await subject.verify();
       const result = await loadFixed(series, { ...options, rate, seconds });

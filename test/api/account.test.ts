@@ -39,7 +39,7 @@ const count = async (text: string, ...values: unknown[]) =>
   Number((await database.query(`select count(*) as n from ${text}`, values)).rows[0].n);
 
 /**
- * Creates a person who has a bot, chats, messages, reactions and tokens, so that every table has rows of that
+ * Creates a person who has a bot, chats, messages, reactions and tokens, which gives every table a row of that
  * person.
  */
 async function furnish(name: string) {

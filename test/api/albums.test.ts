@@ -1,6 +1,5 @@
 /**
- * Tests albums: which kinds of media they may combine, how they are shown, and that an album is sent whole or not at
- * all.
+ * Tests albums: the kinds of media that they combine, how they are shown, and that a refused item refuses the album.
  */
 import { readdir } from 'node:fs/promises';
 import { Api as GrammyApi, InputFile, InputMediaBuilder } from 'grammy';

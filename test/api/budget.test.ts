@@ -44,9 +44,8 @@ afterAll(async () => {
 });
 
 /**
- * The commands that the front sent during `work`. Leaves out background work: lease renewals, the look-up of the token
- * after the lease expired, the status report every two seconds, the identity check every four seconds, and
- * queries for the memory and the slots of Redis.
+ * The commands that the front sent during `work`. Leaves out background work: lease renewals, look-ups of the token
+ * after a lease, status reports, identity checks, and queries for the memory and slots of Redis.
  */
 async function during(work: () => Promise<void>): Promise<string[]> {
   const mark = (name: string) =>

@@ -272,8 +272,7 @@ test('after a person blocks a bot, the person and the bot cannot write to each o
   expect(await ok(person, 'DELETE', path)).toBe(true);
   await resultOf(send());
   await ok(person, 'POST', path);
-  // The person cannot write to the bot, edit, pin or press a button, because the bot would get an update that it cannot
-  // answer.
+  // The person can do nothing that would send the bot an update: the bot could not answer it.
   const chat = `/api/chats/${bot.id}`;
   for (const [verb, where, body] of [
     ['POST', 'messages', { text: 'x' }],

@@ -266,7 +266,7 @@ test('behaviour §14: a caller far below the default rate limits creates no Redi
   };
   expect(await send()).toBe(200);
   expect(await rates()).toHaveLength(before);
-  // The bound is the sum of the burst of 60, the calls this front admits without asking Redis, and the refill
+  // The bound has three parts: the burst of 60, the calls that this front admits without asking Redis, and the refill
   // during the calls.
   const began = performance.now();
   const statuses = await Promise.all(Array.from({ length: 400 }, send));

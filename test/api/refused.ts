@@ -7,7 +7,10 @@ import { eventually } from '../clients/event_source.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
-/** Keys that change without a call: leases, heartbeats, transaction marks, rate limits (a refused upload counts), work of the sweep, and tickets, which expire in seconds. */
+/**
+ * Keys that change without an accepted call: leases, heartbeats, transaction marks, rate limits, work of the sweep,
+ * and tickets. A refused upload counts against a rate limit, and tickets expire in seconds.
+ */
 const moves =
   /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
 /** Copies of data in Postgres. A read may add a copy and the sweep may remove one, but no existing copy may change. */
@@ -72,8 +75,8 @@ async function dumpRedis(masters: readonly Redis[]): Promise<Map<string, string>
 
 /**
  * Builds the statement that counts and checksums the rows of each table. Leaves out what changes without an accepted
- * call: the outbox of control operations, transaction marks, the administrator log (which contains refused calls),
- * status reports of nodes, and the day on which a token was last used.
+ * call: the outbox of control operations, transaction marks, the log of administrators, status reports of nodes, and
+ * the day of a token's last use.
  */
 async function dumpStatement(client: pg.Client): Promise<string> {
   const { rows } = await client.query(

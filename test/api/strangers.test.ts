@@ -1,6 +1,5 @@
 /**
- * Tests that a caller who tries ids learns nothing about strangers: the answers for a stranger and for an unknown id
- * are the same.
+ * Tests that a caller who tries ids learns nothing about strangers: a stranger and an unknown id get the same answer.
  */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

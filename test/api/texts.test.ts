@@ -345,7 +345,7 @@ describe('parameters are checked', () => {
   });
 
   test('the error catalogue uses only HTTP statuses that the interface lists', () => {
-    // 502 is not in the list, because clients never get it: a front that shuts down sends 502 only to a load balancer
+    // 502 is not in the list, because clients never get it. A front that shuts down sends 502 only to a load balancer
     // that requests it.
     const { leaving, ...listed } = catalogue;
     expect(leaving.code).toBe(502);

@@ -1,6 +1,5 @@
 /**
- * Tests who may write to a bot in a direct chat, for each kind of call that reaches the bot (interface §5.8, behaviour
- * §11).
+ * Tests who may write to a bot in a direct chat, for each kind of call (interface §5.8, behaviour §11).
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

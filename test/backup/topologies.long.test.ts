@@ -139,8 +139,8 @@ async function carry(from: Record<string, string>, redis: FreshRedis, databaseUr
 type Stores = readonly [redis: FreshRedis, databaseUrl: string];
 
 /**
- * Compares the restored stores with the current state of the saved ones, because opening an installation for
- * a backup raises the incarnation of partitions that are on another server.
+ * Compares the restored stores with the current state of the saved stores. Opening an installation for a backup
+ * raises the incarnation of partitions that are on another server.
  */
 async function same(saved: Stores, restored: Stores): Promise<void> {
   const [keys, found] = [await keysOf(saved[0]), await keysOf(restored[0])];

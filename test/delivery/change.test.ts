@@ -1,5 +1,5 @@
 /**
- * Tests a webhook that is set again while a worker serves its bot: the new receiver inherits no failures, and dropped
+ * Tests a webhook that is set again while a worker serves its bot. The new receiver inherits no failures, and dropped
  * updates are not sent.
  */
 

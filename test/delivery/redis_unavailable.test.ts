@@ -1,6 +1,6 @@
 /**
- * Tests a worker whose step in Redis fails or is slow: it reports the same results later, even if more results have
- * arrived by then.
+ * Tests a worker whose step in Redis fails or is slow. The worker reports the same results later, even if more
+ * results have arrived.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

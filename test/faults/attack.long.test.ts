@@ -63,8 +63,8 @@ async function postmasterOf(url: string): Promise<number> {
   }
 }
 
-// A deployed attacker is on another machine. Here one core runs only the front under test, and the other core
-// runs everything else: processes inherit the core of the process that starts them.
+// A deployed attacker is on another machine. Here one core runs only the front under test, and the other core runs
+// everything else. Processes inherit the core of the process that starts them.
 beforeAll(async () => {
   database = await postmasterOf(inject('databaseUrl'));
   for (const pid of [process.pid, database]) pin(pid, restCore);

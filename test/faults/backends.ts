@@ -91,8 +91,8 @@ export interface LosingProxy {
 }
 
 /**
- * A proxy between a front and Redis. It cuts after Redis ran the command and before the front gets the reply, so that the front
- * cannot know whether its calls were applied.
+ * A proxy between a front and Redis. The proxy cuts after Redis ran the command and before the front gets the reply.
+ * The front cannot know whether its calls were applied.
  */
 export async function losingProxy(target: string): Promise<LosingProxy> {
   const { port } = new URL(target);

@@ -1,6 +1,6 @@
 /**
- * Fills the disk of Redis or of Postgres for a while: calls are refused cleanly, the service recovers by itself, and no
- * data is lost.
+ * Fills the disk of Redis or of Postgres for a while. Calls are refused cleanly, the service recovers by itself, and
+ * no data is lost.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';

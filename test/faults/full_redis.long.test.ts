@@ -1,5 +1,5 @@
 /**
- * Tests a Redis that is out of memory: calls that store more data are refused, and reads, revocations, deletions,
+ * Tests a Redis that is out of memory. Calls that store more data are refused. Reads, revocations, deletions,
  * acknowledgements and deliveries work.
  */
 import { writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Restores Postgres to an earlier time: revoked tokens stay revoked, no id is given out twice, and Redis is written to
- * Postgres again.
+ * Restores Postgres to an earlier time. Revoked tokens stay revoked, no id is given out twice, and Redis is written
+ * to Postgres again.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * Tests a Redis that dies and restarts, and replies of Redis that are lost: no data is lost and no call applied twice.
+ * Tests a Redis that dies and restarts, and lost replies of Redis. No data is lost and no call is applied twice.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';

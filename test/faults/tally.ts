@@ -114,7 +114,7 @@ export async function talk(
   signal: AbortSignal,
   calls?: Histogram,
 ): Promise<void> {
-  // All sleeping lanes listen to this signal, which may be more listeners than Node allows by default.
+  // All sleeping lanes listen to this signal. By default Node allows fewer listeners.
   setMaxListeners(0, signal);
   await Promise.all(
     lanes.map(async (lane, i) => {

@@ -1,6 +1,6 @@
 /**
- * Tests that, once the call that replaced a token has answered, no front accepts the old token, not even a front that
- * was frozen.
+ * Tests that no front accepts an old token once the call that replaced it has answered, not even a front that was
+ * frozen.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -27,8 +27,8 @@ beforeAll(async () => {
     database,
     extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
   });
-  // A front that has known this Redis for less than one lease waits for a whole lease, because other nodes
-  // may not be listed yet.
+  // A front that has known this Redis for less than one lease waits for a whole lease. Other nodes may not be listed
+  // yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
   tokens.push(service.adminToken, owner.token);

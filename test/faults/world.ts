@@ -63,7 +63,10 @@ export interface World {
 /** The time for which a bot waits for unexpected updates afterwards. The sweep of outboxes runs each second. */
 const lingerMs = 1_500;
 
-/** Creates three bots, six people with a direct chat with one bot each, and two groups of all people with two bots each. */
+/**
+ * Creates three bots and six people, each with a direct chat with one bot. Creates two groups of all people with two
+ * bots each.
+ */
 export async function createWorld(service: Service): Promise<World> {
   const owner = await service.newUser('owner');
   const users = await Promise.all(Array.from({ length: 6 }, () => service.newUser('person')));

@@ -46,7 +46,7 @@ test('Lua scripts contain no literal numbers that belong in limits.ts', () => {
       return [...code.matchAll(/\b\d{3,}\b/g)].filter(([n]) => !allowed.has(n)).map(([n]) => `${file}: ${n}`);
     }),
   );
-  // The number 144 is the first byte of a short msgpack array, 1 to 128 are bits, and the last number is
+  // The number 144 is the first byte of a short msgpack array. The numbers 1 to 128 are bits, and the last number is
   // `defaultKinds`.
   expect(spelled).toEqual(['control/write.lua: 144', `lib/queue.lua: ${defaultKinds}`]);
 });

@@ -1,6 +1,5 @@
 /**
- * Tests replies from a source stream: the bytes sent, how far the source is read ahead for a slow client, and how a
- * reply ends.
+ * Tests replies from a source stream: the bytes sent, the read-ahead for a slow client, and the end of a reply.
  */
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -21,7 +21,9 @@ interface Pinned extends Direct {
   readonly b: number;
 }
 
-/** Creates a direct chat with two messages and pins the given ones in this order. The bot has no pending updates. */
+/**
+ * Creates a direct chat with two messages and pins the given messages in this order. The bot has no pending updates.
+ */
 const chatWith =
   (...pinned: ReadonlyArray<'a' | 'b'>) =>
   async (c: Case): Promise<Pinned> => {

@@ -108,7 +108,7 @@ async function writeUntil(stopped: () => boolean, max: number): Promise<number> 
 }
 
 /**
- * Changes older messages first and then the last one of each chat, so that `s` and `v` of the chat belong to that
+ * Changes older messages first and then the last message of each chat. `s` and `v` of the chat then belong to that
  * message.
  */
 async function editAndDelete(perBot: number): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Tests that the benchmark runs from a bare build, reports the expected findings, and ends at the first wrong answer
- * without leaving files.
+ * Tests that the benchmark runs from a bare build and reports the expected findings. At the first wrong answer it
+ * ends without leaving files.
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

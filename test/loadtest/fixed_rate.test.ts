@@ -35,8 +35,8 @@ test('every request that was due during a pause of the server counts its delay, 
   const load = { rate: 100, seconds: 1, connections: 1, salt: '' };
   const { sent, answered, latency } = await loadAtRate(get('/'), load);
   expect([sent, answered]).toEqual([100, 100]);
-  // The requests were due evenly over the pause, so half of them waited for more than half of it. A closed
-  // loop would have measured one slow request among fast ones.
+  // The requests were due evenly over the pause, so half of them waited for more than half of it. A closed loop would
+  // have measured one slow request among fast requests.
   expect(latency.p50).toBeGreaterThan(200);
   expect(latency.max).toBeGreaterThan(700);
 });

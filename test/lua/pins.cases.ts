@@ -54,7 +54,10 @@ const changesOf = (chat: ChatRef) => {
 };
 const pinned = (chat: ChatRef) => [...changesOf(chat), `msg:${chatText(chat)}:8`];
 
-/** Expects the result of a pin that replaces another pin: one pin and its service message, in this order in the journal and in the log. */
+/**
+ * Expects the result of a pin that replaces another pin: first the pin and then its service message, in the journal
+ * and in the log.
+ */
 async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
   const name = chatText(chat);
   const swapped = [`${id}`, `${base + 2}`, `${base + 2}`, '8'];

@@ -1,6 +1,6 @@
 /**
- * Tests that, if the handling of an update stops at any step and is repeated, each effect happens once and each message
- * is sent once.
+ * Stops the handling of an update at any step and repeats it. Each effect happens once, and each message is sent
+ * once.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';

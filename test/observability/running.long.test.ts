@@ -1,5 +1,5 @@
 /**
- * Watches a running installation with a real Prometheus: each alert fires when it is provoked, and each query of the
+ * Watches a running installation with a real Prometheus. Each alert fires when it is provoked, and each query of the
  * dashboard has data.
  */
 import { spawn, spawnSync } from 'node:child_process';

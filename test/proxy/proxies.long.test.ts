@@ -368,8 +368,7 @@ describe.each(here)('proxy %s', (kind) => {
     const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     const texts: string[] = history.map(({ text }: { text: string }) => text);
     expect(texts).toContain('asked');
-    // The front does not even run the inner request of the first attack, although the standard allows a balancer to
-    // repair this request.
+    // The standard allows a balancer to repair the inner request of the first attack, but the front does not run it.
     expect(texts.filter((text) => text === 'smuggled').length).toBeLessThanOrEqual(0);
   });
 

@@ -1,5 +1,5 @@
 /**
- * Tests calls repeated under their idempotency key: the node of the first run died before it recorded the answer, and
+ * Tests calls repeated under their idempotency key. The node of the first run died before it recorded the answer, and
  * the subject of the call has changed since. The repeat changes nothing and answers as the first run would have.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

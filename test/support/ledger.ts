@@ -94,9 +94,10 @@ export class Ledger {
   }
 
   /**
-   * Compares the ledger with the history of every chat (in any order) and with the updates that bots must receive: each message
-   * of the history for which `hears` returns true. If updates are `pushed`, those of different chats may arrive in any order,
-   * and an update may arrive again at any time; only its first arrival counts.
+   * Compares the ledger with the history of every chat, in any order, and with the updates that bots must receive. A
+   * bot must receive each message of the history for which `hears` returns true. If updates are `pushed`, the updates
+   * of different chats arrive in any order. An update can arrive again at any time, and only its first arrival
+   * counts.
    */
   check(
     history: ReadonlyMap<string, readonly Seen[]>,

@@ -1,4 +1,4 @@
-/** Real servers for tests: one Redis and one PostgreSQL for the whole run, and separate ones for a single file. */
+/** Real servers for tests: one Redis and one PostgreSQL for the whole run, and separate servers for a single file. */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';

@@ -12,8 +12,8 @@ export function processorMs(work: () => void): number {
 }
 
 /**
- * Returns the shortest time in ms of at most `runs` runs. Ends early after a run that took less than `enough` ms: a busy machine may delay
- * each single run, but a service that waits for a timer delays all of them.
+ * Returns the shortest time in ms of at most `runs` runs. Ends early after a run that took less than `enough` ms. A
+ * busy machine delays single runs, but a service that waits for a timer delays all runs.
  */
 export async function fastest(
   enough: number,

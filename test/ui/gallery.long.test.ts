@@ -1,7 +1,7 @@
 /**
- * Checks every page and dialog: axe finds nothing serious in the light and dark look, and no content is wider than the
- * window in three languages. With PETREL_UI_SHOTS=<folder>, a screenshot of each page is written there: page × light,
- * dark × phone, desktop × language.
+ * Checks every page and dialog. axe finds nothing serious in the light and dark look, and no content is wider than
+ * the window in three languages. With PETREL_UI_SHOTS=<folder>, a screenshot of each page is written there: page ×
+ * light, dark × phone, desktop × language.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -62,7 +62,10 @@ async function serious(page: Page): Promise<string[]> {
     );
 }
 
-/** Returns the elements that are partly outside the window, or whose text does not fit, unless that is intended. */
+/**
+ * Returns the elements that are unintentionally cut: those partly outside the window, and those whose text does not
+ * fit.
+ */
 const overflowing = (page: Page) =>
   page.evaluate(() => {
     const meant =

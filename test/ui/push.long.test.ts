@@ -149,8 +149,8 @@ test('the service worker notifies about the latest message of a chat unless the 
   const page = await open('#/settings', ['notifications']);
   const { worker, push } = await workerOf(page);
   const payload = { chat_id: bot.id, title: 'news', date: Math.floor(Date.now() / 1_000) };
-  // The browser may drop a push message while a worker starts or stops, so the test sends each message until it has an
-  // effect.
+  // The browser may drop a push message while a worker starts or stops. The test therefore sends each message until
+  // it has an effect.
   const afterPushes = (...messages: object[]) =>
     expect.poll(async () => {
       for (const message of messages) await push({ ...payload, ...message });

@@ -619,7 +619,7 @@ test('the chat list loads further pages while a person scrolls and searches', as
   for (let n = 0; n < 60; n++) await service.newGroup(gus, `Group ${n}`);
   const page = await world.open(gus);
   const list = page.locator('.chat-rows');
-  // Chats without messages are sorted by the time at which the person joined them, the earliest last.
+  // Chats without messages are sorted by the time when the person joined, newest first.
   await page.locator('.chat-row').first().waitFor();
   expect(await page.locator('.chat-row', { hasText: 'The very first' }).count()).toBe(0);
   await expect
