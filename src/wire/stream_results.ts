@@ -34,6 +34,13 @@ export const streamEvents = {
       notify: z.boolean(),
     })
     .meta({ id: 'PinnedEvent', description: 'A message was pinned or unpinned.' }),
+  chat_joined: z.strictObject({ chat_id: chatId }).meta({
+    id: 'ChatJoinedEvent',
+    description: 'The caller created or opened a chat, joined it or was added.',
+  }),
+  chat_left: z
+    .strictObject({ chat_id: chatId })
+    .meta({ id: 'ChatLeftEvent', description: 'The caller left a chat or was removed from it.' }),
   chat_action: z
     .strictObject({
       chat_id: chatId,

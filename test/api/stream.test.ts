@@ -232,3 +232,36 @@ test('a stream that ends when its front shuts down continues on another front wi
   await events.received(({ data }) => data.text === 'n 2');
   expect(textsOf(events, bot.id)).toEqual(['n 0', 'n 1', 'n 2']);
 });
+
+test('an event stream reports the chats that a person joins, and those that they leave or are removed from', async () => {
+  const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
+  const seen = (source: EventSource) =>
+    source.events.flatMap(({ event, data }) =>
+      event === 'chat_joined' || event === 'chat_left' ? [[event, data.chat_id]] : [],
+    );
+  const [anns, bens] = [await listen(ann, 0), await listen(ben, 1)];
+  const group = await service.newGroup(ann, 'Ferry', [ben]);
+  const bot = await service.newBot(ann, 'clerk');
+  await service.openChat(ben, bot);
+  await eventually(() =>
+    expect(seen(bens)).toEqual([
+      ['chat_joined', group],
+      ['chat_joined', bot.id],
+    ]),
+  );
+  await resultOf(service.app(ann, 'DELETE', `/api/chats/${group}/members/${ben.id}`));
+  await eventually(() => expect(seen(bens).at(-1)).toEqual(['chat_left', group]));
+  const channel = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'Tides' }));
+  await resultOf(service.app(ben, 'POST', `/api/chats/${channel.id}/join`));
+  await eventually(() => expect(seen(bens).at(-1)).toEqual(['chat_joined', channel.id]));
+  // The reported chat can be read at once.
+  expect((await resultOf(service.app(ben, 'GET', `/api/chats/${channel.id}`))).title).toBe('Tides');
+  await resultOf(service.app(ben, 'POST', `/api/chats/${channel.id}/leave`));
+  await eventually(() => expect(seen(bens).at(-1)).toEqual(['chat_left', channel.id]));
+  await eventually(() =>
+    expect(seen(anns)).toEqual([
+      ['chat_joined', group],
+      ['chat_joined', channel.id],
+    ]),
+  );
+});

@@ -171,7 +171,12 @@ test('behaviour §11: history and event stream show the message that a reply ans
   const changes: Change[] = [];
   const stop = await b.store.streams.open(user.id, '', {
     change: (change) => changes.push(change),
-    ...{ start: () => undefined, action: () => undefined, leave: () => undefined },
+    ...{
+      start: () => undefined,
+      membership: () => undefined,
+      action: () => undefined,
+      leave: () => undefined,
+    },
   });
   const answer = { ...text('answer'), replyTo: question.id };
   const { id } = await a.store.messages.send(chat, user.sender, answer);

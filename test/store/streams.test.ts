@@ -21,7 +21,7 @@ async function open(node: TestNode, user: number, from = '') {
   let cursor = '';
   const nothing = () => undefined;
   const listener: StreamListener = {
-    ...{ action: nothing, leave: nothing },
+    ...{ membership: nothing, action: nothing, leave: nothing },
     start(at) {
       cursor = at;
     },

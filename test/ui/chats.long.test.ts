@@ -65,6 +65,24 @@ test('messages that were unsent at a reload are sent once and in order', async (
   await page.context().close();
 });
 
+test('a message whose answer was cut off is sent again after a reload', async () => {
+  const chat = await world.service.newGroup(alice, 'Cable', [bob]);
+  const page = await world.open(alice, `#/chat/${chat}`);
+  await page.route('**/messages', async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    await route.fulfill({ status: 200, body: '{"ok":tr' });
+  });
+  await write(page, 'halfway');
+  await page.getByRole('button', { name: 'Try again' }).waitFor();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.reload();
+  await page.getByRole('log').getByText('halfway').waitFor();
+  await expect.poll(() => page.getByText('Sending').count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+  expect(await textsOf(chat)).toEqual(['halfway']);
+  await page.context().close();
+});
+
 test('a refused message is shown as not sent after a reload, until the person deletes it', async () => {
   const chat = await world.service.newGroup(alice, 'Pier', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
@@ -90,6 +108,7 @@ test('a refused message is shown as not sent after a reload, until the person de
 test('a draft survives a reload, and a sign-out removes it', async () => {
   const chat = await world.service.newGroup(alice, 'Dock', [bob]);
   const page = await world.open(alice, `#/chat/${chat}`);
+  await expect.poll(() => page.evaluate(async () => (await indexedDB.databases()).length)).toBe(1);
   await field(page).fill('half a thought');
   await page.reload();
   await expect.poll(() => field(page).inputValue()).toBe('half a thought');
@@ -223,5 +242,70 @@ test('in a window without focus, the first unread message stays in view', async 
   await expect.poll(unread).toBeLessThan(40);
   expect(await unread()).toBeGreaterThan(10);
   expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('a new group is first in the list of every window of its creator', async () => {
+  const { service } = world;
+  const dora = await service.newUser('dora');
+  await service.newGroup(dora, 'Earlier');
+  const [page, other] = [await world.open(dora), await world.open(dora)];
+  await other.locator('.chat-row', { hasText: 'Earlier' }).waitFor();
+  for (const [kind, title] of [
+    ['Group', 'Rowing'],
+    ['Channel', 'Regatta'],
+  ] as const) {
+    // Chats of the same second are sorted by id.
+    await page.waitForTimeout(1_100);
+    await page.getByRole('button', { name: 'New chat' }).click();
+    await page.getByRole('radio', { name: kind }).check();
+    await page.getByLabel('Title').fill(title);
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await page
+      .getByRole('button', { name: `About ${title}` })
+      .first()
+      .waitFor();
+    for (const window of [page, other])
+      await expect.poll(() => window.locator('.chat-row').first().textContent()).toContain(title);
+  }
+  expect(world.faults()).toEqual([]);
+  await Promise.all([page.context().close(), other.context().close()]);
+});
+
+test('a person sees at once that they were added to a channel or removed from it', async () => {
+  const { service } = world;
+  const channel = await resultOf(
+    service.app(alice, 'POST', '/api/chats', { type: 'channel', title: 'Tides', private: true }),
+  );
+  await service.newGroup(alice, 'Acquaintances', [bob]);
+  const page = await world.open(bob);
+  await page.locator('.chat-row', { hasText: 'Acquaintances' }).waitFor();
+  const row = page.locator('.chat-row', { hasText: 'Tides' });
+  expect(await row.count()).toBe(0);
+  await resultOf(service.app(alice, 'PUT', `/api/chats/${channel.id}/members/${bob.id}`, {}));
+  await row.click();
+  await page.getByText('Only administrators can post here.').waitFor();
+  await resultOf(service.app(alice, 'DELETE', `/api/chats/${channel.id}/members/${bob.id}`));
+  await row.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Join' }).waitFor();
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('chats that a person joined or left while offline are shown after the connection is back', async () => {
+  const { service } = world;
+  const kept = await service.newGroup(alice, 'Former harbour', [bob]);
+  const page = await world.open(bob);
+  const row = (title: string) => page.locator('.chat-row', { hasText: title });
+  await row('Former harbour').waitFor();
+  await page.context().setOffline(true);
+  world.wire.cut();
+  await page.getByRole('heading', { name: 'Connecting…' }).waitFor();
+  await service.newGroup(alice, 'Later harbour', [bob]);
+  await resultOf(service.app(alice, 'DELETE', `/api/chats/${kept}/members/${bob.id}`));
+  await page.context().setOffline(false);
+  world.wire.restore();
+  await row('Later harbour').waitFor();
+  await row('Former harbour').waitFor({ state: 'detached' });
   await page.context().close();
 });

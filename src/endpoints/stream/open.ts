@@ -93,6 +93,12 @@ export const openStream = defineEndpoint({
               write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
           });
         },
+        membership(chat, isIn) {
+          const data = { chat_id: nameOf(chat) };
+          inOrder(() =>
+            write(`event: ${isIn ? 'chat_joined' : 'chat_left'}\ndata: ${JSON.stringify(data)}\n\n`),
+          );
+        },
         action(chat, text) {
           const [bot, action] = text.split(' ');
           const data = { chat_id: nameOf(chat), from_id: Number(bot), action };

@@ -87,9 +87,9 @@ export class Chats extends InviteLinks {
     const id = await rows.createChat(this.context.db, chat, (made) => this.#incarnationOf(made));
     await Promise.all([
       this.control.refresh('member', id, creator),
-      this.control.refresh('chats', creator),
       username === undefined ? undefined : this.refreshName(id),
     ]);
+    await this.control.refresh('chats', creator);
     await this.tellEvents(sharedChat(id));
     return sharedChat(id);
   }

@@ -158,8 +158,9 @@ export class Members extends ChatCopies {
       this.control.refresh('member', chat.id, id),
       this.control.refresh('administrators', chat.id),
       this.refresh(chat),
-      isBot ? undefined : this.control.refresh('chats', id),
     ]);
+    // Refreshes the list of chats last, because it wakes the person's streams, whose clients then read the chat.
+    if (!isBot) await this.control.refresh('chats', id);
     await this.tellEvents(chat);
   }
 

@@ -40,6 +40,8 @@ export interface StreamListener {
   change(change: Change): void;
   /** Reports that the stream has started. It reports all later changes. A stream that ends now resumes at `cursor`. */
   start(cursor: string): void;
+  /** Reports that the person was added to a chat or opened it, or left it or was removed. It is not stored. */
+  membership(chat: ChatRef, isIn: boolean): void;
   /** Reports a chat action, such as typing, which is not stored. */
   action(chat: ChatRef, text: string): void;
   /** Reports that this node is shutting down. No more changes follow. */
@@ -236,6 +238,7 @@ class Stream {
       if (present.has(name)) continue;
       this.#unlisten.delete(name);
       stop();
+      this.#listener.membership(parseChat(name), false);
     }
     const fresh = list.filter((chat) => !this.#unlisten.has(chatText(chat)));
     // Loads the record of a chat that is missing in Redis. Such a chat has no log, but the record shows when it last
@@ -256,6 +259,7 @@ class Stream {
       else this.check([partition]);
     });
     this.#unlisten.set(chatText(chat), stop);
+    if (this.#state === 'open') this.#listener.membership(chat, true);
     // Reports the complete log of the chat, or a `gap`, because the chat may have changed between joining and this
     // check.
     const isNew = this.#state === 'starting' && !this.#resumes;

@@ -21,6 +21,9 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/** Whether the service refused a call for good: a repeated call would be refused too. */
+export const isRefusal = (error: unknown): boolean => error instanceof ApiFailure && error.status < 429;
+
 type Body = Record<string, unknown> | Blob | FormData | undefined;
 
 const tries_max = 3;
@@ -39,7 +42,11 @@ async function once(verb: string, path: string, body: Body, options: CallOptions
     signal: options.signal,
     cache: 'no-store',
   });
-  const reply = (await answer.json().catch(() => ({}))) as {
+  const reply = (await answer.json().catch((error) => {
+    // The connection broke in the middle of the answer, so the outcome is unknown.
+    if (answer.ok) throw new TypeError('incomplete answer', { cause: error });
+    return {};
+  })) as {
     ok?: boolean;
     result?: unknown;
     description?: string;

@@ -7,6 +7,8 @@ export type StreamEvents = {
   edited_message: Message;
   message_deleted: MessageDeletedEvent;
   pinned: PinnedEvent;
+  chat_joined: ChatJoinedEvent;
+  chat_left: ChatLeftEvent;
   chat_action: ChatActionEvent;
   callback_answer: CallbackAnswerEvent;
   post_reactions: PostReactionsEvent;
@@ -615,6 +617,18 @@ export type PinnedEvent = {
   /** Absent after an unpin */
   pinned_message?: Message | MessageReference;
   notify: boolean;
+};
+
+/** The caller created or opened a chat, joined it or was added. */
+export type ChatJoinedEvent = {
+  /** Id of the chat */
+  chat_id: number;
+};
+
+/** The caller left a chat or was removed from it. */
+export type ChatLeftEvent = {
+  /** Id of the chat */
+  chat_id: number;
 };
 
 /** A bot performs an action in a chat, for instance typing. */

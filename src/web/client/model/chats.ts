@@ -1,5 +1,5 @@
 /** Holds the chats of the signed-in person. The event stream keeps them up to date. */
-import { call, get } from '../api.js';
+import { call, get, isRefusal } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { type LiveEvent, LiveStream } from '../live.js';
 import { previewOf } from '../names.js';
@@ -91,10 +91,15 @@ class Chats extends Signal {
     try {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
       this.byId.set(id, withRead(chat));
-    } catch {
+    } catch (error) {
       // Removes a chat that the person left or may not see.
-      this.byId.delete(id);
+      if (isRefusal(error)) this.byId.delete(id);
     }
+    this.changed();
+  }
+
+  remove(id: number): void {
+    this.byId.delete(id);
     this.changed();
   }
 
@@ -276,6 +281,12 @@ const onEvent = (...[event, data]: LiveEvent<StreamEvents>): void => {
       chats.update(chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
       return;
     }
+    case 'chat_joined':
+      void chats.refresh(data.chat_id);
+      return;
+    case 'chat_left':
+      chats.remove(data.chat_id);
+      return;
     case 'chat_action':
       setTyping(data.chat_id, { from: data.from_id, action: data.action });
       return;
@@ -302,11 +313,13 @@ export function startChats(): () => void {
     tellsUnseen: true,
     on: onEvent,
     state(open) {
+      // No event reports chats that the person joined or left meanwhile.
+      if (open && connected.value === 'cut') void chats.load();
       connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');
       if (open) for (const history of histories.values()) history.resume();
     },
   });
-  // Reloads the list when the page becomes visible, because no event reports that the person was added to a chat.
+  // Reloads the list when the page becomes visible, because no event reports what was read in other windows.
   const onVisible = () => {
     if (document.visibilityState === 'visible' && chats.loaded) void chats.load();
   };

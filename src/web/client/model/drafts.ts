@@ -2,7 +2,10 @@
 import { Cell } from '../signal.js';
 import { keepDraft, keptDrafts } from './kept.js';
 
+/** The drafts by chat, without empty ones. */
 const drafts = new Map<number, string>();
+/** Further drafts last until the page is closed. */
+const drafts_max = 500;
 
 /** Counts the changes of drafts by anything other than typing. */
 export const draftsSet = new Cell(0);
@@ -12,8 +15,9 @@ export const draftOf = (chat: number): string => drafts.get(chat) ?? '';
 /** Stores a typed text as the draft of a chat. */
 export function noteDraft(chat: number, text: string): void {
   if (text === draftOf(chat)) return;
-  drafts.set(chat, text);
-  keepDraft(chat, text);
+  if (text === '') drafts.delete(chat);
+  else drafts.set(chat, text);
+  if (text === '' || drafts.size <= drafts_max) keepDraft(chat, text);
 }
 
 export function setDraft(chat: number, text: string): void {

@@ -3,7 +3,7 @@
  * of history and events of the stream may arrive in any order, and more than once. The later state of a message takes
  * precedence, and a deleted message stays deleted.
  */
-import { ApiFailure, call, get } from '../api.js';
+import { ApiFailure, call, get, isRefusal } from '../api.js';
 import { randomName } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
@@ -366,8 +366,8 @@ export class History extends Signal {
     } catch (error) {
       outgoing.failed = reasonOf(error);
       outgoing.lost = error instanceof TypeError;
-      // A lost message stays stored as unsent, so that it is sent again after a reload.
-      if (!outgoing.lost) void keepMessage(keptOf(outgoing));
+      // Other messages stay stored as unsent, so that they are sent again after a reload.
+      if (isRefusal(error)) void keepMessage(keptOf(outgoing));
       this.changed();
     }
   }

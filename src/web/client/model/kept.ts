@@ -30,7 +30,6 @@ interface StoredDraft {
 
 const messages_max = 100;
 const messages_bytes_max = 64 * 1_048_576;
-const drafts_max = 500;
 const draft_length_max = 16_384;
 const message_bytes = 1_024;
 
@@ -76,6 +75,8 @@ async function transact<T>(
       const request = work(transaction.objectStore(store));
       transaction.oncomplete = () => resolve(request.result);
       transaction.onabort = () => resolve(undefined);
+      // Otherwise the browser aborts the transaction if the page is closed now.
+      transaction.commit();
     } catch {
       // The browser closes a database whose files it removes.
       resolve(undefined);
@@ -104,18 +105,13 @@ export function forgetMessage(key: string): void {
   void transact('outbox', (rows) => rows.delete(key));
 }
 
-/** Stores a draft. An empty text removes it. Beyond `drafts_max` drafts, a new one is not stored. */
+/** Stores a draft. An empty text removes it. */
 export function keepDraft(chat: number, text: string): void {
   const draft: StoredDraft = { chat, text: text.slice(0, draft_length_max) };
-  void transact<number>('drafts', (rows) => {
-    if (text === '') rows.delete(chat);
-    else rows.put(draft);
-    const count = rows.count();
-    count.onsuccess = () => {
-      if (count.result > drafts_max) rows.delete(chat);
-    };
-    return count;
-  });
+  void transact<unknown>(
+    'drafts',
+    (rows) => (text === '' ? rows.delete(chat) : rows.put(draft)) as IDBRequest,
+  );
 }
 
 export const keptDrafts = async (): Promise<readonly StoredDraft[]> =>

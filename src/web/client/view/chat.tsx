@@ -173,13 +173,14 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
   useSignal(chats);
   const chat = chats.byId.get(id);
   const [failure, setFailure] = useState('');
+  const isMissing = !chat;
   useEffect(() => {
     setFailure('');
-    if (!chats.byId.has(id))
+    if (isMissing)
       void chats.refresh(id).then(() => {
         if (!chats.byId.has(id)) setFailure(t('chat_missing'));
       });
-  }, [id]);
+  }, [id, isMissing]);
   if (!chat)
     return failure ? (
       <Outside id={id} text={failure} />

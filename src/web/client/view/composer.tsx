@@ -164,10 +164,11 @@ function useText(chat: number, editing: Message | null) {
   useEffect(() => {
     setText(editing ? (editing.text ?? editing.caption ?? '') : draftOf(chat));
   }, [chat, editing, set]);
-  useEffect(() => {
-    if (!editing) noteDraft(chat, text);
-  }, [chat, text, editing]);
-  return { text, setText, set };
+  const change = (typed: string) => {
+    setText(typed);
+    if (!editing) noteDraft(chat, typed);
+  };
+  return { text, setText: change, set };
 }
 
 /** Returns the state of the composer. */

@@ -319,6 +319,7 @@ function useScrolling(
     // A list that grows at its bottom still counts as scrolled to the end. Only scrolling up changes that.
     if (rest >= at_end && offset < place.offset - 1) place.sticks = false;
     else if (rest < at_end && history.atEnd) place.sticks = true;
+    if (!place.sticks) setLooked(0);
     place.offset = offset;
     setFar(rest > 500 || !history.atEnd);
     lookSoon();
