@@ -12,7 +12,7 @@ import { type Balancer, findProgram, proxyKinds, startProxy } from '../support/p
 import { createRole, type RoleProcess, startPatiently } from '../support/role_process.js';
 import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 import { amount, atLeast, atMost, nothingLost, patienceMs, report } from './report.js';
-import { createWorld } from './world.js';
+import { createWorld, eventually } from './world.js';
 
 let service: Service;
 let more: RoleProcess[] = [];
@@ -169,15 +169,20 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
 
       // The stream reported each message of a person’s chat with a bot once.
       const history = await world.history();
-      let untold = 0;
-      for (const [i, each] of world.users.entries()) {
-        const bot = (world.bots[i % world.bots.length] as { id: number }).id;
-        const received = streams[i]?.source.events.flatMap(({ event, data }) =>
-          event === 'message' && data.chat.id === bot ? [data.text as string] : [],
-        );
-        const kept = (history.get(`${bot}.${each.id}`) ?? []).map(({ text }) => text);
-        untold += kept.filter((text) => received?.filter((one) => one === text).length !== 1).length;
-      }
+      const countUntold = () => {
+        let untold = 0;
+        for (const [i, each] of world.users.entries()) {
+          const bot = (world.bots[i % world.bots.length] as { id: number }).id;
+          const received = streams[i]?.source.events.flatMap(({ event, data }) =>
+            event === 'message' && data.chat.id === bot ? [data.text as string] : [],
+          );
+          const kept = (history.get(`${bot}.${each.id}`) ?? []).map(({ text }) => text);
+          untold += kept.filter((text) => received?.filter((one) => one === text).length !== 1).length;
+        }
+        return untold;
+      };
+      await eventually('the streams reported everything', () => countUntold() === 0).catch(() => undefined);
+      const untold = countUntold();
       const ends = streams.reduce((sum, { state }) => sum + state.ends, 0);
       for (const stream of streams) stream.close();
       const { failed, ...amounts } = counts;
