@@ -93,7 +93,7 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
   return { inline_keyboard: kept.map((row) => row.map(storedButton)) };
 }
 
-/** What a press of a reply button shares. The application shows why it cannot share it. */
+/** Lists what a reply button may ask the person to share. The application shares none of it and shows the reason. */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 
 export interface ReplyButton {

@@ -65,7 +65,7 @@ function isDemo(): boolean {
   }
 }
 
-/** The time that a tab in the background leaves to the visible tab, where a link was opened. */
+/** How long a background tab waits before it answers, so that the visible tab, where a link was opened, answers first. */
 const background_ms = 50;
 const answer_ms_max = 250;
 

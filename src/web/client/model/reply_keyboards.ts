@@ -23,7 +23,7 @@ class ReplyKeyboards extends Signal {
     } catch {}
   }
 
-  /** Takes the keyboard of a new message. Only the service knows whether the person sees a selective one. */
+  /** Takes the keyboard of a new message. Only the service knows whether the person sees a selective keyboard. */
   take(message: Message): void {
     const { chat, reply_keyboard, message_id } = message;
     const isOpen = this.#byChat.has(chat.id);

@@ -153,8 +153,8 @@ function useStable(actions: MessageActions): MessageActions {
 }
 
 /**
- * Returns the last message that was read when unread messages came; null if there were none. It changes when the
- * person has read everything and a new message comes, and is removed when the person sends a message.
+ * Returns the last message that was read before unread messages came; null if there were none. The result changes when
+ * a new message comes after the person has read everything. It is removed when the person sends a message.
  */
 function useMark(chat: ChatSummary, sent: number): number | null {
   const { unread_count = 0, read_message_id = 0 } = chat;
@@ -302,7 +302,7 @@ function useScrolling(
     if (mark === null) void history.loadNewest();
     else
       void history.showUnread(mark, chat.last_message?.message_id ?? 0).then(() => {
-        // The unread messages were deleted meanwhile.
+        // Scrolls to the end if the unread messages were deleted meanwhile.
         if (place.isOpening) toNewest();
       });
   }, [history, chat.id]);

@@ -28,7 +28,7 @@ function Join({ id }: { id: number }) {
   );
 }
 
-/** Shows a chat that does not exist, or about which only its members learn anything. */
+/** Shows the page of a chat that does not exist, or that only its members may see. */
 function Unknown({ id, text }: { id: number; text: string }) {
   return (
     <main className="main center">

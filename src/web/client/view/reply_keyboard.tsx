@@ -28,7 +28,7 @@ const refusals: Readonly<Record<NonNullable<ReplyButton['request']>, WordKey>> =
   web_app: 'button_unknown',
 };
 
-/** Whether the person has sent a message after this one. */
+/** Whether the person has sent a message after this message. */
 const isAnswered = ({ messages, outgoing }: History, { message_id }: Message): boolean =>
   outgoing.length > 0 || messages.some((one) => one.message_id > message_id && one.from?.id === me.value?.id);
 
