@@ -5,10 +5,10 @@ import { copyText } from '../clipboard.js';
 import { attempt, reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
-import type { BotProps, OwnedBotSettings } from '../types.js';
+import type { BotProps, OwnedBotSettings, Page } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Confirm, Dialog, Face, Field, Spinner, Trouble } from '../view/ui.js';
-import { t } from '../words.js';
+import { t, type WordKey } from '../words.js';
 import { CodeSample } from './code.js';
 import { Pictures } from './pictures.js';
 import { TextsPage } from './texts.js';
@@ -115,20 +115,29 @@ function TransferPage({ bot }: BotProps) {
     setTyped('');
     setAsking(what);
   };
-  const run = async (work: () => Promise<unknown>) => {
+  const run = async (work: () => Promise<WordKey>) => {
     try {
-      await work();
+      const done = await work();
       setAsking(null);
-      say(t('done'));
+      say(t(done, { bot: `@${bot.username}`, name: `@${name}` }));
       go('bots');
     } catch (error) {
       setAsking(null);
       say(reasonOf(error));
     }
   };
-  const remove = () => run(() => call('DELETE', `/api/me/bots/${bot.id}`));
+  const remove = () =>
+    run(async () => {
+      await call('DELETE', `/api/me/bots/${bot.id}`);
+      return 'bot_deleted';
+    });
   const transfer = () =>
-    run(() => call('POST', `/api/me/bots/${bot.id}/transfer`, { username: name, confirm: true }));
+    run(async () => {
+      await call('POST', `/api/me/bots/${bot.id}/transfer`, { username: name, confirm: true });
+      // On some installations the new owner must accept the bot first.
+      const offers = await get<Page<{ bot_id: number }>>('/api/me/transfers');
+      return offers.items.some((offer) => offer.bot_id === bot.id) ? 'bot_offered' : 'bot_transferred';
+    });
   return (
     <>
       <form

@@ -66,7 +66,7 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
           {last && <time>{shortDate(last.date)}</time>}
         </span>
         <span className="chat-row-top">
-          <span className="chat-last">
+          <span className="chat-last" dir="auto">
             {doing ? (
               <span className="accent">{t('typing')}</span>
             ) : (

@@ -1,12 +1,13 @@
 /** Shows the emoji picker. It is loaded when it is first opened. Its data come from this service. */
 import {
   defaultEmojiDataResolver,
+  type EmojiData,
   type EmojiDataResolver,
   EmojiPicker,
   type EmojiPickerListEmojiProps,
   type EmojiPickerListRowProps,
 } from 'frimousse';
-import { type CSSProperties, useEffect, useRef } from 'react';
+import { type CSSProperties, useEffect, useMemo, useRef, useState } from 'react';
 import { createPortal } from 'react-dom';
 import { language, t, type WordKey } from '../words.js';
 
@@ -88,6 +89,51 @@ const inOwnWords: EmojiDataResolver = async (code, options) => {
   };
 };
 
+/** Returns how well an emoji matches a search: 0 for its exact name, higher for worse matches, 9 for none. */
+function rankOf({ label, tags }: EmojiData['emojis'][number], sought: string): number {
+  const name = label.toLocaleLowerCase();
+  const words = name.split(/[^\p{L}\p{N}]+/u);
+  if (name === sought) return 0;
+  if (name.startsWith(`${sought} `)) return 1;
+  if (words.includes(sought)) return 2;
+  const others = tags.map((tag) => tag.toLocaleLowerCase());
+  if (others.includes(sought)) return 3;
+  if (name.includes(sought)) return 4;
+  if (others.some((tag) => tag.startsWith(sought))) return 5;
+  return others.some((tag) => tag.includes(sought)) ? 6 : 9;
+}
+
+/** The score that the picker gives to an emoji whose name contains the search. */
+const name_score = 10;
+
+/**
+ * Returns the emoji that match a search, the best first, in one category. The picker would otherwise sort them within
+ * their categories. It sorts by its own score and keeps the order of equal scores, so every emoji gets the same score.
+ */
+function ranked(data: EmojiData, sought: string): EmojiData {
+  const found = data.emojis
+    .map((emoji) => ({ emoji, rank: rankOf(emoji, sought) }))
+    .filter(({ rank }) => rank < 9)
+    .sort((a, b) => a.rank - b.rank);
+  const emojis = found.map(({ emoji }) => {
+    const inName = emoji.label.toLowerCase().includes(sought);
+    return { ...emoji, category: 0, tags: inName ? [] : new Array<string>(name_score).fill(sought) };
+  });
+  return { ...data, categories: [{ index: 0, label: t('emoji') }], emojis };
+}
+
+/** Builds the data of a picker. The locale is a language, then a space and the search, because only a new locale is loaded. */
+function createResolver(): EmojiDataResolver {
+  const loaded = new Map<string, Promise<EmojiData>>();
+  return async (locale, options) => {
+    const [code = '', ...words] = locale.split(' ');
+    const data = loaded.get(code) ?? Promise.resolve(inOwnWords(code, { ...options, signal: undefined }));
+    loaded.set(code, data);
+    const sought = words.join(' ');
+    return sought === '' ? data : ranked(await data, sought);
+  };
+}
+
 const size = { width: 330, height: 340 };
 
 function placeAt({ left, top, bottom }: DOMRect): CSSProperties {
@@ -104,6 +150,8 @@ function placeAt({ left, top, bottom }: DOMRect): CSSProperties {
 
 export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
   const panel = useRef<HTMLDivElement>(null);
+  const [search, setSearch] = useState('');
+  const resolver = useMemo(createResolver, []);
   useEffect(() => {
     panel.current?.querySelector('input')?.focus();
     const outside = (event: PointerEvent) => {
@@ -129,13 +177,18 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
       }}
     >
       <EmojiPicker.Root
-        locale={language.value}
+        locale={`${language.value} ${search.trim().toLowerCase()}`.trim()}
         emojibaseUrl="/app/emoji"
-        resolveEmojiData={inOwnWords}
+        resolveEmojiData={resolver}
         columns={8}
         onEmojiSelect={({ emoji }) => choose(emoji)}
       >
-        <EmojiPicker.Search placeholder={t('search_emoji')} aria-label={t('search_emoji')} />
+        <EmojiPicker.Search
+          placeholder={t('search_emoji')}
+          aria-label={t('search_emoji')}
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
         <EmojiPicker.Viewport>
           <EmojiPicker.Loading>{t('loading')}</EmojiPicker.Loading>
           <EmojiPicker.Empty>{t('nothing_found')}</EmojiPicker.Empty>

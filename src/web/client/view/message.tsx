@@ -10,6 +10,7 @@ import { Media, mediumOf } from './media.js';
 import { ObjectCard, objectOf } from './objects.js';
 import { PostReactions } from './reactions.js';
 import { type OnCommand, RichText } from './text.js';
+import { Face, useLongPress } from './ui.js';
 
 export interface MessageActions {
   menu: (message: Message, at: { x: number; y: number }) => void;
@@ -38,7 +39,7 @@ function Quote({ message, jump }: { message: Message; jump: (id: number) => void
   return (
     <button type="button" className="quote" onClick={() => jump(message.message_id)}>
       <strong>{personName(message.from)}</strong>
-      <span>{summaryOf(previewOf(message))}</span>
+      <span dir="auto">{summaryOf(previewOf(message))}</span>
     </button>
   );
 }
@@ -72,6 +73,11 @@ const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
 
 const pictureKinds: readonly string[] = ['photo', 'video', 'animation'];
 
+function rowClass({ chat }: Message, own: boolean): string {
+  if (own) return 'message own';
+  return chat.type === 'group' ? 'message faced' : 'message';
+}
+
 export const Bubble = memo(function Bubble({ messages, joined, showName, marked, actions }: BubbleProps) {
   const [touched, setTouched] = useState(false);
   const message = messages[0] as Message;
@@ -83,7 +89,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const words = worded.text ?? worded.caption;
   const above = worded.show_caption_above_media === true;
   const text = words && (
-    <span className={isJumbo(words) ? 'text jumbo' : 'text'} dir="auto">
+    <span className={isJumbo(words) ? 'text jumbo' : 'text'}>
       <RichText
         text={words}
         entities={worded.entities ?? worded.caption_entities}
@@ -99,16 +105,19 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
     event.preventDefault();
     actions.menu(last, { x: event.clientX, y: event.clientY });
   };
+  const press = useLongPress((at) => actions.menu(last, at));
   const marks = { own, joined, marked, pictures };
   const classes = Object.entries(marks).flatMap(([name, set]) => (set ? [name] : []));
   return (
     <article
-      className={own ? 'message own' : 'message'}
+      className={rowClass(message, own)}
       aria-label={own ? t('you') : personName(message.from)}
       data-id={message.message_id}
       onContextMenu={menu}
       onPointerEnter={() => setTouched(true)}
+      {...press}
     >
+      {showName && <Face id={message.from?.id ?? 0} name={personName(message.from)} size={34} />}
       <div className={['bubble', ...classes].join(' ')}>
         {showName && <span className={hueOf(message.from?.id ?? 0)}>{personName(message.from)}</span>}
         {from && (
@@ -117,7 +126,11 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
           </span>
         )}
         {message.reply_to_message && <Quote message={message.reply_to_message} jump={actions.jump} />}
-        {above && <div className="words">{text}</div>}
+        {above && (
+          <div className="words" dir="auto">
+            {text}
+          </div>
+        )}
         {media.length > 0 && (
           <div className={media.length > 1 && pictures ? `album of${Math.min(media.length, 4)}` : 'media'}>
             {media.map((medium) => (
@@ -131,7 +144,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
           </div>
         )}
         {object && <ObjectCard card={object} />}
-        <div className="words">
+        <div className="words" dir="auto">
           {!above && text}
           <Meta message={last} />
         </div>

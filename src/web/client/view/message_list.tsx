@@ -94,10 +94,8 @@ function Pending({ outgoing, history }: { outgoing: Outgoing; history: History }
             <img src={outgoing.preview} alt="" />
           </div>
         )}
-        <div className="words">
-          <span className="text" dir="auto">
-            {outgoing.text}
-          </span>
+        <div className="words" dir="auto">
+          <span className="text">{outgoing.text}</span>
           <span className="meta">
             <Icon name={outgoing.failed ? 'warn' : 'clock'} size={13} />
             <span className="sr-only">{outgoing.failed ? t('not_sent') : t('sending')}</span>

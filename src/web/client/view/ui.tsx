@@ -3,6 +3,7 @@ import {
   type CSSProperties,
   type KeyboardEvent,
   type MouseEvent,
+  type PointerEvent,
   type ReactNode,
   useEffect,
   useId,
@@ -47,6 +48,29 @@ export function IconButton({
       <Icon name={icon} />
     </button>
   );
+}
+
+const long_press_ms = 500;
+const move_px_max = 10;
+
+/** Returns the handlers that call `act` when a finger rests. Some browsers report no context menu for it. */
+export function useLongPress(act: (at: { x: number; y: number }) => void) {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const from = useRef({ x: 0, y: 0 });
+  const end = () => clearTimeout(timer.current);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return {
+    onPointerDown({ pointerType, clientX: x, clientY: y }: PointerEvent) {
+      end();
+      from.current = { x, y };
+      if (pointerType === 'touch') timer.current = setTimeout(() => act({ x, y }), long_press_ms);
+    },
+    onPointerMove({ clientX, clientY }: PointerEvent) {
+      if (Math.hypot(clientX - from.current.x, clientY - from.current.y) > move_px_max) end();
+    },
+    onPointerUp: end,
+    onPointerCancel: end,
+  };
 }
 
 export function Spinner({ label }: { label?: string }) {

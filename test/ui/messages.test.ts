@@ -1,0 +1,106 @@
+/** Tests how messages, notes and the emoji search look and behave on desktops and phones. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: World;
+let [alice, bob] = [] as unknown as [TestUser, TestUser];
+let bot: TestBot;
+let group: number;
+
+const post = (user: TestUser, chat: number, text: string) =>
+  resultOf(world.service.app(user, 'POST', `/api/chats/${chat}/messages`, { text }));
+
+beforeAll(async () => {
+  world = await startWorld();
+  const { service } = world;
+  [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
+  bot = await service.newBot(alice, 'owned');
+  group = await service.newGroup(alice, 'Harbour', [bob]);
+});
+afterAll(() => world?.stop());
+
+test('the emoji search shows the emoji with the exact name first', async () => {
+  const page = await world.open(alice, `#/chat/${group}`);
+  await page.getByRole('button', { name: 'Emoji' }).click();
+  for (const [word, emoji] of [
+    ['fire', '🔥'],
+    ['bird', '🐦️'],
+    ['Cat', '🐈️'],
+  ]) {
+    await page.getByRole('searchbox', { name: 'Search emoji' }).fill(word as string);
+    await expect
+      .poll(async () => (await page.getByRole('gridcell').first().textContent())?.replace('\ufe0f', ''))
+      .toBe(emoji?.replace('\ufe0f', ''));
+  }
+  await page.getByRole('searchbox', { name: 'Search emoji' }).fill('fire');
+  await expect.poll(() => page.getByRole('gridcell').first().textContent()).toBe('🔥');
+  await page.keyboard.press('Enter');
+  await expect.poll(() => page.getByRole('combobox', { name: 'Message' }).inputValue()).toBe('🔥');
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('text from right to left is aligned to the right, and messages of others in a group have an avatar', async () => {
+  await post(bob, group, 'A long line from left to right, so that the bubble is wide\nabc');
+  await post(bob, group, 'שורה ארוכה מאוד מימין לשמאל, כדי שהבועה תהיה רחבה\nשלום');
+  await post(alice, group, 'mine');
+  const page = await world.open(alice, `#/chat/${group}`);
+  const article = (text: string) => page.getByRole('log').getByRole('article').filter({ hasText: text });
+  await article('שלום').waitFor();
+  const sideOf = (text: string) =>
+    article(text)
+      .locator('.words')
+      .evaluate((words) => {
+        const range = document.createRange();
+        const node = words.querySelector('.text')?.firstChild as Text;
+        range.setStart(node, node.data.indexOf('\n') + 1);
+        range.setEnd(node, node.data.length);
+        const [line, box] = [range.getBoundingClientRect(), words.getBoundingClientRect()];
+        return box.right - line.right < line.left - box.left ? 'right' : 'left';
+      });
+  expect([await sideOf('abc'), await sideOf('שלום')]).toEqual(['left', 'right']);
+  expect(await article('abc').locator('.face').innerText()).toBe('B');
+  expect(await article('mine').locator('.face').count()).toBe(0);
+  const [first, second] = await Promise.all(
+    ['abc', 'שלום'].map((text) => article(text).locator('.bubble').boundingBox()),
+  );
+  expect(first?.x).toBe(second?.x);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('on a phone a long press opens the menu of a message, and no button is visible beside it', async () => {
+  await post(bob, group, 'press me');
+  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+  const page = await world.open(alice, '', phone);
+  await page.goto(`${world.wire.url}/app#/chat/${group}`);
+  const message = page.getByRole('log').getByRole('article').filter({ hasText: 'press me' });
+  const more = message.getByRole('button', { name: 'Actions' });
+  await message.waitFor();
+  expect((await more.boundingBox())?.width).toBeLessThanOrEqual(1);
+  const box = await message.locator('.bubble').boundingBox();
+  const at = { x: (box?.x ?? 0) + 20, y: (box?.y ?? 0) + 10 };
+  const session = await page.context().newCDPSession(page);
+  await session.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [at] });
+  await page.getByRole('menuitem', { name: 'Copy text' }).waitFor();
+  await session.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  await page.getByRole('menuitem', { name: 'Copy text' }).waitFor();
+  await page.context().close();
+});
+
+test('a note covers neither the header nor the pinned message, and a transfer names the bot and its new owner', async () => {
+  const page = await world.open(alice, `#/bots/${bot.id}/transfer`);
+  await page.getByLabel('Username of the new owner').fill(bob.username);
+  await page.getByRole('button', { name: 'Transfer', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox').fill(bot.username);
+  await dialog.getByRole('button', { name: 'Transfer' }).click();
+  const note = page.getByRole('status').getByText(`@${bot.username} is handed to @${bob.username}.`);
+  await note.waitFor();
+  expect((await note.boundingBox())?.y).toBeGreaterThan(400);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
