@@ -64,7 +64,7 @@ describe('paths and methods are checked', () => {
     await seen.refused(() => raw(path, verb), code as number, text as string);
   });
 
-  test('a valid token does not admit unknown methods, the test environment or unsupported HTTP verbs', async () => {
+  test('a request with a valid token is refused for an unknown method or a wrong HTTP verb', async () => {
     const known = 'Not Found: method not found';
     await seen.refused(() => raw(of('sendEverything')), 404, known);
     await seen.refused(() => raw(of('')), 404, known);
