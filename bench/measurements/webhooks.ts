@@ -54,7 +54,7 @@ async function timed(
   pid: number,
   begin: () => Promise<void> | void,
 ): Promise<() => Promise<{ readonly turn: Turn; readonly books: Books }>> {
-  const [from, until] = [Math.floor(count / 2), Math.floor(count * 0.95)];
+  const [from, until] = [Math.max(connections, Math.floor(count / 2)), Math.floor(count * 0.95)];
   hooks.expect({ count, from, until, connections });
   const spent = async () => ({ own: cpuSeconds(pid), redis: (await watch.cost()).cpuSeconds });
   const began = hooks.reached('from').then(spent);
