@@ -2,7 +2,8 @@
 import { kindOf, titleOf } from '../content/kinds.js';
 import type { Files } from '../files/files.js';
 import { ruleLimits as limits } from '../rules/limits.js';
-import { rightsOf } from '../rules/rights.js';
+import { isPermitted } from '../rules/permissions.js';
+import { hasRight } from '../rules/rights.js';
 import type { StoredPicture } from '../store/bots/pictures.js';
 import type { MutedChats } from '../store/chats/mutes.js';
 import { messageKinds } from '../store/core/codec.js';
@@ -54,11 +55,26 @@ async function pictureOf(store: Store, chat: ChatRef): Promise<readonly StoredPi
   return (await store.bots.descriptions(chat.id)).pictures.avatar ?? [];
 }
 
-/** Returns whether a person may post in a channel. Returns false for other chats, where every member may write. */
-async function mayPost(store: Store, chat: ChatRef, type: string | undefined, user: User): Promise<boolean> {
-  if (type !== 'channel') return false;
-  const { status, rights } = await store.chats.member(chat, user.id);
-  return rightsOf(status, rights).can_post_messages === true;
+/**
+ * Returns what the person may do in the chat. `can_post` is only for channels, because every member may write in other
+ * chats. `can_delete` covers messages of others in groups and channels.
+ */
+async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user: User) {
+  if (isDirect(chat)) return { can_pin: true };
+  const [own, { permissions }] = await Promise.all([
+    store.chats.member(chat, user.id),
+    store.chats.details(chat),
+  ]);
+  // Channels have no separate right for pins (interface §5.11).
+  const mayPin =
+    type === 'channel'
+      ? hasRight(own, 'can_edit_messages')
+      : isPermitted(own, permissions, 'can_pin_messages');
+  return {
+    ...(type === 'channel' && hasRight(own, 'can_post_messages') ? { can_post: true } : {}),
+    ...(mayPin ? { can_pin: true } : {}),
+    ...(hasRight(own, 'can_delete_messages') ? { can_delete: true } : {}),
+  };
 }
 
 /**
@@ -102,7 +118,7 @@ export async function chatSummary(
       ? { last_message: preview(last, viewer) }
       : { joined_at: joined ?? (await store.activity.joined(user.id, chat)) }),
     ...(pinned ? { pinned_message: preview(pinned, viewer) } : {}),
-    ...((await mayPost(store, chat, found.profile.t, user)) ? { can_post: true } : {}),
+    ...(await mayDo(store, chat, found.profile.t, user)),
     ...(count > 0 ? { unread_count: count, read_message_id: mark } : {}),
     ...viewMute(muted.get(chat.id)),
   };

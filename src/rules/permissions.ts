@@ -69,7 +69,7 @@ export function unpackPermissions(differing: string): Record<PermissionName, boo
 export function isPermitted(
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },
   differing: string,
-  name: 'can_change_info' | 'can_invite_users',
+  name: 'can_change_info' | 'can_invite_users' | 'can_pin_messages',
 ): boolean {
   if (status === 'creator') return true;
   if (status === 'administrator') return rights[name] === true;

@@ -36,6 +36,11 @@ export const listedChat = chat
       .literal(true)
       .optional()
       .describe('Present if the chat is a channel in which the caller may post'),
+    can_pin: z.literal(true).optional().describe('Present if the caller may pin and unpin messages'),
+    can_delete: z
+      .literal(true)
+      .optional()
+      .describe('Present if the caller may delete messages of others in this group or channel'),
     unread_count: z
       .int()
       .min(1)

@@ -309,3 +309,62 @@ test('chats that a person joined or left while offline are shown after the conne
   await row('Former harbour').waitFor({ state: 'detached' });
   await page.context().close();
 });
+
+test('Pin and Delete are offered only to people who have the right', async () => {
+  const { service } = world;
+  const chat = await service.newGroup(alice, 'Council', [bob]);
+  const write = (user: TestUser, text: string) =>
+    service.app(user, 'POST', `/api/chats/${chat}/messages`, { text }).then(resultOf);
+  const { message_id } = await write(alice, 'from alice');
+  await write(bob, 'from bob');
+  await resultOf(service.app(alice, 'POST', `/api/chats/${chat}/pin`, { message_id }));
+  const offered = async (page: Page, text: string) => {
+    await page.getByRole('log').getByText(text, { exact: true }).click({ button: 'right' });
+    await page.getByRole('menuitem', { name: 'Copy text' }).waitFor();
+    const labels = await page.getByRole('menuitem').allInnerTexts();
+    await page.keyboard.press('Escape');
+    return labels.filter((label) => ['Pin', 'Unpin', 'Delete'].includes(label.trim()));
+  };
+  const [a, b] = [await world.open(alice, `#/chat/${chat}`), await world.open(bob, `#/chat/${chat}`)];
+  expect(await offered(a, 'from alice')).toEqual(['Unpin', 'Delete']);
+  expect(await offered(a, 'from bob')).toEqual(['Pin', 'Delete']);
+  expect(await offered(b, 'from alice')).toEqual([]);
+  expect(await offered(b, 'from bob')).toEqual(['Delete']);
+  await b.locator('.pinned').getByText('from alice').waitFor();
+  expect(await b.getByRole('button', { name: 'Unpin' }).count()).toBe(0);
+  await a.getByRole('button', { name: 'Unpin' }).waitFor();
+  expect(world.faults()).toEqual([]);
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test('the list of commands is above the text field, and Escape and a click outside close it', async () => {
+  const { service } = world;
+  const bot = await service.newBot(alice, 'waiter');
+  const commands = ['menu', 'bill'].map((command) => ({ command, description: `Shows the ${command}` }));
+  await resultOf(service.bot(bot, 'setMyCommands', { commands }));
+  await service.openChat(alice, bot);
+  const page = await world.open(alice, `#/chat/${bot.id}`, { viewport: { width: 1_900, height: 800 } });
+  const list = page.getByRole('listbox', { name: 'Commands' });
+  const button = page.getByRole('button', { name: 'Commands' });
+  await button.click();
+  await list.getByText('/bill').waitFor();
+  const [box, row] = await Promise.all([list.boundingBox(), page.locator('.composer-row').boundingBox()]);
+  expect(Math.abs((box?.x ?? 0) - (row?.x ?? 0))).toBeLessThan(4);
+  await page.keyboard.press('Escape');
+  await list.waitFor({ state: 'detached' });
+  await button.click();
+  await list.waitFor();
+  await page.getByRole('log').click({ position: { x: 20, y: 20 } });
+  await list.waitFor({ state: 'detached' });
+  await field(page).fill('/m');
+  await list.getByText('/menu').waitFor();
+  await page.keyboard.press('Escape');
+  await list.waitFor({ state: 'detached' });
+  expect(await field(page).inputValue()).toBe('/m');
+  await field(page).fill('/me');
+  await list.getByText('/menu').waitFor();
+  await page.getByRole('log').click({ position: { x: 20, y: 20 } });
+  await list.waitFor({ state: 'detached' });
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});

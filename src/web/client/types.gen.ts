@@ -75,6 +75,10 @@ export type ChatSummary = {
   pinned_message?: MessagePreview;
   /** Present if the chat is a channel in which the caller may post */
   can_post?: true;
+  /** Present if the caller may pin and unpin messages */
+  can_pin?: true;
+  /** Present if the caller may delete messages of others in this group or channel */
+  can_delete?: true;
   /** Number of messages of others that the caller has not read, up to a limit. Absent if there are none */
   unread_count?: number;
   /** The last message that the caller has read, or 0. Present with `unread_count` */

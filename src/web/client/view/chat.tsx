@@ -73,12 +73,13 @@ function PinnedBar({ chat, jump }: { chat: ChatSummary; jump: (id: number) => vo
           <span>{pinned.date ? summaryOf(pinned) : t('message')}</span>
         </span>
       </button>
-      <IconButton icon="close" label={t('unpin')} onClick={() => unpin(chat.id)} />
+      {chat.can_pin && <IconButton icon="close" label={t('unpin')} onClick={() => unpin(chat.id)} />}
     </div>
   );
 }
 
-const edit_age_s_max = 48 * 3_600;
+/** The age up to which a message can be edited and deleted. */
+const change_age_s_max = 48 * 3_600;
 
 const unpin = (chat: number) => attempt(() => call('DELETE', `/api/chats/${chat}/pin`));
 
@@ -116,15 +117,16 @@ function itemsOf(message: Message, { chat, mayWrite, show, begin }: MenuContext)
     items.push({ icon: 'forward', label: t('forward'), act: () => show({ kind: 'forward', messages }) });
   if (words) items.push({ icon: 'copy', label: t('copy_text'), act: () => attempt(() => copyText(words)) });
   const pin = () => attempt(() => call('POST', `/api/chats/${chat.id}/pin`, { message_id }));
-  items.push(
-    chat.pinned_message?.message_id === message_id
-      ? { icon: 'pin', label: t('unpin'), act: () => unpin(chat.id) }
-      : { icon: 'pin', label: t('pin'), act: pin },
-  );
-  const young = Date.now() / 1_000 - message.date < edit_age_s_max;
+  if (chat.can_pin)
+    items.push(
+      chat.pinned_message?.message_id === message_id
+        ? { icon: 'pin', label: t('unpin'), act: () => unpin(chat.id) }
+        : { icon: 'pin', label: t('pin'), act: pin },
+    );
+  const young = Date.now() / 1_000 - message.date < change_age_s_max;
   if (mine && words !== undefined && young && !message.forward_origin)
     items.push({ icon: 'edit', label: t('edit'), act: () => begin({ kind: 'edit', message }) });
-  if (mine || chat.type !== 'private')
+  if (young && (mine || chat.can_delete))
     items.push({
       icon: 'trash',
       label: t('delete'),

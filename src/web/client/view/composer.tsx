@@ -133,25 +133,48 @@ async function saveEdit(chat: number, message: Message, text: string, done: () =
   }
 }
 
-/** The commands that begin with `prefix`, and the keys that choose one of them. */
+/**
+ * Suggests commands: all of them after `toggle`, or those that begin with the typed text. Escape and a click outside of
+ * the composer close the list until the text changes. `text` is null if there is nothing to suggest.
+ */
 function useSuggestions(
   commands: readonly BotCommand[],
-  prefix: string | undefined,
+  text: string | null,
   choose: (command: string) => void,
 ) {
   const [at, setAt] = useState(0);
+  const [menu, setMenu] = useState(false);
+  const [closed, setClosed] = useState<string | null>(null);
+  const typed = text === closed ? undefined : /^\/(\w*)$/.exec(text ?? '')?.[1];
+  const prefix = typed ?? (menu && text !== null ? '' : undefined);
   const list =
     prefix === undefined ? [] : commands.filter(({ command }) => command.startsWith(prefix.toLowerCase()));
+  const isOpen = list.length > 0;
+  const close = () => {
+    setMenu(false);
+    setClosed(text);
+  };
+  const toggle = () => (isOpen ? close() : setMenu(true));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `close` changes with the text only
+  useEffect(() => {
+    if (!isOpen) return;
+    const onPointer = ({ target }: Event) => {
+      if (!(target as Element).closest('.composer')) close();
+    };
+    document.addEventListener('pointerdown', onPointer);
+    return () => document.removeEventListener('pointerdown', onPointer);
+  }, [isOpen, text]);
   /** Returns whether the key was used. */
   const onKey = ({ key, shiftKey }: KeyboardEvent): boolean => {
-    if (list.length === 0) return false;
+    if (!isOpen) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[key];
     if (step) setAt((at + step + list.length) % list.length);
+    else if (key === 'Escape') close();
     else if (key === 'Tab' || (key === 'Enter' && !shiftKey)) choose((list[at] ?? list[0])?.command ?? '');
     else return false;
     return true;
   };
-  return { id: useId(), list, at, setAt, onKey };
+  return { id: useId(), list, at, setAt, onKey, isOpen, toggle, close };
 }
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
@@ -176,13 +199,11 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   const { text, setText, set } = useText(chat, editing);
   const [photo, setPhoto] = useState<File | null>(null);
   const [emoji, setEmoji] = useState(false);
-  const [menu, setMenu] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  const prefix = /^\/(\w*)$/.exec(text)?.[1] ?? (menu ? '' : undefined);
-  const suggestions = useSuggestions(commands, editing ? undefined : prefix, choose);
+  const suggestions = useSuggestions(commands, editing ? null : text, choose);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another text closes the list of commands
-  useEffect(() => setMenu(false), [editing, set]);
+  useEffect(() => suggestions.close(), [editing, set]);
   useEffect(() => {
     if (!isTouch() || editing || replyTo) field.current?.focus();
   }, [editing, replyTo]);
@@ -195,7 +216,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   }
 
   function choose(command: string) {
-    setMenu(false);
+    suggestions.close();
     send({ text: `/${command}` });
     field.current?.focus();
   }
@@ -217,8 +238,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     if (event.nativeEvent.isComposing) return;
     if (suggestions.onKey(event)) event.preventDefault();
     else if (key === 'Enter' && !event.shiftKey && !event.ctrlKey && !isTouch()) submit();
-    else if (key === 'Escape' && (menu || emoji || replyTo || editing)) {
-      setMenu(false);
+    else if (key === 'Escape' && (emoji || replyTo || editing)) {
       setEmoji(false);
       done();
     } else if (key === 'ArrowUp' && text === '' && !editing) editLast();
@@ -234,8 +254,6 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
     setPhoto,
     emoji,
     setEmoji,
-    menu,
-    setMenu,
     suggestions,
     left,
     isEmpty,
@@ -255,7 +273,7 @@ interface TextFieldProps {
 /** Shows the text field. It grows with the text, and controls the list of suggestions. */
 function TextField({ own, paste, placeholder }: TextFieldProps) {
   const { field, text, setText, suggestions } = own;
-  const open = suggestions.list.length > 0;
+  const open = suggestions.isOpen;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text
   useEffect(() => {
     const area = field.current;
@@ -295,7 +313,12 @@ export function Composer(props: ComposerProps) {
   const { bot, commands, replyTo, editing, done, placeholder } = props;
   const keys = editing ? null : props.keys;
   const own = useComposer(props);
-  const { field, text, setText, photo, setPhoto, emoji, setEmoji, menu, setMenu, suggestions, left } = own;
+  const { field, text, setText, photo, setPhoto, emoji, setEmoji, suggestions, left } = own;
+
+  function toggleEmoji() {
+    suggestions.close();
+    setEmoji(!emoji);
+  }
 
   function insert(piece: string) {
     const area = field.current;
@@ -307,12 +330,13 @@ export function Composer(props: ComposerProps) {
   return (
     <form
       className="composer"
+      onKeyDown={({ key }) => key === 'Escape' && suggestions.close()}
       onSubmit={(event) => {
         event.preventDefault();
         own.submit();
       }}
     >
-      {suggestions.list.length > 0 && <Suggestions {...suggestions} choose={own.choose} />}
+      {suggestions.isOpen && <Suggestions {...suggestions} choose={own.choose} />}
       {emoji && (
         <Suspense fallback={null}>
           <EmojiPanel choose={insert} close={() => setEmoji(false)} />
@@ -335,7 +359,12 @@ export function Composer(props: ComposerProps) {
       <div className="composer-row">
         {bot?.menu_button && !editing && <MenuButton bot={bot} />}
         {commands.length > 0 && !bot?.menu_button && !editing && (
-          <IconButton icon="slash" label={t('commands')} expanded={menu} onClick={() => setMenu(!menu)} />
+          <IconButton
+            icon="slash"
+            label={t('commands')}
+            expanded={suggestions.isOpen}
+            onClick={suggestions.toggle}
+          />
         )}
         <PhotoButton
           shown={!editing}
@@ -347,7 +376,7 @@ export function Composer(props: ComposerProps) {
         <TextField own={own} paste={editing ? null : setPhoto} placeholder={placeholder} />
         <ReplyKeysButton keys={keys} />
         {left < 200 && <span className={left < 0 ? 'counter over' : 'counter'}>{left}</span>}
-        <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={() => setEmoji(!emoji)} />
+        <IconButton icon="smile" label={t('emoji')} expanded={emoji} onClick={toggleEmoji} />
         <IconButton
           icon={editing ? 'check' : 'send'}
           label={editing ? t('save') : t('send')}
