@@ -5,8 +5,8 @@
 @key     due    {NN}:webhooks_due       ZSET
 @err     queue_missing
 ]]
--- A bot that never listed kinds of updates has the mask 63, and gets the kinds of mask 319 (`rules/update_kinds.ts`).
-local DEFAULT_MASK, DEFAULT_KINDS = 63, 319
+-- A bot that never listed kinds of updates has the mask 63, and gets the kinds of mask 1855 (`rules/update_kinds.ts`).
+local DEFAULT_MASK, DEFAULT_KINDS = 63, 1855
 
 -- Returns the queue's state, or nil if the queue must be opened first.
 local function read_queue(state)

@@ -140,4 +140,6 @@ export async function* exportLines(store: Store, files: Files, user: User): Asyn
   yield* sharedChats(store, user);
   for await (const { post, emoji, date } of store.exports.reactions(user.id))
     yield { kind: 'reaction', post_id: post, emoji, date };
+  for await (const { poll, options: option_ids, date } of store.exports.votes(user.id))
+    yield { kind: 'vote', poll_id: String(poll), option_ids, date };
 }

@@ -1,4 +1,5 @@
 /** Builds forwarded and copied messages (interface §4.3, behaviour §6). */
+import { nowSeconds } from '../clock.js';
 import { copyOf } from '../content/kinds.js';
 import { type ErrorName, fail } from '../errors.js';
 import { isTokenEntity } from '../rules/token_entity.js';
@@ -17,6 +18,7 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
+import { mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
 
 /** Selects between a forward, which shows where the message was first sent, and a copy, which does not. */
 export type Way = 'forward' | 'copy';
@@ -58,7 +60,7 @@ const byBot = (store: Store, bot: Bot, from: number | string): Resending => {
 
 /**
  * Reads the given messages, in the given order, from a chat that the sender may read. Missing messages and service
- * messages are null. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`, `not_chat_member`;
+ * messages are null. Polls have their present results. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`, `not_chat_member`;
  * `forward_protected` or `copy_protected` when a message is protected.
  */
 async function sourcesOf(
@@ -70,7 +72,13 @@ async function sourcesOf(
   const sources = found.map((source) => (source?.record.kind === messageKinds.service ? null : source));
   if (sources.some((source) => source && (source.record.flags & messageFlags.protected) !== 0))
     fail(protectedErrors[way]);
-  return sources;
+  const shown = await withResults(
+    store,
+    { id: 0, isBot: true },
+    sources.filter((source) => source !== null),
+  );
+  const byId = new Map(shown.map((source) => [source.id, source]));
+  return sources.map((source) => source && (byId.get(source.id) ?? source));
 }
 
 /** Reads the messages that a bot forwards or copies. See `sourcesOf`. */
@@ -157,6 +165,20 @@ function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMes
   });
 }
 
+/** Sends copies as a bot. Polls in them become new polls. */
+export const sendCopies = <T>(
+  store: Store,
+  bot: Bot,
+  chat: ChatRef,
+  make: () => Promise<NewMessage[]>,
+  send: (given: () => Promise<NewMessage[]>) => Promise<T>,
+): Promise<T> =>
+  withNewPolls(store, (create) =>
+    send(async () =>
+      withCopiedPolls(await make(), { bot: bot.id, now: nowSeconds() }, (draft) => create(chat, draft)),
+    ),
+  );
+
 interface ManyParams extends Options {
   readonly chat_id: number | string;
   readonly from_chat_id: number | string;
@@ -175,9 +197,9 @@ export async function resendMany(
 ): Promise<Array<{ readonly message_id: number }>> {
   const { store, bot } = context;
   const chat = chatOfBot(bot.id, p.chat_id);
-  const { ids } = await store.messages.sendMany(chat, botSender(bot), () =>
-    resentMany(byBot(store, bot, p.from_chat_id), way, p),
-  );
+  const send = (given: () => Promise<NewMessage[]>) => store.messages.sendMany(chat, botSender(bot), given);
+  const make = () => resentMany(byBot(store, bot, p.from_chat_id), way, p);
+  const { ids } = await (way === 'forward' ? send(make) : sendCopies(store, bot, chat, make, send));
   return ids.map((message_id) => ({ message_id }));
 }
 
@@ -187,7 +209,10 @@ async function resentMany(
   p: Options & Pick<ManyParams, 'message_ids' | 'remove_caption'>,
 ): Promise<NewMessage[]> {
   const found = await sourcesOf(resending, way, p.message_ids);
-  const sources = found.filter((source) => source !== null);
+  const { id } = resending.sender;
+  const sources = found.filter(
+    (source): source is StoredMessage => source !== null && (way === 'forward' || mayCopy(source, id)),
+  );
   if (sources.length === 0) fail('nothing_to_forward');
   const messages = sources.map((source) => {
     const { media } = source.record.content;

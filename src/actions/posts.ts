@@ -14,6 +14,7 @@ import type { Store } from '../store/store.js';
 import { viewMessage } from '../view/messages.js';
 import { viewChat, viewStranger } from '../view/users.js';
 import { answer, optional } from '../wire/schema.js';
+import { withResults } from './polls.js';
 
 /** Names a post in a path by its id or its external id. */
 export const postName = z.string({ error: answer('post_not_found') });
@@ -73,7 +74,9 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   }
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
   const type = kindOf(content);
-  if (type !== 'text') shown.media = { type, ...([view[type]].flat()[0] as object) };
+  // A poll is nested, because it has a field `type` of its own.
+  if (type === 'poll') shown.media = { type, poll: view.poll };
+  else if (type !== 'text') shown.media = { type, ...([view[type]].flat()[0] as object) };
   return {
     ...shown,
     reactions: viewReactions(state, viewer),
@@ -97,7 +100,9 @@ export async function findPost(
   viewer: PostViewer,
 ): Promise<object> {
   const state = await store.posts.find(postOf(store, name), who);
-  return viewPost(store, await postMessage(store, state), state, viewer);
+  const message = await postMessage(store, state);
+  const [shown = message] = await withResults(store, who, [message]);
+  return viewPost(store, shown, state, viewer);
 }
 
 /**

@@ -36,7 +36,7 @@ interface ObjectParams extends SendingParams {
  */
 export async function sendObject<T extends ContentObject>(
   { bot, store }: MethodContext,
-  object: T | (() => T),
+  object: T | (() => T | Promise<T>),
   p: ObjectParams,
 ): Promise<MessageView> {
   const sender = botSender(bot);
@@ -46,7 +46,7 @@ export async function sendObject<T extends ContentObject>(
     chat,
     sender,
     typeof object === 'function'
-      ? async () => ({ content: { object: object() }, ...sending })
+      ? async () => ({ content: { object: await object() }, ...sending })
       : { content: { object }, ...sending },
   );
   return viewMessage(sent, { isBot: true, bot: sender.profile });

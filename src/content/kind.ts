@@ -6,8 +6,11 @@ import type { ContentObject, Media } from '../store/core/codec.js';
 interface Kind<S> {
   /** The fields of a Message that contain this content, with their schemas. */
   readonly fields: Readonly<Record<string, z.ZodType>>;
-  /** Returns the values of those fields. Only people get the `url` of media stored by URL. */
-  view(stored: S, forPeople: boolean): Readonly<Record<string, unknown>>;
+  /**
+   * Returns the values of those fields. Only people get the `url` of media stored by URL. `bot` is the id of the bot
+   * that reads a poll, if it is known.
+   */
+  view(stored: S, forPeople: boolean, bot?: number): Readonly<Record<string, unknown>>;
   /** An emoji that represents the kind in notifications, which have no known language. */
   readonly sign: string;
 }

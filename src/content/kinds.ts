@@ -8,6 +8,7 @@ import { document } from './document.js';
 import type { FileKind, ObjectKind } from './kind.js';
 import { location } from './location.js';
 import { photo } from './photo.js';
+import { poll } from './poll.js';
 import { venue } from './venue.js';
 import { video } from './video.js';
 import { videoNote } from './video_note.js';
@@ -23,7 +24,7 @@ export const fileKinds: Readonly<Record<MediaType, FileKind>> = {
   video_note: videoNote,
 };
 
-const objectKinds = { location, venue, contact, dice } as const;
+const objectKinds = { location, venue, contact, dice, poll } as const;
 
 /**
  * Returns the kind of an object. Undefined for a kind stored by a newer version; the message is then shown without the
@@ -47,9 +48,10 @@ export const kindOf = ({ media, object }: Content): string => media?.type ?? obj
 export function viewContent(
   { media, object }: Content,
   forPeople: boolean,
+  bot?: number,
 ): Readonly<Record<string, unknown>> {
   if (media !== undefined) return fileKinds[media.type].view(media, forPeople);
-  return (object && objectKindOf(object.type)?.view(object, forPeople)) ?? {};
+  return (object && objectKindOf(object.type)?.view(object, forPeople, bot)) ?? {};
 }
 
 /** Returns the emoji and words that represent content in a notification; '' for a text. `words` is the caption. */

@@ -32,6 +32,7 @@ import { deleteMessage, editMessage, listMessages, postMessage } from './chats/m
 import { muteChat, unmuteChat } from './chats/mute.js';
 import { openLink } from './chats/open_link.js';
 import { pinMessage, unpinMessage } from './chats/pin.js';
+import { getPoll, vote } from './chats/polls.js';
 import { readChat } from './chats/read.js';
 import { getReplyKeyboard } from './chats/reply_keyboard.js';
 import { putPhoto, removePhoto, updateChat } from './chats/update.js';
@@ -130,6 +131,8 @@ export const endpoints: readonly Endpoint[] = [
   openLink,
   pinMessage,
   unpinMessage,
+  getPoll,
+  vote,
   readChat,
   getReplyKeyboard,
   putPhoto,

@@ -169,6 +169,16 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
+/** Turns polls of this age into tombstones. The number of a poll contains the Unix time of its creation in ms. */
+const agedPolls = statement(
+  'purge_aged_polls',
+  `update polls set record = null, deleted_at = now() where (partition, number) in (
+     select partition, number from polls
+     where record is not null and number < extract(epoch from now()) * 1000 - $1::bigint and ${receivesNone}
+     limit ${chunkRowsMax} for update skip locked
+   )`,
+);
+
 /** Deletes quarantined entries at the age of messages, because they may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
@@ -205,7 +215,9 @@ function dueIn(
     [surplusAttempts, limits.delivery_failures_kept],
     [agedFailures, attemptAgeMs(messageDays)],
     [surplusFailures, limits.delivery_failures_kept],
-    ...(messageDays === undefined ? [] : [[agedQuarantine, messageAge] as const]),
+    ...(messageDays === undefined
+      ? []
+      : [[agedQuarantine, messageAge] as const, [agedPolls, messageAge] as const]),
     ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
   ];
   const ofControl: ReadonlyArray<readonly [Statement, number]> = [

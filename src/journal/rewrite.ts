@@ -13,6 +13,7 @@ import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import { emojiColumn, messageHeader, pack, unpack } from '../store/core/codec.js';
 import { groupBy, piecesOf } from '../store/core/groups.js';
 import { type Keys, parseChat, partitionOfPost, postNumber } from '../store/core/keys.js';
+import type { Poll, PollRecord, ResultsRecord, VoteRecord } from '../store/core/poll_record.js';
 import type { JournalEntry, SequenceChange } from './batch.js';
 import { rootOf, scanKeys } from './forget.js';
 import { journalLimits as limits } from './limits.js';
@@ -150,6 +151,37 @@ async function addReactions(
   for (const name of stored) add(name, nothing);
 }
 
+/** Adds a poll and its results. */
+function addPoll(found: Found, id: number, fields: Fields): void {
+  const partition = partitionOfPost(id);
+  const place = `${partition}:${postNumber(id)}`;
+  const version = numberIn(fields, 'v');
+  const add = (entity: string, image: Buffer) =>
+    found.entries.push({ partition, version, entity, image, state: '' });
+  if (fields.x !== undefined) {
+    add(`poll:${place}`, nothing);
+    return;
+  }
+  const definition = unpack<Poll>(fields.d as Buffer);
+  const counts = definition.options.map((_, i) => numberIn(fields, `n:${i}`));
+  add(`poll:${place}`, pack([String(fields.c), numberIn(fields, 'b'), definition] satisfies PollRecord));
+  const stopped = fields.z === undefined ? 0 : 1;
+  add(`results:${place}`, pack([numberIn(fields, 'u'), stopped, ...counts] satisfies ResultsRecord));
+}
+
+/** Adds the recent votes in a poll. An empty vote was retracted. */
+function addVotes(found: Found, id: number, fields: Fields): void {
+  const partition = partitionOfPost(id);
+  const version = numberIn(fields, 'v');
+  const seconds = nowSeconds();
+  for (const [user, options] of Object.entries(fields)) {
+    if (!/^\d+$/.test(user)) continue;
+    const image = options.length === 0 ? nothing : pack([String(options), seconds] satisfies VoteRecord);
+    const entity = `vote:${partition}:${postNumber(id)}:${user}`;
+    found.entries.push({ partition, version, entity, image, state: '' });
+  }
+}
+
 /** Reads a key of a server and collects its entity if the entity is newer than the bound of its partition. */
 async function gather(
   found: Found,
@@ -178,9 +210,11 @@ async function gather(
   const fields = await client.hgetallBuffer(key);
   if (kind === 'chat') addChat(found, partition, name, fields);
   else if (kind === 'post') await addPost(found, pool, Number(name), fields);
+  else if (kind === 'poll') addPoll(found, Number(name), fields);
   else {
     const id = Number(name.slice(0, name.indexOf(':')));
-    await addReactions(found, pool, shards.control.pool, id, fields);
+    if (kind === 'voted') addVotes(found, id, fields);
+    else await addReactions(found, pool, shards.control.pool, id, fields);
   }
 }
 

@@ -100,6 +100,28 @@ const tallies: JournalTable = {
   columns: ['partition', 'number', 'emoji'],
 };
 
+const polls: JournalTable = {
+  kind: 'poll',
+  table: 'polls',
+  columns: ['partition', 'number'],
+};
+
+/** The votes for each option, the number of voters, and whether the poll was stopped. */
+const pollResults: JournalTable = {
+  kind: 'results',
+  table: 'poll_results',
+  partOf: 'polls',
+  columns: ['partition', 'number'],
+};
+
+/** Votes by user. Journal entries name the HASH of recent voters as their state. */
+const pollVotes: JournalTable = {
+  kind: 'vote',
+  table: 'poll_votes',
+  partOf: 'polls',
+  columns: ['partition', 'number', 'user_id'],
+};
+
 /**
  * Stores the kinds of updates that a bot requested. The state of the bot's queue also contains these kinds and is never
  * evicted.
@@ -118,6 +140,9 @@ export const journalTables: readonly JournalTable[] = [
   reactions,
   tallies,
   masks,
+  polls,
+  pollResults,
+  pollVotes,
 ];
 
 const byKind = new Map(journalTables.map((table) => [table.kind, table]));

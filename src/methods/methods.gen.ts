@@ -21,6 +21,7 @@ import { editMessageCaption } from './edits/editMessageCaption.js';
 import { editMessageMedia } from './edits/editMessageMedia.js';
 import { editMessageReplyMarkup } from './edits/editMessageReplyMarkup.js';
 import { editMessageText } from './edits/editMessageText.js';
+import { stopPoll } from './edits/stopPoll.js';
 import { getFile } from './files/getFile.js';
 import { close } from './identity/close.js';
 import { getMe } from './identity/getMe.js';
@@ -63,6 +64,7 @@ import { sendLocation } from './messages/sendLocation.js';
 import { sendMediaGroup } from './messages/sendMediaGroup.js';
 import { sendMessage } from './messages/sendMessage.js';
 import { sendPhoto } from './messages/sendPhoto.js';
+import { sendPoll } from './messages/sendPoll.js';
 import { sendVenue } from './messages/sendVenue.js';
 import { sendVideo } from './messages/sendVideo.js';
 import { sendVideoNote } from './messages/sendVideoNote.js';
@@ -101,6 +103,7 @@ export const methods: readonly Method[] = [
   editMessageMedia,
   editMessageReplyMarkup,
   editMessageText,
+  stopPoll,
   getFile,
   close,
   getMe,
@@ -143,6 +146,7 @@ export const methods: readonly Method[] = [
   sendMediaGroup,
   sendMessage,
   sendPhoto,
+  sendPoll,
   sendVenue,
   sendVideo,
   sendVideoNote,

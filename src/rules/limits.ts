@@ -57,6 +57,13 @@ export const ruleLimits = {
   /** The length of each text of a venue or contact. */
   object_text_length_max: 256,
   vcard_length_max: 2_048,
+  poll_question_length_max: 300,
+  poll_options_max: 12,
+  poll_option_length_max: 100,
+  poll_explanation_length_max: 200,
+  poll_explanation_lines_max: 3,
+  poll_open_s_min: 5,
+  poll_open_s_max: 2_628_000,
   range_length_max: 256,
   id_max: 10_000_000_000_000,
   delivery_successes_kept: 100,

@@ -11,6 +11,8 @@ export const updateKinds = [
   'chat_member',
   'message_reaction_count',
   'chat_join_request',
+  'poll',
+  'poll_answer',
 ] as const;
 export type UpdateKind = (typeof updateKinds)[number];
 

@@ -53,6 +53,7 @@ import { Posts } from './posts/posts.js';
 import { Forwarder } from './updates/forwarder.js';
 import { Polls } from './updates/polls.js';
 import { createQueues } from './updates/queues.js';
+import { Votes } from './votes/votes.js';
 import { createAttempts } from './webhooks/attempts.js';
 import { createDeliveries } from './webhooks/deliveries.js';
 import { Replays } from './webhooks/replays.js';
@@ -134,6 +135,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
     cold,
     posts: new Posts(shared, cold, createRepeats(shared, chats, records)),
     postCounts: createPostCounts(shared, cold),
+    votes: new Votes(shared, readBack, forwarder),
   };
 }
 
@@ -148,6 +150,7 @@ const changing = {
     new Messages(own, p.readBack, p.forwarder, createRepeats(own, p.chats, p.records)),
   pins: (own: StoreContext, p: Parts) => createPins(own, p.readBack, p.forwarder),
   posts: (own: StoreContext, p: Parts) => new Posts(own, p.cold, createRepeats(own, p.chats, p.records)),
+  votes: (own: StoreContext, p: Parts) => new Votes(own, p.readBack, p.forwarder),
   accounts: (own: StoreContext, p: Parts) => new Accounts(own, p.db, p, p.onError),
   chats: (own: StoreContext, p: Parts) => new Chats(own, p.control, p.forwarder),
   bots: (own: StoreContext, p: Parts) => new Bots(own, p.db, p),

@@ -75,7 +75,7 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
   if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;
   if (record.origin.group !== undefined) view.media_group_id = record.origin.group;
-  Object.assign(view, viewContent(content, !viewer.isBot));
+  Object.assign(view, viewContent(content, !viewer.isBot, viewer.bot?.id));
   if (content.media?.spoiler) view.has_media_spoiler = true;
   const [words, marks] = content.media === undefined ? ['text', 'entities'] : ['caption', 'caption_entities'];
   if (content.above) view.show_caption_above_media = true;

@@ -1,5 +1,6 @@
 /** Builds updates for polling and webhooks (interface §2, behaviour §9). */
 import { createHash } from 'node:crypto';
+import { viewPoll } from '../content/poll.js';
 import type { MemberChange } from '../store/chats/members.js';
 import type { Profile } from '../store/core/codec.js';
 import type { UpdateEntry } from '../store/updates/queues.js';
@@ -52,6 +53,14 @@ function viewCounts({ message, counts }: UpdateEntry): Readonly<Record<string, u
   };
 }
 
+/** Builds a `PollAnswer`. */
+const viewAnswer = ({ id, from }: UpdateEntry, options: readonly number[]) => ({
+  poll_id: id,
+  user: viewUser(from),
+  option_ids: options,
+  option_persistent_ids: options.map(String),
+});
+
 /** Builds one update as the bot receives it. */
 export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
@@ -60,6 +69,8 @@ export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<s
     return { update_id: update.updateId, [update.kind]: viewJoinRequest(update, bot) };
   if (update.kind === 'message_reaction_count')
     return { update_id: update.updateId, [update.kind]: viewCounts(update) };
+  if (update.poll) return { update_id: update.updateId, poll: viewPoll(update.poll, false, bot.id) };
+  if (update.answer) return { update_id: update.updateId, poll_answer: viewAnswer(update, update.answer) };
   const message = viewMessage(update.message, { isBot: true, bot });
   if (update.kind !== 'callback_query' || update.press === null) {
     return { update_id: update.updateId, [update.kind]: message };

@@ -53,6 +53,7 @@ export const exportLine = z
       url: z.string().optional().describe('Present for media stored as a URL'),
     }).describe('A file of the preceding message. `GET /api/files/{file_id}` returns the bytes of the file'),
     line('reaction', { post_id: z.int().positive(), emoji: z.string(), date: unixSeconds }),
+    line('vote', { poll_id: z.string(), option_ids: z.array(z.int().min(0)), date: unixSeconds }),
     line('wait', {}).describe('A line without data, which keeps the connection active'),
     line('end', { lines: z.int().positive() }).describe(
       'The last line, with the number of other lines, not counting lines of kind `wait`. An export without this line is incomplete',

@@ -21,9 +21,10 @@ export const reactionPayload = z
 
 /**
  * Returns the schema of one kind of content. It has the fields of the content, and the kind as `type`. A photo is shown
- * in one size.
+ * in one size, and a poll is a field of its own.
  */
 function mediaOf(type: string) {
+  if (type === 'poll') return z.strictObject({ type: z.literal(type), poll: contentFields.poll.unwrap() });
   const field: z.ZodObject | z.ZodArray<z.ZodObject> = contentFields[type].unwrap();
   const { shape } = field instanceof z.ZodArray ? field.element : field;
   return z.strictObject({ type: z.literal(type), ...shape });

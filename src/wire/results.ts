@@ -321,6 +321,15 @@ export const reactionCountUpdated = z
   })
   .meta({ id: 'MessageReactionCountUpdated', description: 'Current number of each emoji on a post.' });
 
+const pollAnswer = z
+  .strictObject({
+    poll_id: z.string(),
+    user,
+    option_ids: z.array(z.int().min(0)).describe('Empty when the vote was retracted'),
+    option_persistent_ids: z.array(z.string()),
+  })
+  .meta({ id: 'PollAnswer', description: 'A vote of a person in a poll that is not anonymous.' });
+
 export const update = z
   .strictObject({
     update_id: z.int().positive().describe('Unique per bot and increasing'),
@@ -333,6 +342,8 @@ export const update = z
     chat_member: memberUpdated.optional(),
     message_reaction_count: reactionCountUpdated.optional(),
     chat_join_request: joinRequest.optional(),
+    poll: contentFields.poll.describe('A poll of the bot has changed'),
+    poll_answer: pollAnswer.optional(),
   })
   .meta({ id: 'Update', description: 'An update. Has exactly one of its optional fields.' });
 

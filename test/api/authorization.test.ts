@@ -61,13 +61,21 @@ onSharedService(async (running) => {
   await service.app(owner as TestUser, 'PUT', `${members}/${removed?.id}`, {});
   for (const who of [removedBot, removed])
     await service.app(owner as TestUser, 'DELETE', `${members}/${who?.id}`);
+  const asked = { chat_id: chat.id, question: 'secret', options: ['a'] };
+  const poll = await resultOf(service.bot(bot, 'sendPoll', asked));
   const sent = await resultOf(service.bot(bot, 'sendMessage', { chat_id: chat.id, text: 'secret' }));
   const posts = await itemsOf(service.app(owner as TestUser, 'GET', `/api/chats/${chat.id}/posts`));
   const [post] = posts;
   const api = new Api(bot.token, { apiRoot: service.fronts[0]?.url as string });
   const { video_note } = await api.sendVideoNote(chat.id, new InputFile(mp4(16, 16, 1), 'n.mp4'));
   filled = {
-    ...{ file: video_note.file_id, chat: chat.id, message: sent.message_id, post: post.external_id },
+    ...{
+      file: video_note.file_id,
+      chat: chat.id,
+      message: sent.message_id,
+      poll: poll.message_id,
+      post: post.external_id,
+    },
     ...{ owner: owner?.id ?? 0, stranger: stranger?.id ?? 0, stranger_name: stranger?.username ?? '' },
     ...{ bot: bot.id, bot_name: bot.username },
   };

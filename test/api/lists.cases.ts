@@ -165,6 +165,19 @@ export const message: AnswerRow = {
     }),
 };
 const oneMessage: AnswerRow = { bytes: message.bytes, why: 'one message, as `sendMessage` returns it' };
+/** A poll with the longest texts. */
+const onePoll: AnswerRow = {
+  bytes: 16 * kib,
+  answer: async ({ service, bot, group }) => {
+    const sent = await resultOf(
+      service.bot(bot, 'sendPoll', {
+        ...{ chat_id: group, question: wide.repeat(300), options: numbers(12).map(() => wide.repeat(100)) },
+        ...{ type: 'quiz', correct_option_id: 0, explanation: wide.repeat(200) },
+      }),
+    );
+    return service.bot(bot, 'stopPoll', { chat_id: group, message_id: sent.message_id });
+  },
+};
 const reactions: AnswerRow = {
   bytes: 64 * kib,
   answer: async (w) => {
@@ -519,7 +532,7 @@ export const rows: Readonly<Record<string, Row>> = {
         'sendDocument',
         'sendVideoNote',
       ],
-      ...['sendLocation', 'sendVenue', 'sendContact', 'sendDice'],
+      ...['sendLocation', 'sendVenue', 'sendContact', 'sendDice', 'sendPoll'],
       ...[
         'forwardMessage',
         'editMessageText',
@@ -533,6 +546,11 @@ export const rows: Readonly<Record<string, Row>> = {
     oneMessage,
   ),
   ...all(['forwardMessages', 'POST /api/chats/{chat_id}/forward'], references),
+  stopPoll: onePoll,
+  ...all(
+    ['GET', 'POST'].map((verb) => `${verb} /api/chats/{chat_id}/messages/{message_id}/poll`),
+    { bytes: onePoll.bytes, why: 'one poll, as `stopPoll` returns it' },
+  ),
   ...all(['getPost', 'createPost', 'editPost'], onePost),
   ...all(
     [

@@ -199,6 +199,11 @@ test('answers with media, pins, forwards and copies match their schemas', async 
   await call('sendLocation', { ...at, horizontal_accuracy: 5 });
   await call('sendVenue', { ...at, title: 't', address: 'a', foursquare_id: 'f' });
   await call('sendDice', { emoji: '🎰' });
+  const poll = await call('sendPoll', { question: 'q', options: ['a'], is_anonymous: false });
+  const pollPath = `/api/chats/${bot.id}/messages/${poll.message_id}/poll`;
+  await resultOf(service.app(ann, 'GET', pollPath));
+  await resultOf(service.app(ann, 'POST', pollPath, { option_ids: [0] }));
+  await call('stopPoll', { message_id: poll.message_id });
   await call('sendContact', { phone_number: '1', first_name: 'f', last_name: 'l', vcard: 'v' });
   const form = new FormData();
   form.set('chat_id', String(chat_id));

@@ -82,7 +82,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   actions: (to) =>
     /^(content|wire|rules|view|store|files|errors)$/.test(folderOf(to)) || serverForHandlers.test(to),
   // A kind of content may use the stored form of content and nothing else of the store.
-  content: (to, typeOnly) => typeOnly && to === 'store/core/codec.ts',
+  content: (to, typeOnly) => typeOnly && /^store\/core\/(codec|poll_record)\.ts$/.test(to),
   wire: (to) => /^(content|rules|errors)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^errors$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors)$/.test(folderOf(to)),
@@ -94,7 +94,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^errors$/.test(folderOf(to)) || /^rules\/(database_url|versions|rights|permissions)\.ts$/.test(to),
   journal: (to) =>
     /^(redis|postgres|errors)$/.test(folderOf(to)) ||
-    /^store\/(core\/(keys|codec|groups)|limits)\.ts$/.test(to),
+    /^store\/(core\/(keys|codec|groups|poll_record)|limits)\.ts$/.test(to),
   // The endpoints define the interface that this folder implements.
   leaks: (to, typeOnly) => /^(rules|errors)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
   // The endpoints define the interface through which they query this folder.
@@ -189,6 +189,7 @@ const storeRooms = [
     'chats',
     'messages',
     'posts',
+    'votes',
     'webhooks',
     'bots',
     'accounts',

@@ -8,7 +8,7 @@ import type { Service } from '../support/service.js';
 
 /** Keys that Redis may evict, because Postgres has their data. */
 const evictable =
-  /^\{[^}]+\}:(bot|webhook|user|memberships|commands|descriptions|member|administrators|name|post|acted|chat|msg):([^:.]+)/;
+  /^\{[^}]+\}:(bot|webhook|user|memberships|commands|descriptions|member|administrators|name|post|acted|poll|voted|chat|msg):([^:.]+)/;
 const wait_ms_max = 15_000;
 const keys = makeKeys(64);
 

@@ -101,3 +101,24 @@ test('the purge removes the reactions and counts of deleted posts before the pos
   expect(await left('post_tallies')).toEqual(others(1));
   expect(await left('posts')).toEqual(others(1));
 });
+
+test('polls older than messages become tombstones and are purged a day later with their results and votes', async () => {
+  const ms = (days: number) => Math.floor(Date.now() - days * 86_400_000);
+  const [old, young] = [ms(31), ms(29)];
+  for (const table of ['polls', 'poll_results'])
+    await run(`insert into ${table} (partition, number, version, record)
+      values (1, ${old}, 1, '\\x01'), (1, ${young}, 1, '\\x01')`);
+  await run(`insert into poll_votes (partition, number, user_id, version, record)
+    select 1, n, u, 1, '\\x01' from unnest(array[${old}, ${young}]::bigint[]) n, generate_series(1, 3) u`);
+  await rest();
+  expect(await purgeTombstones(pool, 365)).toBe(0);
+  await rest();
+  expect(await purgeTombstones(pool, 365, 30)).toBe(1);
+  expect((await run('select number from polls where record is null')).rows).toEqual([{ number: old }]);
+  expect(await left('poll_votes')).toHaveLength(2);
+  await run("update polls set deleted_at = now() - interval '25 hours' where deleted_at is not null");
+  await rest();
+  expect(await purgeTombstones(pool, 365, 30)).toBe(5);
+  for (const table of ['polls', 'poll_results', 'poll_votes'])
+    expect((await left(table)).map(([, number]) => number)).toEqual([young]);
+});

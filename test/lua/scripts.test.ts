@@ -26,6 +26,7 @@ import { presenceCases } from './presence.cases.js';
 import { pollCases } from './update_polls.cases.js';
 import { pressCases } from './update_presses.cases.js';
 import { updateCases } from './updates.cases.js';
+import { voteCases } from './votes.cases.js';
 import { webhookReplayCases } from './webhook_replays.cases.js';
 import { stepCases } from './webhook_steps.cases.js';
 import { switchCases } from './webhook_switches.cases.js';
@@ -59,6 +60,7 @@ const cases: readonly Case[] = [
   ...stepCases,
   ...switchCases,
   ...postCountCases,
+  ...voteCases,
   ...webhookReplayCases,
   ...writeAccessCases,
   ...boundCases,

@@ -171,6 +171,55 @@ test('dice are shown large, and a video note as a circle', async () => {
   await page.context().close();
 });
 
+test('people vote in polls, retract their votes, and see the answer of a quiz', async () => {
+  await world.service.openChat(alice, made);
+  const group = await world.service.newGroup(alice, 'Voters', [bob, made]);
+  const send = (question: string, options: string[], more = {}) =>
+    bot.api.sendPoll(group, question, options, more);
+  await send('Which day?', ['Monday', 'Tuesday'], { allows_multiple_answers: true, is_anonymous: false });
+  await send('Two and two?', ['Three', 'Four'], {
+    ...{
+      type: 'quiz',
+      correct_option_ids: [1],
+      explanation: 'Count <b>again</b>',
+      explanation_parse_mode: 'HTML',
+    },
+  });
+  const pages = [
+    await world.open(alice, `#/chat/${group}`),
+    await world.open(bob, `#/chat/${group}`),
+  ] as const;
+  const [of, ofBob] = pages.map(
+    (page) => (name: string) => page.getByRole('log').getByRole('group', { name }),
+  );
+  const [days, sum] = [of?.('Which day?'), of?.('Two and two?')];
+  if (!days || !sum || !ofBob) throw new Error('no polls');
+  await days.getByText('The bot sees who chose what').waitFor();
+  const voting = days.getByRole('button', { name: 'Vote' });
+  expect(await voting.isDisabled()).toBe(true);
+  for (const name of ['Monday', 'Tuesday']) await days.getByRole('button', { name }).click();
+  expect(await days.getByRole('button', { name: 'Monday', pressed: true }).count()).toBe(1);
+  await voting.click();
+  await days.getByText('Voters: 1').waitFor();
+  expect(await days.getByRole('listitem').allTextContents()).toEqual(['100%Monday ', '100%Tuesday ']);
+  await days.getByRole('button', { name: 'Retract vote' }).click();
+  await days.getByText('Voters: 0').waitFor();
+  await days.getByRole('button', { name: 'Monday' }).waitFor();
+
+  await sum.getByRole('button', { name: 'Three' }).click();
+  await sum.getByText('Count again').waitFor();
+  expect(await sum.locator('.wrong').textContent()).toContain('Three');
+  expect(await sum.locator('.correct').textContent()).toContain('Four');
+  expect(await sum.getByRole('button').count()).toBe(0);
+  await ofBob('Two and two?').getByRole('button', { name: 'Four' }).click();
+  // Alice's window reads the open poll again without a reload.
+  await sum.getByText('Voters: 2').waitFor();
+  expect(await sum.getByRole('listitem').allTextContents()).toEqual(['50%Three ', '50%Four ']);
+  await pages[0].getByRole('navigation').getByText('Two and two?').waitFor();
+  expect(world.faults()).toEqual([]);
+  for (const page of pages) await page.context().close();
+});
+
 test('the menu button of a bot opens a Web App that knows the person', async () => {
   await world.service.openChat(alice, made);
   const menu_button = {

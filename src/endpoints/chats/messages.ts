@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { captionContent, chatOfUser, textContent, userSender, writingErrors } from '../../actions/compose.js';
 import { takeMedia, withMedia } from '../../actions/media.js';
 import { personViewer, readableChat } from '../../actions/reading.js';
-import { viewOwn, withOwnTokens } from '../../actions/shown_tokens.js';
+import { asSeenBy, viewOwn } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
@@ -40,7 +40,7 @@ export const listMessages = defineEndpoint({
     ]);
     const { messages, next, relate } = found ?? fail('chat_not_found');
     const shown = await page(messages, false, cursorOf, async (some) => {
-      const own = await withOwnTokens(store, user, await relate(some));
+      const own = await asSeenBy(store, user, await relate(some));
       return own.map((message) => viewMessage(message, viewer));
     });
     return next === 0 ? shown : { next_cursor: String(next), ...shown };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { personViewer, readableChat } from '../../actions/reading.js';
-import { withOwnTokens } from '../../actions/shown_tokens.js';
+import { asSeenBy } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
 import type { User } from '../../store/core/control.js';
@@ -37,7 +37,7 @@ export const getReplyKeyboard = defineEndpoint({
     if (shown === undefined) return {};
     const [viewer, [own = shown]] = await Promise.all([
       personViewer(store, chat, user),
-      withOwnTokens(store, user, [shown]),
+      asSeenBy(store, user, [shown]),
     ]);
     return { message: viewMessage(own, viewer) };
   },

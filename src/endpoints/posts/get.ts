@@ -1,6 +1,7 @@
 /** Reads posts as a person (behaviour §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
+import { withResults } from '../../actions/polls.js';
 import { findPost, postName, viewPost, visibleChannel } from '../../actions/posts.js';
 import { ApiError } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
@@ -52,8 +53,12 @@ export const listPosts = defineEndpoint({
     }
     const view = async (message: StoredMessage) => {
       try {
-        const state = await store.posts.find(message.record.post, { id: user.id, isBot: false });
-        return viewPost(store, message, state, user);
+        const who = { id: user.id, isBot: false };
+        const [state, [shown = message]] = await Promise.all([
+          store.posts.find(message.record.post, who),
+          withResults(store, who, [message]),
+        ]);
+        return viewPost(store, shown, state, user);
       } catch (error) {
         // Skips a post that was deleted after the page was read.
         if (error instanceof ApiError && error.kind === 'post_not_found') return null;

@@ -3,7 +3,7 @@ import { openEvents } from '../../actions/events.js';
 import { watchReactions } from '../../actions/post_stream.js';
 import { postName, postOf } from '../../actions/posts.js';
 import { personViewer } from '../../actions/reading.js';
-import { withOwnTokens } from '../../actions/shown_tokens.js';
+import { asSeenBy } from '../../actions/shown_messages.js';
 import { fail } from '../../errors.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
 import type { Change, StreamListener } from '../../store/chats/streams.js';
@@ -87,7 +87,7 @@ export const openStream = defineEndpoint({
         change(change) {
           inOrder(async () => {
             const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
-            const [message = null] = change.message ? await withOwnTokens(store, user, [change.message]) : [];
+            const [message = null] = change.message ? await asSeenBy(store, user, [change.message]) : [];
             const event = eventOf({ ...change, message }, bot);
             if (event)
               write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);

@@ -8,11 +8,19 @@ import {
   replyAndFlags,
   sendingOf,
 } from '../../actions/compose.js';
-import { forwardingErrors, type Overrides, readSources, resend } from '../../actions/forwarding.js';
+import {
+  forwardingErrors,
+  type Overrides,
+  readSources,
+  resend,
+  sendCopies,
+} from '../../actions/forwarding.js';
+import { mayCopy } from '../../actions/polls.js';
 import { captionAbove } from '../../actions/send_media.js';
 import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { type Media, messageKinds } from '../../store/core/codec.js';
+import type { NewMessage } from '../../store/messages/messages.js';
 import { messageReference } from '../../wire/results.js';
 import { chatId, entities, messageId, parseMode, replyMarkup, text } from '../../wire/schema.js';
 
@@ -39,6 +47,7 @@ export const copyMessage = defineMethod({
     ...forwardingErrors,
     'message_to_copy_not_found',
     'copy_protected',
+    'poll_cant_be_copied',
     'caption_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
@@ -57,9 +66,10 @@ export const copyMessage = defineMethod({
     const markup = p.reply_markup === undefined ? {} : markupOf(p.reply_markup);
     // Sends a batch of one message. A single send would store a copy of the message in Redis for a day under the
     // idempotency key, but this call returns only the id.
-    const { ids } = await store.messages.sendMany(chat, botSender(bot), async () => {
+    const make = async () => {
       const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');
+      if (!mayCopy(source, bot.id)) fail('poll_cant_be_copied');
       const { kind, content } = source.record;
       const overrides: Overrides = {
         ...sendingOf(p),
@@ -69,7 +79,9 @@ export const copyMessage = defineMethod({
         ...markup,
       };
       return [resend(bot, 'copy', source, p, overrides)];
-    });
+    };
+    const send = (given: () => Promise<NewMessage[]>) => store.messages.sendMany(chat, botSender(bot), given);
+    const { ids } = await sendCopies(store, bot, chat, make, send);
     return { message_id: ids[0] as number };
   },
 });

@@ -677,6 +677,85 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved' };
   };
+  /** Stores, changes or retracts the vote of a person in a poll. */
+  'votes/cast': {
+    keys: { meta: string; journal: string; request: string; poll: string; poll_ticket: string; voted: string; outbox: string; user_ticket: string; due: string };
+    args: { token: string; vote: Buffer | string; known: string; from: Buffer | string };
+    result:
+      | { status: 'ok'; results: Buffer; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'poll_missing'; ticket: string }
+      | { status: 'poll_gone' }
+      | { status: 'poll_closed' }
+      | { status: 'outbox_full' }
+      | { status: 'user_missing'; ticket: string }
+      | { status: 'vote_final' };
+  };
+  /** Creates a poll. Its message is sent afterwards, because the message contains the id of the poll. */
+  'votes/create': {
+    keys: { meta: string; journal: string; poll: string; due: string };
+    args: { token: string; poll: string; place: string; record: Buffer | string; closes_ms: number | string; fields: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'taken' };
+  };
+  /** Deletes a poll whose message could not be sent. */
+  'votes/drop': {
+    keys: { meta: string; journal: string; poll: string; poll_ticket: string; due: string };
+    args: { poll: string; place: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' };
+  };
+  /** Stores a poll read from Postgres that was missing in Redis. */
+  'votes/fill': {
+    keys: { meta: string; poll: string; poll_ticket: string; due: string };
+    args: { token: string; ttl_ms: number | string; poll: string; closes_ms: number | string; fields: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; filled: boolean }
+      | { status: 'stale_run' };
+  };
+  /** Reads the results of a poll and the vote of a person. */
+  'votes/read': {
+    keys: { meta: string; poll: string; poll_ticket: string; voted: string };
+    args: { token: string; who: string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; results: Buffer; own: string | null }
+      | { status: 'stale_run' }
+      | { status: 'poll_missing'; ticket: string }
+      | { status: 'poll_gone' };
+  };
+  /** Closes a poll and replaces the keyboard of its message. */
+  'votes/stop': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; poll: string; poll_ticket: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; due: string };
+    args: { token: string; stop: Buffer | string; direct: boolean; markup: Buffer | string; from: Buffer | string };
+    result:
+      | { status: 'ok'; results: Buffer; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'not_found' }
+      | { status: 'poll_missing'; ticket: string }
+      | { status: 'poll_gone' }
+      | { status: 'poll_closed' }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'outbox_full' };
+  };
+  /** Sends the state of changed and expired polls to their bots. Each poll is sent at most once a second. */
+  'votes/tell': {
+    keys: { meta: string; outbox: string; poll: string; due: string };
+    args: { token: string; limit: number | string; gone: readonly (string)[] };
+    result:
+      | { status: 'ok'; more: boolean; missing: string[] }
+      | { status: 'stale_run' }
+      | { status: 'outbox_full' };
+  };
   /** Performs one step of a delivery: acknowledges updates, parks failed chats, renews the lease, and reads the next updates. */
   'webhooks/advance': {
     keys: { meta: string; state: string; queue: string; due: string; parked: string; retries: string; attempts: string };

@@ -4,17 +4,18 @@
  * the flushers. The position of the steps is stored in Postgres. A process that dies only delays the removal.
  *
  * The phases, in order:
- * - `reactions`: removes the reactions that are in Postgres.
+ * - `reactions`: removes the reactions and votes that are in Postgres.
  * - `leave`: leaves all groups and channels.
  * - `direct`: erases direct chats with all their messages.
  * - `shared`: erases the person's messages in groups and channels.
- * - `last`: removes the remaining reactions, once every change journaled before the account ended is in Postgres.
+ * - `last`: removes the remaining reactions and votes, once every change journaled before the account ended is in Postgres.
  *
  * Then the person's row is cleared.
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/accounts.js';
 import { newestMessage } from '../../postgres/chats/chats.js';
+import { loadVotes } from '../../postgres/messages/polls.js';
 import { pageOfAll } from '../../postgres/shards.js';
 import type { Database, Sql } from '../../postgres/sql.js';
 import { ruleLimits } from '../../rules/limits.js';
@@ -28,6 +29,7 @@ import { piecesOf } from '../core/groups.js';
 import { type ChatRef, directChat, postId, sharedChat } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Posts } from '../posts/posts.js';
+import type { Votes } from '../votes/votes.js';
 import type { Erase } from './erasure.js';
 import type { Identities } from './identities.js';
 import type { Removed } from './retention.js';
@@ -50,6 +52,7 @@ export interface AccountParts {
   readonly chats: Chats;
   readonly history: History;
   readonly posts: Posts;
+  readonly votes: Votes;
   readonly identities: Identities;
   readonly removal: RemovalFollowing;
   readonly erase: Erase;
@@ -164,7 +167,27 @@ class RemovalStep {
         at = [partition, number];
         if (this.#isOver()) return at;
       }
-      if (found.length < side_by_side) return null;
+      if (found.length < side_by_side) return (await this.#eraseVotes()) ? null : at;
+    }
+  }
+
+  /** Removes the person's votes in Postgres. Returns false if the time of this step is over before. */
+  async #eraseVotes(): Promise<boolean> {
+    const { shards } = this.#context;
+    const id = this.#user;
+    for (let after = { partition: -1, number: 0 }; ; ) {
+      const found = await pageOfAll(
+        shards,
+        (_, partitions) => loadVotes(shards.at(...partitions), id, partitions, after, side_by_side),
+        (a, b) => a.partition - b.partition || a.number - b.number,
+        side_by_side,
+      );
+      for (const { partition, number } of found) {
+        if (this.#isOver()) return false;
+        await this.#parts.votes.erase(partition, number, id);
+        after = { partition, number };
+      }
+      if (found.length < side_by_side) return true;
     }
   }
 

@@ -1,12 +1,14 @@
 /** Loads a person's data for the export, page by page (behaviour §14). Omits data that other calls return. */
 
 import * as rows from '../../postgres/accounts/exports.js';
+import { loadVotes, type VoteFact } from '../../postgres/messages/polls.js';
 import { pageOfAll } from '../../postgres/shards.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { takeCalls } from '../core/buckets.js';
 import { unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { postId } from '../core/keys.js';
+import { readOptions, type VoteRecord } from '../core/poll_record.js';
 import { storeLimits as limits } from '../limits.js';
 import type { ReactionRecord } from '../posts/post_cold.js';
 
@@ -14,6 +16,13 @@ export interface ExportedReaction {
   readonly post: number;
   readonly emoji: string;
   /** when the person reacted, Unix time in seconds */
+  readonly date: number;
+}
+
+export interface ExportedVote {
+  readonly poll: number;
+  readonly options: readonly number[];
+  /** when the person voted, Unix time in seconds */
   readonly date: number;
 }
 
@@ -66,6 +75,22 @@ export function createExports(context: StoreContext) {
       )) {
         const [emoji, date] = unpack<ReactionRecord>(record);
         yield { post: postId(partition, number), emoji, date };
+      }
+    },
+    /** Loads the person's votes that are already in Postgres. */
+    async *votes(user: number): AsyncIterable<ExportedVote> {
+      const loadPage = (after: Pick<VoteFact, 'partition' | 'number'>) =>
+        pageOfAll(
+          shards,
+          (_, partitions) => loadVotes(shards.at(...partitions), user, partitions, after, page),
+          (a, b) => a.partition - b.partition || a.number - b.number,
+          page,
+        );
+      for await (const { partition, number, record } of paged<VoteFact>((after) =>
+        loadPage(after ?? { partition: -1, number: 0 }),
+      )) {
+        const [options, date] = unpack<VoteRecord>(record);
+        yield { poll: postId(partition, number), options: readOptions(options), date };
       }
     },
     /** Loads the groups and channels of which the person is or was a member. */

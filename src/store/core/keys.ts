@@ -82,7 +82,7 @@ export class Keys {
   readonly forgetting = (p: number) => `${this.#at(p)}:forgetting`;
   /** The key prefixes of all journaled entities. Missing entities can be loaded from Postgres. */
   readonly journaledRoots = (p: number): readonly string[] =>
-    ['msg', 'chat', 'post', 'acted'].map((kind) => `${this.#at(p)}:${kind}:`);
+    ['msg', 'chat', 'post', 'acted', 'poll', 'voted'].map((kind) => `${this.#at(p)}:${kind}:`);
   /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
   readonly bot = (bot: number) => `${this.#near(bot)}:bot:${bot}`;
   /** STRING: the control record of a user, with the HMACs of its tokens. Evicted. */
@@ -119,6 +119,13 @@ export class Keys {
    * posts.
    */
   readonly countsDue = (p: number) => `${this.#at(p)}:counts_due`;
+  /** HASH: the definition of a poll, its counts and its end. Evicted. Bounded by limits.poll_options_max. */
+  readonly poll = (poll: number) => `${this.#at(partitionOfPost(poll))}:poll:${poll}`;
+  readonly pollRoot = (p: number) => `${this.#at(p)}:poll:`;
+  /** The key prefix of the people who voted recently. One HASH per generation, from user to options. Evicted. */
+  readonly voted = (poll: number) => `${this.#at(partitionOfPost(poll))}:voted:${poll}:`;
+  /** ZSET of polls by time (ms) at which their bots get their state. Bounded by the partition's open polls. */
+  readonly pollsDue = (p: number) => `${this.#at(p)}:polls_due`;
   readonly memberRoot = (p: number) => `${this.#at(p)}:member:`;
   /** CHANNEL: carries a hint when a post's reactions change. */
   readonly postChannel = (post: number) => `${this.#at(partitionOfPost(post))}:on_post:${post}`;

@@ -88,6 +88,16 @@ export const redisRecords: readonly RedisRecord[] = [
   },
   single('acted', 'recent reactors of a post', rows('post_reactions'), '*'),
   {
+    kind: 'poll',
+    what: 'a poll',
+    fields: {
+      ...all('c b d k e q o v x r', rows('polls')),
+      ...all('u n:* z', rows('poll_results')),
+      ...all('g gp gt', again('recent voters are recorded from now on')),
+    },
+  },
+  single('voted', 'recent voters of a poll', rows('poll_votes'), '*'),
+  {
     kind: 'queue_state',
     what: 'the queue of a bot',
     fields: {
@@ -111,6 +121,11 @@ export const redisRecords: readonly RedisRecord[] = [
   single('attempts', 'delivery attempts of a chat', lost('retries of webhooks'), '*'),
   single('webhooks_due', 'webhooks that are due', again('by the next update')),
   single('counts_due', 'posts whose reaction counts must be sent', again('by the next reaction')),
+  single(
+    'polls_due',
+    'polls whose state goes to their bots',
+    again('by the next vote, or when a poll is read'),
+  ),
   single('callback_query', 'an open callback query', lost('open callback queries')),
   single('granted_edits', 'edits granted by presses', again('by the next press')),
   single(

@@ -108,3 +108,18 @@ export function postKeys(keys: Keys, post: number) {
     due: keys.countsDue(partition),
   };
 }
+
+/** The keys of a poll's scripts: the poll, the people who voted, and the outbox to the poll's bot. */
+export function pollKeys(keys: Keys, poll: number) {
+  const partition = partitionOfPost(poll);
+  const key = keys.poll(poll);
+  return {
+    meta: keys.meta(partition),
+    journal: keys.journal(partition),
+    outbox: keys.outbox(partition),
+    poll: key,
+    poll_ticket: keys.ticket(key),
+    voted: keys.voted(poll),
+    due: keys.pollsDue(partition),
+  };
+}

@@ -1,5 +1,5 @@
 /**
- * Runs the periodic sweep. It finishes the work of processes that died, sends due reaction counts, refreshes stale
+ * Runs the periodic sweep. It finishes the work of processes that died, sends due reaction counts and polls, refreshes stale
  * copies in Redis, and forwards pending outbox entries. Any number of nodes may sweep, because every step can be
  * repeated.
  */
@@ -16,6 +16,7 @@ import type { StoreContext } from '../core/context.js';
 import type { ControlCopies, ControlSubject } from '../core/control.js';
 import type { PostCounts } from '../posts/post_counts.js';
 import type { Forwarder } from '../updates/forwarder.js';
+import type { Votes } from '../votes/votes.js';
 import type { Replays } from '../webhooks/replays.js';
 import type { Webhooks } from '../webhooks/webhooks.js';
 
@@ -34,6 +35,7 @@ export interface SweepParts {
   readonly forwarder: Forwarder;
   readonly webhooks: Webhooks;
   readonly postCounts: PostCounts;
+  readonly votes: Votes;
   readonly replays: Replays;
   readonly identities: Identities;
   readonly access: WriteAccessCopies;
@@ -147,11 +149,13 @@ export class Sweep {
     const { scripts, keys } = this.#context;
     const waiting = await scripts.partitionsWith(keys.partitions.count, (partition) => [
       keys.countsDue(partition),
+      keys.pollsDue(partition),
       keys.outbox(partition),
     ]);
     await Promise.all(
       waiting.map(async (partition) => {
         await this.#parts.postCounts.tellCounts(partition).catch(this.#onError);
+        await this.#parts.votes.tell(partition).catch(this.#onError);
         await this.#parts.forwarder.forwardAll(partition).catch(this.#onError);
       }),
     );

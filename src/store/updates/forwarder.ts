@@ -236,6 +236,11 @@ export class Forwarder {
     if (change.wake) this.#wake(id);
   }
 
+  /** Forwards the outbox of this partition after a change. Returns at once. The sweep retries failures. */
+  followPartition(partition: number, { forward }: { readonly forward: boolean }): void {
+    if (forward) this.#outbox(partition).forward(retryMs).catch(this.#onError);
+  }
+
   /** Forwards all updates in the outbox of a partition now. */
   forwardAll(partition: number): Promise<void> {
     return this.#outbox(partition).forward(0);

@@ -5,6 +5,7 @@ import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js'
 import { type Profile, unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { parseChat } from '../core/keys.js';
+import { type Poll, readAnswer, readPoll } from '../core/poll_record.js';
 import { byUse, type EmojiCount } from '../core/post_record.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits as limits } from '../limits.js';
@@ -26,6 +27,10 @@ export interface UpdateEntry {
   readonly press: PressExtra | null;
   /** the reaction counts, sorted by use; set only for updates with reaction counts */
   readonly counts: readonly EmojiCount[] | null;
+  /** the changed poll; set only for polls */
+  readonly poll: Poll | null;
+  /** the options for which a person voted; set only for answers to polls */
+  readonly answer: readonly number[] | null;
 }
 
 /** Holds the fields of a callback query besides its message. */
@@ -92,6 +97,8 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
     from,
     press,
     counts: kind === 'message_reaction_count' ? readCounts(extra) : null,
+    poll: kind === 'poll' ? readPoll(extra) : null,
+    answer: kind === 'poll_answer' ? readAnswer(extra) : null,
   };
 }
 

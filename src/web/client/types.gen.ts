@@ -126,6 +126,7 @@ export type Message = {
   venue?: Venue;
   contact?: Contact;
   dice?: Dice;
+  poll?: Poll;
   has_media_spoiler?: true;
   show_caption_above_media?: true;
   /** Id of the album */
@@ -350,6 +351,9 @@ export type Post = {
     emoji: string;
     /** 1 to 6 for 🎲, 🎯 and 🎳, 1 to 5 for 🏀 and ⚽, 1 to 64 for 🎰. Drawn by the server */
     value: number;
+  } | {
+    type: "poll";
+    poll: Poll;
   };
   reply_markup?: InlineKeyboard;
   reactions: Array<Reaction>;
@@ -572,6 +576,7 @@ export type MessageEvent = {
   venue?: Venue;
   contact?: Contact;
   dice?: Dice;
+  poll?: Poll;
   has_media_spoiler?: true;
   show_caption_above_media?: true;
   /** Id of the album */
@@ -725,7 +730,7 @@ export type MessagePreview = {
   message_id: number;
   /** Unix time in seconds */
   date: number;
-  kind: "text" | "photo" | "video" | "animation" | "audio" | "voice" | "document" | "video_note" | "location" | "venue" | "contact" | "dice" | "group_chat_created" | "new_chat_members" | "left_chat_member" | "new_chat_title" | "new_chat_photo" | "delete_chat_photo" | "pinned_message" | "service";
+  kind: "text" | "photo" | "video" | "animation" | "audio" | "voice" | "document" | "video_note" | "location" | "venue" | "contact" | "dice" | "poll" | "group_chat_created" | "new_chat_members" | "left_chat_member" | "new_chat_title" | "new_chat_photo" | "delete_chat_photo" | "pinned_message" | "service";
   from?: User;
   /** Person or bot who joined or left, in a service message */
   member?: User;
@@ -909,6 +914,35 @@ export type Dice = {
   value: number;
 };
 
+/** A poll with its results. */
+export type Poll = {
+  /** Id of the poll. A forwarded message contains the same poll */
+  id: string;
+  question: string;
+  options: Array<PollOption>;
+  total_voter_count: number;
+  is_closed: boolean;
+  /** False if the bot gets the answer of each person */
+  is_anonymous: boolean;
+  type: "regular" | "quiz";
+  allows_multiple_answers: boolean;
+  /** Whether people can change and retract their votes */
+  allows_revoting: boolean;
+  members_only: false;
+  /** First correct option of a quiz. Present for the bot that sent the quiz, for people who have voted, and after the end */
+  correct_option_id?: number;
+  correct_option_ids?: Array<number>;
+  /** Present together with the correct options */
+  explanation?: string;
+  explanation_entities?: Array<PollEntity>;
+  /** seconds */
+  open_period?: number;
+  /** Unix time in seconds */
+  close_date?: number;
+  /** Options for which the caller voted. Only in the application API */
+  chosen_option_ids?: Array<number>;
+};
+
 /** Rows of buttons under a message. */
 export type InlineKeyboard = {
   inline_keyboard: Array<Array<{
@@ -1054,4 +1088,25 @@ export type Node = {
   };
   reported_ms: number;
   silent_ms: number;
+};
+
+/** An option of a poll. */
+export type PollOption = {
+  /** Id of the option */
+  persistent_id: string;
+  text: string;
+  /** Votes. People see 0 until they have voted or the poll is closed */
+  voter_count: number;
+};
+
+/** A formatted range of an explanation. Never a `text_mention`. */
+export type PollEntity = {
+  type: string;
+  /** UTF-16 code units */
+  offset: number;
+  /** UTF-16 code units */
+  length: number;
+  url?: string;
+  language?: string;
+  custom_emoji_id?: string;
 };

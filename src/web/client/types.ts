@@ -6,6 +6,7 @@ import type {
   MessagePreview,
   OwnedBotSettings,
   PhotoSize,
+  Poll,
   Self,
   Video,
   Post as WirePost,
@@ -21,7 +22,7 @@ export type Button = InlineKeyboard['inline_keyboard'][number][number];
 export type FileRef = Document & Partial<PhotoSize & Video & Audio>;
 
 /** Names the content of a message that has neither text nor a file. */
-export type ObjectKind = Extract<MessagePreview['kind'], 'location' | 'venue' | 'contact' | 'dice'>;
+export type ObjectKind = Extract<MessagePreview['kind'], 'location' | 'venue' | 'contact' | 'dice' | 'poll'>;
 
 /** Lists the fields that make a Message a service message. */
 export const serviceKinds = [
@@ -38,7 +39,9 @@ export type ServiceKind = (typeof serviceKinds)[number];
 export type MediaKind = Exclude<MessagePreview['kind'], ObjectKind | ServiceKind | 'text' | 'service'>;
 
 /** Combines the fields of all kinds of files, because the pages show posts with any kind of file. */
-export type Post = Omit<WirePost, 'media'> & { media?: FileRef & { type: MediaKind } };
+export type Post = Omit<WirePost, 'media'> & {
+  media?: (FileRef & { type: MediaKind }) | { type: 'poll'; poll: Poll };
+};
 
 export interface Page<T> {
   items: T[];

@@ -33,11 +33,15 @@ export function mediumOf(message: Message): Medium | undefined {
 }
 
 export const mediumOfPost = ({ media }: Post): Medium | undefined =>
-  media && { kind: media.type, file: media, spoiler: false };
+  media && media.type !== 'poll' ? { kind: media.type, file: media, spoiler: false } : undefined;
 
 /** Returns the name of a media kind, for places without room for the media itself. */
 export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>
-  ['document', 'venue', 'contact', 'dice'].includes(kind) && file_name ? file_name : t(`media_${kind}`);
+  ['document', 'venue', 'contact', 'dice'].includes(kind) && file_name
+    ? file_name
+    : kind === 'poll' && file_name
+      ? `${t('media_poll')} · ${file_name}`
+      : t(`media_${kind}`);
 
 export function sizeText(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`;

@@ -8,6 +8,7 @@ import { Icon } from './icons.js';
 import { Keyboard } from './keyboard.js';
 import { Media, mediumOf } from './media.js';
 import { ObjectCard, objectOf } from './objects.js';
+import { PollCard } from './poll.js';
 import { PostReactions } from './reactions.js';
 import { type OnCommand, RichText } from './text.js';
 import { Face, useLongPress } from './ui.js';
@@ -143,7 +144,11 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
             ))}
           </div>
         )}
-        {object && <ObjectCard card={object} />}
+        {message.poll ? (
+          <PollCard chat={message.chat.id} message={message.message_id} poll={message.poll} />
+        ) : (
+          object && <ObjectCard card={object} />
+        )}
         <div className="words" dir="auto">
           {!above && text}
           <Meta message={last} />

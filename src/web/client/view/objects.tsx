@@ -1,4 +1,8 @@
-/** Shows locations, venues, contacts and dice in messages. All but dice are cards that open the map or the phone. */
+/**
+ * Shows locations, venues, contacts and dice in messages. All but dice are cards that open the map or the phone.
+ * `poll.tsx` shows polls.
+ */
+
 import type { Message, ObjectKind } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
@@ -7,7 +11,7 @@ interface Card {
   kind: ObjectKind;
   title: string;
   detail: string;
-  /** absent for dice */
+  /** absent for dice and polls */
   href?: string;
 }
 
@@ -17,8 +21,9 @@ const mapOf = ({ latitude, longitude }: { latitude: number; longitude: number })
   `https://www.openstreetmap.org/?mlat=${latitude}&mlon=${longitude}#map=16/${latitude}/${longitude}`;
 
 /** Returns the card of an object in a message; undefined if the message has none. */
-export function objectOf({ venue, location, contact, dice }: Message): Card | undefined {
+export function objectOf({ venue, location, contact, dice, poll }: Message): Card | undefined {
   if (dice) return { kind: 'dice', title: `${dice.emoji} ${dice.value}`, detail: '' };
+  if (poll) return { kind: 'poll', title: poll.question, detail: '' };
   if (venue) return { kind: 'venue', title: venue.title, detail: venue.address, href: mapOf(venue.location) };
   if (location) {
     const detail = `${degrees(location.latitude)}, ${degrees(location.longitude)}`;

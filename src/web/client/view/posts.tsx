@@ -9,6 +9,7 @@ import { personName, serviceKindOf } from '../names.js';
 import type { ChatSummary, Message, Page, Post } from '../types.js';
 import { fullDate, t } from '../words.js';
 import { Media, mediumOfPost } from './media.js';
+import { PollCard } from './poll.js';
 import { ReactionBar } from './reactions.js';
 import { RichText } from './text.js';
 import { Empty, Face, Spinner, Trouble } from './ui.js';
@@ -32,6 +33,9 @@ function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
           </small>
         </span>
       </header>
+      {post.media?.type === 'poll' && (
+        <PollCard chat={post.chat.id} message={post.message_id} poll={post.media.poll} />
+      )}
       {medium && (
         <div className="media">
           <Media medium={medium} alt={words ?? t('media_photo')} open={open} />

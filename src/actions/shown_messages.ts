@@ -1,4 +1,7 @@
-/** Replaces token placeholders in messages with live tokens, only for the current owner of the bot (behaviour §12). */
+/**
+ * Completes messages for the person who reads them: tokens for the owner of a bot (behaviour §12), and the results of
+ * polls.
+ */
 import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
 import type { MessageRecord } from '../store/core/codec.js';
@@ -7,6 +10,7 @@ import type { ChatRef } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
+import { withResults } from './polls.js';
 import { personViewer } from './reading.js';
 
 const placesIn = (record: MessageRecord | undefined): number[] =>
@@ -19,14 +23,15 @@ function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): Mes
 }
 
 /**
- * Returns the messages as this person sees them. Placeholders for other people's bots keep their stored text. While
+ * Returns the messages as this person sees them, with the results of polls. Placeholders for other people's bots keep their stored text. While
  * Postgres is unavailable, all placeholders keep it. Runs no query when no message has a placeholder.
  */
-export async function withOwnTokens(
+export async function asSeenBy(
   store: Store,
   user: User,
-  messages: readonly StoredMessage[],
+  given: readonly StoredMessage[],
 ): Promise<readonly StoredMessage[]> {
+  const messages = await withResults(store, { id: user.id, isBot: false }, given);
   const ids = messages.flatMap(({ record, reply }) => [...placesIn(record), ...placesIn(reply?.record)]);
   if (ids.length === 0) return messages;
   const tokens = await store.bots.tokensOf(user.id, [...new Set(ids)]).catch((error: unknown) => {
@@ -52,7 +57,7 @@ export async function viewOwn(
 ): Promise<MessageView> {
   const [viewer, [shown = message]] = await Promise.all([
     personViewer(store, chat, user),
-    withOwnTokens(store, user, [message]),
+    asSeenBy(store, user, [message]),
   ]);
   return viewMessage(shown, viewer);
 }

@@ -1,0 +1,34 @@
+--[[
+@summary Sends the state of changed and expired polls to their bots. Each poll is sent at most once a second.
+@why     Due time and update change together: if a node dies, the poll stays due, and only one of several nodes sends it.
+@repeatable A poll that was sent is no longer due.
+@key     due      {NN}:polls_due  ZSET     poll -> ms
+@arg     token    text
+@arg     limit    int
+@args    gone     text    polls that Postgres does not have
+@ok      more     flag    more polls are due
+@ok      missing  texts   polls to read from Postgres first, each followed by its ticket
+]]
+if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
+for _, poll in ipairs(gone) do redis.call('ZREM', due_key, poll) end
+local seconds, ms = now()
+local missing = {}
+local polls = redis.call('ZRANGEBYSCORE', due_key, '-inf', ('%.0f'):format(ms), 'LIMIT', 0, limit)
+for _, poll in ipairs(polls) do
+  local key = poll_key(poll)
+  local p = read_post(key)
+  if not p then
+    -- The poll becomes due again later, because Postgres may be unreachable for long.
+    redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), poll)
+    for _, value in ipairs({poll, leave_ticket(key .. ':ticket', token)}) do missing[#missing + 1] = value end
+  else
+    redis.call('ZREM', due_key, poll)
+    if not p.deleted then
+      tell_poll(meta_key, outbox_key, p, next_version(meta_key), ms, poll)
+      local ends = tonumber(get_field(p, 'e')) * 1000
+      if ends > 0 and not is_closed(p, seconds) then redis.call('ZADD', due_key, ('%.0f'):format(ends), poll) end
+    end
+  end
+end
+return ok(#polls == tonumber(limit) and 1 or 0, missing)

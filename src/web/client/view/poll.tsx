@@ -1,0 +1,142 @@
+/** A poll in a message or post. People vote here, and see the results once they have voted or the poll is closed. */
+import { useEffect, useState } from 'react';
+import { call, get } from '../api.js';
+import { attempt } from '../failures.js';
+import type { Poll } from '../types.js';
+import { t } from '../words.js';
+import { Icon } from './icons.js';
+import { RichText } from './text.js';
+
+interface PollProps {
+  chat: number;
+  message: number;
+  poll: Poll;
+}
+
+/** How often an open poll on the screen is read again, in ms. */
+const refresh_ms = 10_000;
+
+const kindText = (poll: Poll) =>
+  poll.is_closed
+    ? t('poll_final')
+    : poll.type === 'quiz'
+      ? t('poll_quiz')
+      : t(poll.is_anonymous ? 'poll_anonymous' : 'poll_named');
+
+/** Keeps the state of a poll. Reads it again while the poll is open and the page is visible. */
+function usePoll({ chat, message, poll }: PollProps) {
+  const path = `/api/chats/${chat}/messages/${message}/poll`;
+  const [present, setPresent] = useState(poll);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => setPresent(poll), [poll]);
+  const open = !present.is_closed;
+  useEffect(() => {
+    if (!open) return;
+    const timer = setInterval(() => {
+      // Ignores failures, because the poll is soon read again.
+      if (!document.hidden) get<Poll>(path).then(setPresent, () => undefined);
+    }, refresh_ms);
+    return () => clearInterval(timer);
+  }, [open, path]);
+  const vote = async (option_ids: readonly number[]) => {
+    setBusy(true);
+    await attempt(async () => setPresent(await call<Poll>('POST', path, { option_ids })));
+    setBusy(false);
+  };
+  return { present, busy, vote };
+}
+
+/** The options of a poll in which the person has not voted. */
+function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: number[]) => void }) {
+  const [chosen, setChosen] = useState<readonly number[]>([]);
+  const several = poll.allows_multiple_answers;
+  const toggle = (id: number) =>
+    setChosen(chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id]);
+  return (
+    <>
+      {poll.options.map(({ text, persistent_id }, id) => (
+        <button
+          type="button"
+          key={persistent_id}
+          className="poll-choice"
+          disabled={busy}
+          aria-pressed={several ? chosen.includes(id) : undefined}
+          onClick={() => (several ? toggle(id) : vote([id]))}
+        >
+          <span className={several ? 'poll-mark square' : 'poll-mark'}>
+            {chosen.includes(id) && <Icon name="check" size={14} />}
+          </span>
+          <span dir="auto">{text}</span>
+        </button>
+      ))}
+      {several && (
+        <button
+          type="button"
+          className="poll-action"
+          disabled={busy || chosen.length === 0}
+          onClick={() => vote([...chosen])}
+        >
+          {t('poll_vote')}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** The class of an option among the results: correct, wrong or neither. */
+function verdictOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number): string {
+  if (correct?.includes(id)) return ' correct';
+  return correct && own.includes(id) ? ' wrong' : '';
+}
+
+function Results({ poll }: { poll: Poll }) {
+  const { options, total_voter_count: voters, chosen_option_ids: own = [] } = poll;
+  return (
+    <ul className="poll-results">
+      {options.map(({ text, voter_count, persistent_id }, id) => {
+        const share = voters === 0 ? 0 : Math.round((100 * voter_count) / voters);
+        return (
+          <li key={persistent_id} className={`poll-result${verdictOf(poll, id)}`}>
+            <strong>{share}%</strong>
+            <span dir="auto">
+              {text} {own.includes(id) && <Icon name="check" size={14} />}
+            </span>
+            <span className="poll-bar" aria-hidden="true">
+              <span style={{ width: `${share}%` }} />
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+export function PollCard(props: PollProps) {
+  const { present: poll, busy, vote } = usePoll(props);
+  const voted = (poll.chosen_option_ids ?? []).length > 0;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be announced as a form
+    <div className="poll" role="group" aria-label={poll.question}>
+      <strong className="poll-question" dir="auto">
+        {poll.question}
+      </strong>
+      <small>{kindText(poll)}</small>
+      {voted || poll.is_closed ? (
+        <Results poll={poll} />
+      ) : (
+        <Choices poll={poll} busy={busy} vote={(ids) => void vote(ids)} />
+      )}
+      {poll.explanation && (
+        <p className="poll-explanation" dir="auto">
+          <RichText text={poll.explanation} entities={poll.explanation_entities} />
+        </p>
+      )}
+      <small>{t('poll_voters', { n: poll.total_voter_count })}</small>
+      {voted && !poll.is_closed && poll.allows_revoting && (
+        <button type="button" className="poll-action" disabled={busy} onClick={() => void vote([])}>
+          {t('poll_retract')}
+        </button>
+      )}
+    </div>
+  );
+}
