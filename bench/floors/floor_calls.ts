@@ -14,7 +14,7 @@ import {
   partitionOfPost,
   postNumber,
 } from '../../src/store/core/keys.js';
-import { directKeys, withMessage } from '../../src/store/core/script_keys.js';
+import { directKeys, toUserKeys, withMessage } from '../../src/store/core/script_keys.js';
 import { loadBare } from './bare_script.js';
 
 export interface FloorRequest {
@@ -62,10 +62,10 @@ const zero = pack(0);
 
 async function serveSend({ connection, keys }: Parts, setup: FloorChat): Promise<FloorCall> {
   const { bot, user, from, chat } = setup;
-  const script = await loadBare(connection, 'messages/send_direct', { keys: ['request'], args: ['tails'] });
+  const script = await loadBare(connection, 'messages/send_to_user', { keys: ['request'], args: ['tails'] });
   const ref = directChat(bot, user);
-  const fixed = { chat: chatText(ref), reply_to: '', from: '', keep: '', token: '' };
-  const row = script.row({ ...directKeys(keys, ref, '') }, fixed);
+  const fixed = { chat: chatText(ref), reply_to: '', keep: '', token: '' };
+  const row = script.row({ ...toUserKeys(keys, ref, '') }, fixed);
   const partition = keys.partitions.of(bot);
   // The header continues with edit time 0, sender, kind and no flags. The lengths follow, then the content (no
   // keyboard) and the origin.

@@ -11,9 +11,10 @@ local function incarnation_of(version)
   return math.floor(version / LIMITS.versions_per_incarnation)
 end
 
--- Returns the error that forbids a change now, or nil, and then the current incarnation. If the run id differs, Redis
--- restarted or was replaced, so scripts issue no versions until the incarnation is raised. Scripts that delete or
--- deliver pass `reserve`, by which the journal limit is multiplied.
+-- Returns the error that forbids a change now, or nil, then the current incarnation. Without an error, also returns the
+-- last version and the number of bytes ever journaled, both as text. If the run id differs, Redis restarted or was
+-- replaced, so scripts issue no versions until the incarnation is raised. Scripts that delete or deliver pass `reserve`,
+-- by which the journal limit is multiplied.
 local function closed(meta, journal, run, reserve)
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver', 'hwb', 'jw', 'jt')
   if m[1] ~= run then return 'stale_run' end
@@ -21,7 +22,7 @@ local function closed(meta, journal, run, reserve)
   if redis.call('XLEN', journal) >= m[2] * times or bytes >= (m[4] or math.huge) * times then
     return 'journal_full', incarnation_of(m[3])
   end
-  return nil, incarnation_of(m[3])
+  return nil, incarnation_of(m[3]), m[3], m[5] or '0'
 end
 
 -- Returns the version of a change: a number that only grows, in each partition. The version is a text, because Redis

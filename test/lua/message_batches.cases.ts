@@ -49,18 +49,15 @@ const moved = (chat: ChatRef) => [
 ];
 const messagesOf = (chat: ChatRef, ...ids: number[]) => ids.map((id) => `msg:${chatText(chat)}:${id}`);
 
-const sendDirect = (what: string, more: More, args = {}): Case => ({
-  ...{ script: 'messages/send_direct', what, keys: at(direct) },
-  args: {
-    chat: chatText(direct),
-    reply_to: '',
-    from: pack({ id: user }),
-    token: 'T',
-    keep: '',
-    tails,
-    ...args,
-  },
+const sendToUser = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'messages/send_to_user', what, keys: at(direct) },
+  args: { chat: chatText(direct), reply_to: '', token: 'T', keep: '', tails, ...args },
   ...more,
+});
+const sendToBot = (what: string, more: More): Case => ({
+  ...sendToUser(what, more),
+  script: 'messages/send_to_bot',
+  args: { ...sendToUser(what, more).args, from: pack({ id: user }) },
 });
 const sendShared = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'messages/send_shared', what, keys: at(group) },
@@ -78,7 +75,7 @@ const posts = [0, 1, 2].map((i) => firstPost + i * limits.partitions_max);
 const acted = (post: number, generation: number) => `${keys.acted(posts[post] as number)}${generation}`;
 
 const sends: Case[] = [
-  sendDirect('sends messages of a user in the given order', {
+  sendToBot('sends messages of a user in the given order', {
     seeds: ready,
     answer: ['ok', 8, expect.anything(), expect.anything(), null],
     changes: [...moved(direct), ...messagesOf(direct, 8, 9, 10), `queue:${bot}`, `queue_state:${bot}`],
@@ -106,45 +103,50 @@ const sends: Case[] = [
       expect(await client.get(at(direct).request)).toMatch(/^8 \d+ 0 3$/);
     },
   }),
-  sendDirect(
+  sendToUser(
     'sends messages of the bot without updates to that bot',
     {
       seeds: [open(direct), seeds.chat(direct), seeds.message(direct, 5)],
       answer: ['ok', 8, expect.anything(), expect.anything(), expect.anything()],
       changes: [...moved(direct), ...messagesOf(direct, 8, 9, 10)],
+      async after(client) {
+        const journal = (await client.xrangeBuffer(keys.journal(partitionOf(direct)), '-', '+')) as [
+          Buffer,
+          Buffer[],
+        ][];
+        const sizes = journal.map(([, fields]) => (fields[1]?.length ?? 0) + (fields[3]?.length ?? 0));
+        const [first = 0, second = 0, third = 0] = sizes;
+        expect(journal.map(([entry, [, name]]) => [String(entry), String(name)])).toEqual([
+          [`${base + 1}-0`, `msg:${chatText(direct)}:8`],
+          [`${base + 2}-${first}`, `msg:${chatText(direct)}:9`],
+          [`${base + 3}-${first + second}`, `msg:${chatText(direct)}:10`],
+        ]);
+        expect(await client.hmget(at(direct).meta, 'ver', 'jw')).toEqual([
+          `${base + 3}`,
+          `${first + second + third}`,
+        ]);
+        expect(await client.hmget(keys.chat(direct), 's', 'v', 'c')).toEqual([
+          '10',
+          `${base + 3}`,
+          `${base + 3}`,
+        ]);
+      },
     },
-    { from: '', reply_to: '5' },
-  ),
-  sendDirect('answers an already applied request again', {
-    seeds: [...ready, seeds.text(at(direct).request, '6 1700000000')],
-    answer: ['ok', '6', '1700000000'],
-    changes: [],
-  }),
-  sendDirect('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
-  sendDirect('refuses while the journal is full', {
-    seeds: [...ready, ...full(direct)],
-    answer: ['journal_full'],
-  }),
-  sendDirect('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
-  sendDirect(
-    'refuses a bot that the user blocked',
-    { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
-    { from: '' },
-  ),
-  sendDirect(
-    'reports a cold replied-to message as missing',
-    { seeds: ready, answer: ['reply_missing', 'T'] },
     { reply_to: '5' },
   ),
-  sendDirect(
-    'refuses a reply to a deleted message',
-    { seeds: [...ready, seeds.message(direct, 5, deleted)], answer: ['reply_not_found'] },
-    { reply_to: '5' },
-  ),
-  sendDirect('reports a missing queue', {
-    seeds: [open(direct), seeds.chat(direct)],
-    answer: ['queue_missing'],
-  }),
+  ...[sendToUser, sendToBot].flatMap((send) => [
+    send('answers an already applied request again', {
+      seeds: [...ready, seeds.text(at(direct).request, '6 1700000000')],
+      answer: ['ok', '6', '1700000000'],
+      changes: [],
+    }),
+
+    send('refuses while the journal is full', {
+      seeds: [...ready, ...full(direct)],
+      answer: ['journal_full'],
+    }),
+    send('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+  ]),
 
   sendShared('sends one update for each message', {
     seeds: groupReady,

@@ -22,8 +22,9 @@ import {
   post,
   poster,
   ready,
-  sendDirect,
   sendShared,
+  sendToBot,
+  sendToUser,
 } from './message_world.js';
 import { base, bot, direct, group, keys, partitionOf, seeds, user, versionIn } from './world.js';
 
@@ -97,25 +98,27 @@ async function journalOf(client: Redis, partition: number) {
 }
 
 const keyboardSends: Case[] = [
-  sendDirect(
-    'notes the reply keyboard of a direct chat in place of the earlier ones',
-    {
-      seeds: [open(direct), seeds.chat(direct, { kb: '6,5', pin: '3' }), seeds.queue()],
-      answer: ['ok', 8],
-      changes: [...asDirect, ...inQueue, `msg:${chatText(direct)}:8`],
-      async after(client) {
-        const fields = await client.hmget(keys.chat(direct), 'kb', 'pin', 's', 'v', 'c');
-        expect(fields).toEqual(['8', '3', '8', `${base + 2}`, `${base + 1}`]);
-        expect(await journalOf(client, partitionOf(direct))).toEqual({
-          entries: [
-            [base + 1, `msg:${chatText(direct)}:8`],
-            [base + 2, `pin:${chatText(direct)}`],
-          ],
-          image: [3, '8'],
-        });
+  ...[sendToUser, sendToBot].map((send) =>
+    send(
+      'notes the reply keyboard of a direct chat in place of the earlier ones',
+      {
+        seeds: [open(direct), seeds.chat(direct, { kb: '6,5', pin: '3' }), seeds.queue()],
+        answer: ['ok', 8],
+        changes: [...asDirect, ...(send === sendToBot ? inQueue : []), `msg:${chatText(direct)}:8`],
+        async after(client) {
+          const fields = await client.hmget(keys.chat(direct), 'kb', 'pin', 's', 'v', 'c');
+          expect(fields).toEqual(['8', '3', '8', `${base + 2}`, `${base + 1}`]);
+          expect(await journalOf(client, partitionOf(direct))).toEqual({
+            entries: [
+              [base + 1, `msg:${chatText(direct)}:8`],
+              [base + 2, `pin:${chatText(direct)}`],
+            ],
+            image: [3, '8'],
+          });
+        },
       },
-    },
-    { keep: 'rk' },
+      { keep: 'rk' },
+    ),
   ),
   sendShared(
     'adds a reply keyboard for some members to the earlier ones, up to a limit',
@@ -146,9 +149,42 @@ const keyboardSends: Case[] = [
   ),
 ];
 
+/** Checks that both scripts of direct chats make. */
+const directSends: Case[] = [sendToUser, sendToBot].flatMap((send) => [
+  send('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+  send('refuses while the journal is full', {
+    seeds: [...ready, ...full(direct)],
+    answer: ['journal_full'],
+  }),
+  send('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+  send('reports copies of an older incarnation as missing', {
+    seeds: [open(direct), seeds.chat(direct, { pi: 94 })],
+    answer: ['chat_missing', 'T'],
+  }),
+  send('reports a cold chat as missing with the ticket of an earlier call', {
+    seeds: [open(direct), seeds.text(keys.ticket(keys.chat(direct)), 'first', 5_000)],
+    answer: ['chat_missing', 'first'],
+  }),
+  send(
+    'reports a cold replied-to message as missing',
+    { seeds: ready, answer: ['reply_missing', 'T'] },
+    { reply_to: '5' },
+  ),
+  send(
+    'refuses a reply to an id that was not given out',
+    { seeds: ready, answer: ['reply_not_found'] },
+    { reply_to: '8' },
+  ),
+  send(
+    'refuses a reply to a deleted message',
+    { seeds: [...ready, seeds.message(direct, 5, deleted)], answer: ['reply_not_found'] },
+    { reply_to: '5' },
+  ),
+]);
+
 const sends: Case[] = [
   ...keyboardSends,
-  sendDirect('writes no log for a chat without readers', {
+  sendToBot('writes no log for a chat without readers', {
     seeds: [open(direct), seeds.unseen(direct), seeds.queue()],
     answer: ['ok', 8],
     changes: [
@@ -160,7 +196,7 @@ const sends: Case[] = [
       ...inQueue,
     ],
   }),
-  sendDirect('sends a message of a user', {
+  sendToBot('sends a message of a user', {
     seeds: ready,
     answer: ['ok', 8],
     changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
@@ -187,41 +223,67 @@ const sends: Case[] = [
       expect([size.length, Number(bytes)]).toEqual([9, counted]);
     },
   }),
-  sendDirect(
-    'sends a message of a bot without an update to itself',
-    {
-      seeds: [open(direct), seeds.chat(direct)],
-      answer: ['ok', 8],
-      changes: [...asDirect, `msg:${chatText(direct)}:8`],
+  sendToUser('sends a message of a bot without an update to itself', {
+    seeds: [open(direct), seeds.chat(direct)],
+    answer: ['ok', 8],
+    changes: [...asDirect, `msg:${chatText(direct)}:8`],
+  }),
+  sendToUser('continues the versions and the byte count of the journal', {
+    seeds: [open(direct, { jw: 500 }), seeds.chat(direct)],
+    answer: ['ok', 8],
+    changes: [...asDirect, `msg:${chatText(direct)}:8`],
+    async after(client) {
+      const record = (await client.getBuffer(keys.message(direct, 8))) as Buffer;
+      expect(unpackMessage(record)).toMatchObject({ version: base + 1, content: { text: 'new' } });
+      const entity = `msg:${chatText(direct)}:8`;
+      const journal = keys.journal(partitionOf(direct));
+      const [[id, fields]] = (await client.xrangeBuffer(journal, '-', '+')) as [[Buffer, Buffer[]]];
+      expect([String(id), fields]).toEqual([
+        `${base + 1}-500`,
+        [Buffer.from('k'), Buffer.from(entity), Buffer.from('i'), record],
+      ]);
+      const counters = await client.hmget(at(direct).meta, 'ver', 'jw');
+      expect(counters).toEqual([`${base + 1}`, `${500 + entity.length + record.length}`]);
+      expect(await client.hmget(keys.chat(direct), 's', 'v', 'c')).toEqual([
+        '8',
+        `${base + 1}`,
+        `${base + 1}`,
+      ]);
     },
-    { from: '' },
-  ),
-  sendDirect(
-    'refuses a bot that the user blocked',
-    { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
-    { from: '' },
-  ),
-  sendDirect('refuses a user who blocked the bot', {
+  }),
+  sendToUser('skips ids under a new incarnation', {
+    seeds: [open(direct), seeds.chat(direct, { i: 94 })],
+    answer: ['ok', 8 + limits.incarnation_sequence_skip],
+    changes: [...asDirect, `msg:${chatText(direct)}:${8 + limits.incarnation_sequence_skip}`],
+    async after(client) {
+      expect(await client.hget(keys.chat(direct), 'i')).toBe('95');
+    },
+  }),
+  sendToUser('refuses a bot that the user blocked', {
+    seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
+  sendToBot('refuses a user who blocked the bot', {
     seeds: [...ready, seeds.chat(direct, { t: 'blocked' })],
     answer: ['blocked'],
   }),
-  sendDirect('gives the first message of a new chat id 1 without a skip', {
+  sendToBot('gives the first message of a new chat id 1 without a skip', {
     seeds: [open(direct), seeds.chat(direct, { s: 0 }), seeds.queue()],
     answer: ['ok', 1],
     changes: [...asDirect, `msg:${chatText(direct)}:1`, ...inQueue],
   }),
-  sendDirect('skips ids in both sequences under a new incarnation', {
+  sendToBot('skips ids in both sequences under a new incarnation', {
     seeds: [open(direct), seeds.chat(direct, { i: 94 }), seeds.queue({ inc: 94 })],
     answer: ['ok', 7 + 10_001],
     changes: [...asDirect, `msg:${chatText(direct)}:10008`, ...inQueue],
     after: async (client) => expect((await client.xrange(keys.queue(bot), '-', '+'))[0]?.[0]).toBe('10042-0'),
   }),
-  sendDirect('queues no update that the mask leaves out', {
+  sendToBot('queues no update that the mask leaves out', {
     seeds: [open(direct), seeds.chat(direct), seeds.queue({ mask: 62 })],
     answer: ['ok', 8],
     changes: [...asDirect, `msg:${chatText(direct)}:8`],
   }),
-  sendDirect('moves the oldest updates of a full queue to dead letters', {
+  sendToBot('moves the oldest updates of a full queue to dead letters', {
     seeds: [...ready, seeds.entry(30), seeds.queue({ bytes: limits.queue_bytes_max })],
     answer: ['ok', 8],
     changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
@@ -231,12 +293,12 @@ const sends: Case[] = [
       expect((await client.xrange(keys.queue(bot), '-', '+')).map(([name]) => name)).toEqual(['42-0']);
     },
   }),
-  sendDirect('answers an already applied request again', {
+  sendToBot('answers an already applied request again', {
     seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
     answer: ['ok', '6', '1700000000'],
     changes: [],
   }),
-  sendDirect(
+  sendToBot(
     'sends a reply to a message',
     {
       seeds: [...ready, seeds.message(direct, 5)],
@@ -245,7 +307,7 @@ const sends: Case[] = [
     },
     { reply_to: '5' },
   ),
-  sendDirect(
+  sendToUser(
     'answers an already applied request again even if the replied-to message was deleted and the bot blocked',
     {
       seeds: [
@@ -257,9 +319,9 @@ const sends: Case[] = [
       answer: ['ok', '6', '1700000000'],
       changes: [],
     },
-    { reply_to: '5', from: '' },
+    { reply_to: '5' },
   ),
-  sendDirect(
+  sendToBot(
     'answers an already applied request again even if the replied-to message is cold',
     {
       seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
@@ -268,36 +330,7 @@ const sends: Case[] = [
     },
     { reply_to: '5' },
   ),
-  sendDirect('refuses a different run id', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
-  sendDirect('refuses while the journal is full', {
-    seeds: [...ready, ...full(direct)],
-    answer: ['journal_full'],
-  }),
-  sendDirect('reports a cold chat as missing', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
-  sendDirect('reports copies of an older incarnation as missing', {
-    seeds: [open(direct), seeds.chat(direct, { pi: 94 })],
-    answer: ['chat_missing', 'T'],
-  }),
-  sendDirect('reports a cold chat as missing with the ticket of an earlier call', {
-    seeds: [open(direct), seeds.text(keys.ticket(keys.chat(direct)), 'first', 5_000)],
-    answer: ['chat_missing', 'first'],
-  }),
-  sendDirect(
-    'reports a cold replied-to message as missing',
-    { seeds: ready, answer: ['reply_missing', 'T'] },
-    { reply_to: '5' },
-  ),
-  sendDirect(
-    'refuses a reply to an id that was not given out',
-    { seeds: ready, answer: ['reply_not_found'] },
-    { reply_to: '8' },
-  ),
-  sendDirect(
-    'refuses a reply to a deleted message',
-    { seeds: [...ready, seeds.message(direct, 5, deleted)], answer: ['reply_not_found'] },
-    { reply_to: '5' },
-  ),
-  sendDirect('reports a missing queue', {
+  sendToBot('reports a missing queue', {
     seeds: [open(direct), seeds.chat(direct)],
     answer: ['queue_missing'],
   }),
@@ -401,4 +434,4 @@ const sends: Case[] = [
   ),
 ];
 
-export const sendCases: readonly Case[] = sends;
+export const sendCases: readonly Case[] = [...directSends, ...sends];

@@ -66,15 +66,16 @@ export const outboxOfBytes = (before: number, entries: number = limits.outbox_le
 ];
 export const outboxFull = seeds.stream(keys.outbox(partitionOf(group)), limits.outbox_length_max);
 
-export const sendDirect = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
-  ...{ script: 'messages/send_direct', what, keys: prefixed(direct) },
+export const sendToUser = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'messages/send_to_user', what, keys: prefixed(direct) },
+  args: { chat: chatText(direct), keep: 'r', tails: [tail], reply_to: '', token: 'T', ...args },
+  ...more,
+});
+export const sendToBot = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'messages/send_to_bot', what, keys: prefixed(direct) },
   args: {
-    chat: chatText(direct),
-    keep: 'r',
-    tails: [tail],
-    reply_to: '',
+    ...{ chat: chatText(direct), keep: 'r', tails: [tail], reply_to: '', token: 'T' },
     from: pack({ id: user }),
-    token: 'T',
     ...args,
   },
   ...more,

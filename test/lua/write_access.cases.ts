@@ -46,16 +46,16 @@ const inChat = [`chat:${name}`, `changes:${name}`, 'journal', 'meta', 'req:r'];
 /** Each way to write to a bot: as a person and, if the script serves both, as the bot. */
 const ways = [
   {
-    script: 'messages/send_direct',
+    script: 'messages/send_to_bot',
     keys: every,
     args: { chat: name, tails: [tail], reply_to: '', from, token: 'T', keep: 'r' },
-    ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`] },
+    ...{ byBot: null, toBot: true, changes: [...inChat, `msg:${name}:8`] },
   },
   {
-    script: 'messages/send_direct',
+    script: 'messages/send_to_bot',
     keys: every,
     args: { chat: name, tails: [tail, tail], reply_to: '', from, token: 'T', keep: '' },
-    ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`, `msg:${name}:9`] },
+    ...{ byBot: null, toBot: true, changes: [...inChat, `msg:${name}:8`, `msg:${name}:9`] },
   },
   {
     script: 'messages/edit_direct',

@@ -70,7 +70,7 @@ test('one trace covers the request, its script, the event and the delivery, acro
   await expect.poll(() => named(path)).toHaveLength(1);
   const [root] = named(path) as [Seen];
   await expect.poll(() => named('delivery', root.traceId)).toHaveLength(2);
-  const [script] = named('script messages/send_direct', root.traceId) as [Seen];
+  const [script] = named('script messages/send_to_bot', root.traceId) as [Seen];
   const [event] = named('event message', root.traceId) as [Seen];
   const [first, second] = named('delivery', root.traceId) as [Seen, Seen];
   expect([root.role, script.role, event.role, first.role]).toEqual(['front', 'front', 'deliver', 'deliver']);

@@ -117,20 +117,14 @@ const tail = packMessageTail({
 const send = (request: string) => sendBy(runner, request);
 const sendBy = (through: ScriptRunner, request: string) =>
   through.call(
-    'messages/send_direct',
+    'messages/send_to_user',
     partition,
     {
       ...{ meta: keys.meta(partition), journal: keys.journal(partition), chat: keys.chat(chat) },
-      ...{ ticket: keys.ticket(keys.chat(chat)), request: keys.request(partition, request) },
-      ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat), message: keys.messages(chat) },
-      ...{
-        queue_state: keys.queueState(chat.id),
-        queue: keys.queue(chat.id),
-        bot_channel: keys.botChannel(chat.id),
-        due: keys.webhooksDue(partition),
-      },
+      ...{ request: keys.request(partition, request), message: keys.messages(chat) },
+      ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat) },
     },
-    { chat: '100001.5', tails: [tail], reply_to: '', from: '', token: 't', keep: 'r' },
+    { chat: '100001.5', tails: [tail], reply_to: '', token: 't', keep: 'r' },
   );
 const due = keys.webhooksDue(partition);
 /** Makes a call that changes data, frees memory and has no request id. */
@@ -321,7 +315,7 @@ test('a fault in a script names the script and the line of its file', async () =
   const fault = await send('r2').catch((error: Error) => error);
   expect(fault).toBeInstanceOf(Error);
   expect((fault as Error).message).toMatch(
-    /^messages\/send_direct \(lua\/lib\/partition\.lua:\d+\): .*WRONGTYPE/,
+    /^messages\/send_to_user \(lua\/lib\/partition\.lua:\d+\): .*WRONGTYPE/,
   );
   expect((fault as Error).message).not.toContain('xxx');
 });
@@ -330,7 +324,7 @@ test('the runner throws for an unknown script name', async () => {
   await expect(runner.call('no/such' as never, 0, {} as never, {} as never)).rejects.toThrow('no script');
   // The first call also sends the script, and is not measured.
   for (const request of ['r1', 'r2']) await send(request);
-  const { counts, sumMs } = runner.times.of('messages/send_direct');
+  const { counts, sumMs } = runner.times.of('messages/send_to_user');
   expect(counts.reduce((a, b) => a + b)).toBe(1);
   expect(sumMs).toBeGreaterThan(0);
 });

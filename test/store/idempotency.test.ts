@@ -33,8 +33,8 @@ const newest = async () => (await one.store.chats.find({ id: bot.id, user: user.
 const journal = () => one.connection.client.xlen(cluster.keys.journal(cluster.keys.partitions.of(bot.id)));
 
 test.each([
-  ['sendMessage', 'messages/send_direct', 'before'],
-  ['sendMessage', 'messages/send_direct', 'after'],
+  ['sendMessage', 'messages/send_to_user', 'before'],
+  ['sendMessage', 'messages/send_to_user', 'after'],
   ['sendMessage', 'idempotency/settle', 'before'],
   ['sendMessage', 'idempotency/settle', 'after'],
 ] as const)(
@@ -84,7 +84,7 @@ test('an edit or a deletion that was applied is not applied again, not even afte
 
 test('a call that fails with an internal error releases its idempotency key', async () => {
   one.hooks.call = async (name, run) => {
-    if (name === 'messages/send_direct') throw new Error('broken');
+    if (name === 'messages/send_to_user') throw new Error('broken');
     return run();
   };
   const params = { chat_id: user.id, text: 'fault' };
@@ -102,8 +102,8 @@ test('a call without an idempotency key runs no extra scripts', async () => {
   await call(one, 'sendMessage', { chat_id: user.id, text: 'plain' }, '');
   await call(one, 'sendMessage', { chat_id: user.id, text: 'keyed' }, 'keyed');
   expect(names.filter((name) => !name.startsWith('auth/'))).toEqual([
-    'messages/send_direct',
-    ...['idempotency/claim', 'messages/send_direct', 'idempotency/settle'],
+    'messages/send_to_user',
+    ...['idempotency/claim', 'messages/send_to_user', 'idempotency/settle'],
   ]);
   one.hooks.call = (_, run) => run();
 });

@@ -84,7 +84,7 @@ test('a notice that failed temporarily is sent later', async ({ onTestFinished }
     node.hooks.call = call;
   });
   node.hooks.call = (name, run) =>
-    name === 'messages/send_direct' ? Promise.reject(new Error('Redis is away')) : run();
+    name === 'messages/send_to_user' ? Promise.reject(new Error('Redis is away')) : run();
   await send();
   expect(await noted(user)).toEqual([{ told: false, refused: null, tries: 1 }]);
   node.hooks.call = call;

@@ -28,7 +28,7 @@ const store = createStore({
     isFull: (partition) => runner.isFull(partition),
     async call(name, ...rest) {
       const result = await runner.call(name, ...rest);
-      if (name === 'messages/send_direct' && result.status === 'ok') process.kill(process.pid, 'SIGKILL');
+      if (name === 'messages/send_to_user' && result.status === 'ok') process.kill(process.pid, 'SIGKILL');
       return result;
     },
   },

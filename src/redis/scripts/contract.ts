@@ -43,7 +43,7 @@ export interface ArgSpec extends ValueSpec {
 }
 
 export interface Script {
-  /** The path below lua/ without the extension, for instance 'messages/send_direct'. */
+  /** The path below lua/ without the extension, for instance 'messages/send_to_user'. */
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly string[];

@@ -387,22 +387,6 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown }
       | { status: 'stale_run' };
   };
-  /** Sends messages in the direct chat of a bot and a user, all or none, with consecutive ids. */
-  'messages/send_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
-    args: { token: string; chat: string; reply_to: string; from: Buffer | string; keep: string; tails: readonly (Buffer | string)[] };
-    result:
-      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
-      | { status: 'stale_run' }
-      | { status: 'journal_full' }
-      | { status: 'chat_missing'; ticket: string }
-      | { status: 'blocked' }
-      | { status: 'reply_missing'; ticket: string }
-      | { status: 'reply_not_found' }
-      | { status: 'queue_missing' }
-      | { status: 'access_missing'; incarnation: number }
-      | { status: 'cant_write' };
-  };
   /** Sends messages to a group or channel, all or none, with consecutive ids. In a channel they become posts. */
   'messages/send_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; member: string; member_ticket: string; outbox: string; changes: string; channel: string; post: string };
@@ -419,6 +403,35 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_permitted'; what: string }
       | { status: 'outbox_full' };
+  };
+  /** Sends messages of a user to a bot, all or none, with consecutive ids. */
+  'messages/send_to_bot': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; request: string; queue: string; due: string; queue_state: string; bot_channel: string; changes: string; channel: string };
+    args: { token: string; chat: string; reply_to: string; from: Buffer | string; keep: string; tails: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' }
+      | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' };
+  };
+  /** Sends messages of a bot to a user, all or none, with consecutive ids. */
+  'messages/send_to_user': {
+    keys: { meta: string; journal: string; chat: string; message: string; request: string; changes: string; channel: string };
+    args: { token: string; chat: string; reply_to: string; keep: string; tails: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' };
   };
   /** Unpins the pinned message of any chat. */
   'messages/unpin': {

@@ -4,6 +4,20 @@
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
+/** The keys for a bot's message to a user. The bot gets no update of it, so the keys of its queue are left out. */
+export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
+  const partition = keys.partitions.of(chat.id);
+  return {
+    meta: keys.meta(partition),
+    journal: keys.journal(partition),
+    chat: keys.chat(chat),
+    request: keys.request(partition, request),
+    changes: keys.changes(chat),
+    channel: keys.chatChannel(chat),
+    message: keys.messages(chat),
+  };
+}
+
 /** Returns the keys for changing a direct chat: the chat, and the queue of its bot in the same partition. */
 export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);

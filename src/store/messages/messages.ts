@@ -14,7 +14,7 @@ import {
 } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
-import { directKeys, sharedKeys, withMessage } from '../core/script_keys.js';
+import { directKeys, sharedKeys, toUserKeys, withMessage } from '../core/script_keys.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits } from '../limits.js';
 import type { Forwarder } from '../updates/forwarder.js';
@@ -230,13 +230,17 @@ export class Messages extends Batches {
       keep: keptOf(chat, messages, keep),
       tails,
     };
-    const result = await this.readBack.complete({ chat, who: sender }, () =>
-      direct
-        ? scripts.call('messages/send_direct', partition, directKeys(keys, chat, request), args)
-        : scripts.call('messages/send_shared', partition, sharedKeys(keys, chat, request, sender.id), args),
-    );
+    const result = await this.readBack.complete({ chat, who: sender }, () => {
+      if (!direct) {
+        const at = sharedKeys(keys, chat, request, sender.id);
+        return scripts.call('messages/send_shared', partition, at, args);
+      }
+      return sender.isBot
+        ? scripts.call('messages/send_to_user', partition, toUserKeys(keys, chat, request), args)
+        : scripts.call('messages/send_to_bot', partition, directKeys(keys, chat, request), args);
+    });
     if (result.status !== 'ok') return result;
-    this.#forwarder.follow(chat.id, result);
+    if ('wake' in result || 'forward' in result) this.#forwarder.follow(chat.id, result);
     const firstPost = 'post' in result ? result.post : 0;
     const sent = fixed.map((message, i) => {
       const post = firstPost === 0 ? 0 : firstPost + i * ruleLimits.partitions_max;

@@ -1,9 +1,9 @@
 --[[
-@summary Sends messages in the direct chat of a bot and a user, all or none, with consecutive ids.
-@why     Sequence, messages, journal, change log and the bot's queue change together, because two nodes may send at once.
+@summary Sends messages of a bot to a user, all or none, with consecutive ids.
+@why     Sequence, messages, journal and change log change together, because two nodes may send at once. The bot gets no
+         update of its own messages, so this script, which bots call most often, contains nothing about queues.
 @arg     chat      text    <bot>.<user>
 @arg     reply_to  text    id of the message that all of them reply to, or empty
-@arg     from      bytes   the sender's profile for the bot's updates; empty when the bot sends
 @arg     keep      text    r to store the record of a single message with its idempotency key, so that a repeat returns it;
                            then k if the first message has a reply keyboard, or s if only some members see it
 @args    tails     bytes   the records without version and date, at most LIMITS.messages_batch_max
@@ -11,47 +11,34 @@
 @ok      date      int     Unix time in s
 @ok      peer      bytes   the user's profile
 @ok      reply     bytes?  record of the replied message
-@ok      wake      flag    the bot's worker must be woken
 ]]
-local why, inc = closed(meta_key, journal_key, run)
+local why, inc, version, journaled = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
-if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not c then return refuse('chat_missing', leave_ticket(chat_key .. ':ticket', token)) end
 local done = remembered(request_key)
 if done then
   local first, date = done:match('(%d+) (%d+)')
-  return ok(first, date, c.profile, present_reply(message_prefix, reply_to), 0)
+  return ok(first, date, c.profile, present_reply(message_prefix, reply_to))
 end
--- While the user blocks the bot, neither side can write. Starting the bot again unblocks the bot first.
+-- While the user blocks the bot, neither side can write.
 if c.kind == 'blocked' then return refuse('blocked') end
-local q, own
-if from ~= '' then
-  q = read_queue(queue_state_key)
-  if not q then return refuse('queue_missing') end
-  local no = refused_writer(q, chat_key, inc)
-  if no then return no end
-end
 local reply, refused = read_reply(c, message_prefix, reply_to, token)
 if refused then return refused end
 if why then return refuse('journal_full') end
 
-local seconds, ms = now()
+local seconds = now()
 local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
-  message_prefix = message_prefix}
-if q then
-  own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
-    due = due_key, bot = chat:match('^%d+')}
-end
-local first, record, version
+  message_prefix = message_prefix, version = version, journaled = journaled}
+local first, record
 for i = 1, #tails do
   local id
-  id, record, version = append_message(at, c, chat, seconds, tails[i])
+  id, record = append_next(at, c, chat, seconds, tails[i])
   first = first or id
-  if q then push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '') end
 end
-touch_chat(chat_key, c, version)
+touch_chat(chat_key, c, at.version)
 if keep ~= '' and keep ~= 'r' then note_keyboard(at, c, chat_key, chat, first, keep:match('s$')) end
 -- For a single message the count is passed as text, because Lua converts numbers to text slowly.
 local count = #tails == 1 and '1' or #tails
 remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. count, count == '1' and keep:find('r') and record)
-return ok(first, seconds, c.profile, reply, own and own.wake and 1 or 0)
+return ok(first, seconds, c.profile, reply)
