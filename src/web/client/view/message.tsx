@@ -79,6 +79,14 @@ function rowClass({ chat }: Message, own: boolean): string {
   return chat.type === 'group' ? 'message faced' : 'message';
 }
 
+/** Shows the poll, place, contact or dice of a message. */
+function MessageObject({ message }: { message: Message }) {
+  if (message.poll)
+    return <PollCard chat={message.chat.id} message={message.message_id} poll={message.poll} />;
+  const card = objectOf(message);
+  return card && <ObjectCard card={card} />;
+}
+
 export const Bubble = memo(function Bubble({ messages, joined, showName, marked, actions }: BubbleProps) {
   const [touched, setTouched] = useState(false);
   const message = messages[0] as Message;
@@ -86,7 +94,6 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const worded = messages.find(({ caption, text }) => caption ?? text) ?? message;
   const own = message.from?.id === me.value?.id && message.chat.type !== 'channel';
   const media = messages.flatMap((one) => mediumOf(one) ?? []);
-  const object = objectOf(message);
   const words = worded.text ?? worded.caption;
   const above = worded.show_caption_above_media === true;
   const text = words && (
@@ -144,11 +151,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
             ))}
           </div>
         )}
-        {message.poll ? (
-          <PollCard chat={message.chat.id} message={message.message_id} poll={message.poll} />
-        ) : (
-          object && <ObjectCard card={object} />
-        )}
+        <MessageObject message={message} />
         <div className="words" dir="auto">
           {!above && text}
           <Meta message={last} />
