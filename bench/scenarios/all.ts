@@ -10,11 +10,12 @@ import { mix } from './mix.js';
 import { pinChatMessage } from './pin_chat_message.js';
 import { reactions } from './reactions_hot.js';
 import type { Scenario } from './scenario.js';
-import { sendMessage } from './send_message.js';
+import { sendMessage, thinSend } from './send_message.js';
 
 export const scenarios: readonly Scenario[] = [
   getMe,
   sendMessage,
+  thinSend,
   editMessageText,
   pinChatMessage,
   reactions,

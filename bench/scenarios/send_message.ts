@@ -5,7 +5,7 @@ import { once } from '../../src/loadtest/series.js';
 import { type Message, text } from '../service/population.js';
 import type { Service, Target } from '../service/service.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';
-import { ask, type Scenario, type Side } from './scenario.js';
+import { ask, type Prepared, type Scenario, type Side } from './scenario.js';
 
 /** Sends a few messages one after another. The user's chat history must show them in order, unchanged. */
 async function verifySends(service: Service, target: Target, pair: Pair, path: string): Promise<void> {
@@ -34,21 +34,31 @@ async function verifySends(service: Service, target: Target, pair: Pair, path: s
   }
 }
 
-export const sendMessage: Scenario = {
-  name: 'sendMessage',
-  title: 'sendMessage',
-  proof: 'P2',
-  goal: { share: 0.8, redis_us: 25 },
-  versions: 1,
-  timed: true,
-  async prepare(service) {
-    const pair = await makePair(service.front.baseUrl, service.adminToken, 'send');
+/** Sends a few messages to the thin floor, which must return the text with consecutive ids. */
+async function verifyThinSends(target: Target, path: string, body: string): Promise<void> {
+  const ids: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    const { result } = await ask<{ result: Message }>(target, path, { body });
+    expect(result.text === text && recent(result.date), 'the thin floor returned another message');
+    ids.push(result.message_id);
+  }
+  expect(
+    ids.every((id, i) => i === 0 || id === (ids[i - 1] as number) + 1),
+    'ids are not consecutive',
+  );
+}
+
+/** Compares `sendMessage` with a floor of one kind. */
+const sendAgainst =
+  (kind: 'send' | 'thin_send') =>
+  async (service: Service): Promise<Prepared> => {
+    const pair = await makePair(service.front.baseUrl, service.adminToken, kind);
     const { bot, user } = pair;
     const path = `/bot${bot.token}/sendMessage`;
     const body = JSON.stringify({ chat_id: user.id, text });
     const { result } = await ask<{ result: Message }>(service.front, path, { body });
     const { from, chat } = result;
-    const floor = await service.startFloor({ kind: 'send', bot: bot.id, user: user.id, from, chat });
+    const floor = await service.startFloor({ kind, bot: bot.id, user: user.id, from, chat });
     const bare = await ask<{ result: Message }>(floor, path, { body });
     expect(
       isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)),
@@ -57,8 +67,30 @@ export const sendMessage: Scenario = {
     const side = (target: Target): Side => ({
       target,
       series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows: once },
-      verify: () => verifySends(service, target, pair, path),
+      verify: () =>
+        target === floor && kind === 'thin_send'
+          ? verifyThinSends(target, path, body)
+          : verifySends(service, target, pair, path),
     });
     return { base: side(floor), subject: side(service.front), labels };
-  },
+  };
+
+export const sendMessage: Scenario = {
+  name: 'sendMessage',
+  title: 'sendMessage',
+  proof: 'P2',
+  goal: { share: 0.8, redis_us: 25 },
+  versions: 1,
+  timed: true,
+  prepare: sendAgainst('send'),
+};
+
+/** The difference between both floors is the cost of the checks, of request ids and of the journal. */
+export const thinSend: Scenario = {
+  name: 'sendMessage_thin',
+  title: 'sendMessage, compared with a script of three commands',
+  proof: '',
+  goal: null,
+  versions: 1,
+  prepare: sendAgainst('thin_send'),
 };

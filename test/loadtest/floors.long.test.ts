@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { readResults } from '../../src/loadtest/results.js';
 
 const launcher = fileURLToPath(new URL('../../infra/build/launch.mjs', import.meta.url));
-const calls = ['getMe', 'sendMessage', 'editMessageText', 'pinChatMessage', 'reactions'];
+const calls = ['getMe', 'sendMessage', 'sendMessage_thin', 'editMessageText', 'pinChatMessage', 'reactions'];
 
 test('the bench compares each call with its floor', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-floors-'));
