@@ -71,7 +71,7 @@ test('a reply keyboard is shown below the composer, survives a reload, and sends
   await expect.poll(() => newestOf(alice, bot.id)).toMatchObject({ text: 'Yes', from: { id: alice.id } });
   expect(await newestOf(alice, bot.id)).not.toHaveProperty('reply_to_message');
   await keysOf(page).getByRole('button', { name: 'My number' }).click();
-  await page.getByText('Petrel stores no phone number of yours').waitFor();
+  await page.getByText('Petrel doesn’t store your phone number').waitFor();
   expect((await newestOf(alice, bot.id)).text).toBe('Yes');
   await send(alice.id, 'Bye', { remove_keyboard: true });
   await keysOf(page).waitFor({ state: 'detached' });
