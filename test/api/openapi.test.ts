@@ -189,6 +189,8 @@ test('the OpenAPI document lists each event of a stream with the schema of its d
     ['edited_message', 'Message'],
     ['message_deleted', 'MessageDeletedEvent'],
     ['pinned', 'PinnedEvent'],
+    ['chat_joined', 'ChatJoinedEvent'],
+    ['chat_left', 'ChatLeftEvent'],
     ['chat_action', 'ChatActionEvent'],
     ['callback_answer', 'CallbackAnswerEvent'],
     ['post_reactions', 'PostReactionsEvent'],
