@@ -297,6 +297,16 @@ const direct: Readonly<Record<string, Row>> = {
       group_chat_created || new_chat_members ? null : message_id,
     page: async ({ group, messages }) => ({ path: `/api/chats/${group}/messages`, keys: messages }),
   },
+  'GET /api/chats/{chat_id}/reply_keyboard': {
+    bytes: message.bytes,
+    answer: async ({ service, bot, owner, group, messages }) => {
+      const reply_markup = { keyboard: Array.from({ length: 100 }, () => [control.repeat(150)]) };
+      const reply_parameters = { message_id: messages.at(-1) };
+      const text = { chat_id: group, text: largeText };
+      await resultOf(service.bot(bot, 'sendMessage', { ...text, reply_markup, reply_parameters }));
+      return service.app(owner, 'GET', `/api/chats/${group}/reply_keyboard`);
+    },
+  },
   'GET /api/chats/{chat_id}/posts': {
     keyOf: idOf,
     page: async ({ channel, posts }) => ({ path: `/api/chats/${channel}/posts`, keys: posts.map(idOf) }),

@@ -74,6 +74,13 @@ test('answers about messages, updates and chats of a bot match their schemas', a
     );
     const own = { chat_id, message_id: sent.message_id };
     await call('answerCallbackQuery', pressed);
+    const reply_markup = {
+      keyboard: [['Yes', { text: 'Call me', request_contact: true }]],
+      selective: false,
+    };
+    await call('sendMessage', { chat_id, text: 'keys', reply_markup });
+    const shown = await resultOf(service.app(ann, 'GET', `/api/chats/${at}/reply_keyboard`));
+    expect(shown).toHaveProperty('message.reply_keyboard');
     await call('editMessageReplyMarkup', own);
     await call('editMessageText', { chat_id, message_id: first.message_id, text: 'new /start @ann #tag' });
     const said = await resultOf(
@@ -96,6 +103,7 @@ test('answers about messages, updates and chats of a bot match their schemas', a
   const channel = { type: 'channel', title: 'News', username: 'results_news' };
   const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', channel));
   await resultOf(service.app(ann, 'PUT', `/api/chats/${id}/members/${bot.id}`, {}));
+  await resultOf(service.app(eve, 'GET', `/api/chats/${id}/about`));
   await resultOf(service.app(eve, 'POST', `/api/chats/${id}/join`));
   await resultOf(service.app(eve, 'POST', `/api/chats/${id}/leave`));
   await resultOf(service.app(ann, 'POST', `/api/chats/${id}/messages`, { text: 'post' }));

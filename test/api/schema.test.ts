@@ -90,6 +90,8 @@ freeTexts.push(
   'media',
   'thumbnail',
   'external_id',
+  'question',
+  'explanation',
 );
 
 const optionalParameters = methods.flatMap((method) => {

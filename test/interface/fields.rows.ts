@@ -199,7 +199,7 @@ const shownTexts: readonly Row[] = [
         ...{ message_id: number, date: number, kind: 'text', text: '/start' },
         from: { ...person(reader), external_id: reader.external_id },
       };
-      return ok({ ...header, last_message: start });
+      return ok({ ...header, can_pin: true, last_message: start });
     },
     async after(c, { reader, bot }) {
       const [listed] = (await c.appResult(reader, 'GET', '/api/chats')).items;

@@ -34,7 +34,7 @@ test('doctor reports nothing for a healthy installation', () => {
 });
 
 test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
-  ['the older engine', { engine: { note: 'GLIBC_2.38' } }, false, /older one/, /image/],
+  ['the older engine', { engine: { note: 'GLIBC_2.38' } }, false, /older engine is used/, /image/],
   [
     'a warning',
     { warnings: ['the file is off (set appendonly yes)'] },

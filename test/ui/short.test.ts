@@ -53,6 +53,14 @@ beforeAll(async () => {
   void bot.start();
 });
 
+/** Opens a chat at its end. A chat with unread messages opens at the first of them. */
+async function openAtEnd(user: TestUser, chat: number) {
+  const path = `/api/chats/${chat}`;
+  const [last] = await itemsOf(world.service.app(user, 'GET', `${path}/messages?limit=1`));
+  await resultOf(world.service.app(user, 'POST', `${path}/read`, { message_id: last.message_id }));
+  return world.open(user, `#/chat/${chat}`);
+}
+
 afterAll(async () => {
   await bot?.stop();
   await world?.stop();
@@ -140,7 +148,7 @@ test('locations, venues and contacts are shown as cards that open the map or the
   await resultOf(world.service.bot(made, 'sendVenue', { ...at, title: 'Tower', address: 'Square 1' }));
   const contact = { chat_id: alice.id, phone_number: '+49 30 123', first_name: 'Eve', last_name: 'Ng' };
   await resultOf(world.service.bot(made, 'sendContact', contact));
-  const page = await world.open(alice, `#/chat/${made.id}`);
+  const page = await openAtEnd(alice, made.id);
   const map = 'https://www.openstreetmap.org/?mlat=52.52&mlon=13.405#map=16/52.52/13.405';
   for (const [name, href] of [
     ['Location 52.52000, 13.40500', map],
@@ -160,7 +168,7 @@ test('dice are shown large, and a video note as a circle', async () => {
   await bot.api.sendVideoNote(alice.id, new InputFile(mp4(240, 240, 7), 'v.mp4'));
   const { dice } = await bot.api.sendDice(alice.id, '🎯');
   const title = `🎯 ${dice.value}`;
-  const page = await world.open(alice, `#/chat/${made.id}`);
+  const page = await openAtEnd(alice, made.id);
   const log = page.getByRole('log');
   await log.getByRole('img', { name: title }).waitFor();
   const note = log.getByRole('button', { name: /Video message/ });
@@ -228,7 +236,7 @@ test('the menu button of a bot opens a Web App that knows the person', async () 
     web_app: { url: 'https://menu.example/' },
   } as const;
   await bot.api.setChatMenuButton({ chat_id: alice.id, menu_button });
-  const page = await world.open(alice, `#/chat/${made.id}`);
+  const page = await openAtEnd(alice, made.id);
   await page.context().route('https://menu.example/**', (route) =>
     route.fulfill({
       contentType: 'text/html',
@@ -252,7 +260,7 @@ test('a thumbnail is shown for a video that is not loaded', async () => {
   await bot.api.sendVideo(alice.id, new InputFile(mp4(320, 180, 7), 'v.mp4'), { thumbnail: thumbnail() });
   const report = new InputFile(Buffer.from('report'), 'report.txt');
   await bot.api.sendDocument(alice.id, report, { thumbnail: thumbnail() });
-  const page = await world.open(alice, `#/chat/${made.id}`);
+  const page = await openAtEnd(alice, made.id);
   for (const name of [/0:07/, /report\.txt/]) {
     const image = page.getByRole('log').getByRole('button', { name }).locator('img');
     await expect.poll(() => image.evaluate((img: HTMLImageElement) => img.naturalWidth)).toBe(320);
@@ -270,7 +278,7 @@ test('a button can open a Web App that knows the person, copy a text, or write a
   ];
   const menu = { chat_id: alice.id, text: 'Menu', reply_markup: { inline_keyboard } };
   await resultOf(world.service.bot(made, 'sendMessage', menu));
-  const page = await world.open(alice, `#/chat/${made.id}`);
+  const page = await openAtEnd(alice, made.id);
   await page.context().route('https://shop.example/**', (route) =>
     route.fulfill({
       contentType: 'text/html',
