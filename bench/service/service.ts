@@ -36,7 +36,7 @@ export interface Service {
   readonly dir: string;
   /** Aborts the run. */
   readonly signal: AbortSignal;
-  /** The pids of the processes besides the fronts. */
+  /** The process ids of all processes except the fronts. */
   readonly parts: {
     readonly redis: number;
     readonly flush: number;

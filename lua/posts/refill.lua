@@ -1,5 +1,5 @@
 --[[
-@summary Extends the list of an emoji's latest reactors with reactors from Postgres. Creates a ticket to load them if none are given.
+@summary Adds people from Postgres to the list of the latest reactions with an emoji. Without people, creates a ticket to load them.
 @why     The recent actors show who took back the emoji after Postgres was read.
 @repeatable A reactor is listed only once.
 @flag    allow-oom

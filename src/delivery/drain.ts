@@ -403,8 +403,8 @@ export class Drain {
   }
 
   /**
-   * Returns whether to keep the lease after the last update. A subscription is cheaper than a wake-up if the next
-   * update comes soon.
+   * Returns whether to keep the lease when no update is left. If the next update comes soon, waiting with the lease is
+   * cheaper than a wake-up.
    */
   #staying(now: number): boolean {
     return (

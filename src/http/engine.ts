@@ -124,8 +124,8 @@ function whyNot(error: unknown): string {
 }
 
 /**
- * Detects the silent fallback of the older package to a JavaScript server, which crashes on its first request.
- * Functions of the native addon print as native code.
+ * Returns whether the older package loaded its native addon. Without it, the package uses a JavaScript server that
+ * crashes on its first request. The source text of a native function is `[native code]`.
  */
 function isNative(binding: Binding): boolean {
   return /\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(binding.App));

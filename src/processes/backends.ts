@@ -94,7 +94,7 @@ const meaning = {
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/** Returns whether an error is final. Wrong settings and versions are final. An unavailable server may return. */
+/** Returns whether an error is permanent. Wrong settings and versions are permanent. An unavailable server is not. */
 const isFinal = (error: unknown) =>
   error instanceof StartError ||
   (error instanceof RedisCheckError && !error.away) ||

@@ -37,7 +37,7 @@ export interface Noter {
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
 
-/** The time between sending and editing above which a row counts as an edit. */
+/** The longest time between the two dates of a row that is not an edit. */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;

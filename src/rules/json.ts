@@ -51,8 +51,8 @@ function stringEnd(text: string, begin: number): number {
 }
 
 /**
- * Returns whether JSON text contains more values than `max`. A text has no more values than commas and brackets outside
- * of strings. A value takes at least two characters, so most texts are too short to need a scan.
+ * Returns whether JSON text contains more than `max` values. The number of commas and brackets outside of strings is an
+ * upper bound. A value and its comma take two characters, so a text of up to `2 * max` characters needs no scan.
  */
 function holdsMoreValuesThan(text: string, max: number): boolean {
   if (text.length <= 2 * max) return false;

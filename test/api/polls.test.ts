@@ -129,7 +129,7 @@ test('a person chooses several options only where the poll allows it', async () 
   expect(await see(ann, many)).toEqual(voted);
 });
 
-test('a quiz takes one final vote and then shows the answer', async () => {
+test('a person votes once in a quiz and then sees the answer', async () => {
   const message = await send({
     ...{
       type: 'quiz',

@@ -327,7 +327,7 @@ test('answers about people, their bots and their chats match their schemas', asy
   await call('DELETE', `/api/admin/users/${eve.id}/tokens`, undefined, admin);
 });
 
-test('answers about tokens of a person and pictures of a bot match their schemas', async () => {
+test('the answers of the endpoints for tokens and pictures match their schemas', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'shown');
   await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'laptop' }));

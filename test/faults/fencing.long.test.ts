@@ -125,7 +125,7 @@ test(
 );
 
 test(
-  'tokens of bots and administrators that were revoked only on the former primary stay revoked',
+  'a token of a bot or administrator stays revoked if only the former primary stored the revocation',
   async () => {
     await begin();
     const admin = async (...args: string[]) => petrel(service.env, 'admin', ...args);

@@ -137,7 +137,7 @@ test('a start is refused if the addresses of two shards are swapped', async () =
   expect((await petrel(lacking, 'doctor')).log).toMatch(/is in shard 2, which is missing in DATABASE_SHARDS/);
 });
 
-test('killed flushers lose and duplicate no message', async () => {
+test('no message is lost or stored twice when flushers are killed', async () => {
   const rounds = amount(5, 20);
   for (let round = 0; round < rounds; round++) {
     await Promise.all(

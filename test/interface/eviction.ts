@@ -19,7 +19,7 @@ export interface Eviction {
    * after 15 s.
    */
   evict(names: ReadonlySet<string>): Promise<number>;
-  /** Changes the date of a message to `date` (Unix seconds), in Redis and in Postgres, once it was flushed. */
+  /** Waits until a message was flushed. Then sets its date to `date` (Unix seconds) in Redis and in Postgres. */
   backdate(chat: ChatRef, messageId: number, date: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Rows of interface §§2-4 and 6-8 that the table leaves out, because the method or endpoint they need is not built. */
+/** Lists the rows of the interface that have no test, because Petrel does not have their method or endpoint. */
 
 export interface LeftOut {
   readonly row: string;

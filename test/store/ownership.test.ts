@@ -231,7 +231,7 @@ describe('write access to a bot is checked on every node', () => {
     await expect(send(b)).rejects.toMatchObject(refused);
   });
 
-  test('after concurrent changes of write access, the change that was committed last applies', async () => {
+  test('of two concurrent changes of write access, the last committed change applies', async () => {
     await a.store.chats.openDirect(bot.id, ben.id);
     for (let round = 0; round < 5; round++) {
       await Promise.all([set(a, ben), set(b, cora)]);

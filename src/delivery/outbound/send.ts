@@ -164,7 +164,7 @@ export class Sender {
     return kept;
   }
 
-  /** Returns the requests of a signal. Many requests share a signal, so each signal has only one listener. */
+  /** Returns the open requests that a signal aborts. One listener for each signal aborts all of them. */
   #answersOf(signal: AbortSignal): Set<Answer> {
     const known = this.#underWay.get(signal);
     if (known) return known;

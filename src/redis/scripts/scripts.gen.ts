@@ -526,7 +526,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string; chat: number }
       | { status: 'member_missing'; ticket: string; chat: number };
   };
-  /** Extends the list of an emoji's latest reactors with reactors from Postgres. Creates a ticket to load them if none are given. */
+  /** Adds people from Postgres to the list of the latest reactions with an emoji. Without people, creates a ticket to load them. */
   'posts/refill': {
     keys: { post: string; acted: string; ticket: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };

@@ -153,7 +153,7 @@ export class Bots extends Transfers {
     const token = newToken(id);
     const made = this.#stored(id, token);
     const row = await this.parts.auth.revoking(`bot:${id}`, async () => {
-      // Checks the owner again, who may have changed since the check.
+      // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
       const replaced =
         (await rows.replaceBotToken(this.context.db, id, owner, made)) ?? fail('not_bot_owner');
       await this.parts.control.forget('bot', id);
@@ -178,7 +178,7 @@ export class Bots extends Transfers {
   /** Sets texts on behalf of the owner. Errors: `bot_not_found`, `not_bot_owner`. */
   async setOwnTexts(owner: number, id: number, texts: TextsByKind): Promise<Bot> {
     await this.owned(owner, id);
-    // Checks the owner again, who may have changed since the check.
+    // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
     return (await this.#changeTexts(id, owner, texts)) ?? fail('not_bot_owner');
   }
 

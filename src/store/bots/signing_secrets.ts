@@ -35,7 +35,7 @@ export function createSigningSecrets(
     /** Returns the secret. Creates a secret if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
     async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
-      // Checks the owner again, who may have changed since the check.
+      // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
       const own = (await ensureWebhook(db, bot, owner, sealed(bot))) ?? fail('not_bot_owner');
       if (own.made) await webhooks.refresh(bot, 0);
       return shown(bot, own.row);
@@ -46,7 +46,7 @@ export function createSigningSecrets(
      */
     async rotate(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
-      // Checks the owner again, who may have changed since the check.
+      // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
       if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
         return fail('not_bot_owner');
       // Raises the version, which makes running deliveries reload the settings.

@@ -17,8 +17,8 @@ export type Push = ReturnType<typeof createPush>;
 export function createPush({ db, secrets }: StoreContext) {
   return {
     /**
-     * Adds a browser to a person. Removes the oldest browser if there are more than limits.push_subscriptions_max. The
-     * subscription ends together with `token`. Errors: `unauthorized`, `unavailable`.
+     * Adds a push subscription of a person. Removes the oldest subscription if there are more than
+     * limits.push_subscriptions_max. The subscription ends together with `token`. Errors: `unauthorized`, `unavailable`.
      */
     subscribe: (user: number, keys: rows.SubscriptionKeys, token: string) =>
       rows.putSubscription(db, user, keys, secrets.lookups(token), limits.push_subscriptions_max),

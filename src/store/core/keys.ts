@@ -1,6 +1,6 @@
 /**
  * Builds all Redis keys. Every key has the hash tag of its partition. Each comment gives the type, content and bound of
- * a key. "Evicted" means that the key may leave Redis, because Postgres has its content.
+ * a key. "May be evicted" means that Redis may lose the key, because Postgres has its content.
  */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { layPartitions, type Partitions } from './partitions.js';
@@ -83,34 +83,34 @@ export class Keys {
   /** The key prefixes of all journaled entities. Missing entities can be loaded from Postgres. */
   readonly journaledRoots = (p: number): readonly string[] =>
     ['msg', 'chat', 'post', 'acted', 'poll', 'voted'].map((kind) => `${this.#at(p)}:${kind}:`);
-  /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
+  /** STRING: the control record of a bot, with the HMAC of its token. May be evicted. */
   readonly bot = (bot: number) => `${this.#near(bot)}:bot:${bot}`;
-  /** STRING: the control record of a user, with the HMACs of its tokens. Evicted. */
+  /** STRING: the control record of a user, with the HMACs of its tokens. May be evicted. */
   readonly user = (user: number) => `${this.#near(user)}:user:${user}`;
-  /** STRING: the control record of a user's chats. Evicted. Bounded by limits.chats_per_user_max. */
+  /** STRING: the control record of a user's chats. May be evicted. Bounded by limits.chats_per_user_max. */
   readonly memberships = (user: number) => `${this.#near(user)}:memberships:${user}`;
-  /** STRING: the control record of a bot's commands. Evicted. */
+  /** STRING: the control record of a bot's commands. May be evicted. */
   readonly commands = (bot: number) => `${this.#near(bot)}:commands:${bot}`;
-  /** STRING: the control record of a bot's descriptions and pictures. Evicted. */
+  /** STRING: the control record of a bot's descriptions and pictures. May be evicted. */
   readonly descriptions = (bot: number) => `${this.#near(bot)}:descriptions:${bot}`;
-  /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
+  /** STRING: a member of a group or channel, in the chat's partition. May be evicted. */
   readonly member = (chat: number, who: number) => `${this.#near(chat)}:member:${chat}:${who}`;
-  /** STRING: the creator and administrators of a group or channel. Evicted. Bounded by limits.administrators_per_chat_max. */
+  /** STRING: the creator and administrators of a group or channel. May be evicted. Bounded by limits.administrators_per_chat_max. */
   readonly administrators = (chat: number) => `${this.#near(chat)}:administrators:${chat}`;
-  /** STRING: description and photo of a group or channel. Evicted. Bounded by limits.chat_description_length_max. */
+  /** STRING: description and photo of a group or channel. May be evicted. Bounded by limits.chat_description_length_max. */
   readonly details = (chat: number) => `${this.#near(chat)}:details:${chat}`;
   /**
-   * STRING: the person linked to an identity provider's subject, or none. The key contains the subject's digest.
-   * Evicted.
+   * STRING: the person to whom a subject of an identity provider belongs, or none. The key contains a hash of the subject.
+   * May be evicted.
    */
   readonly identity = (p: number, digest: string) => `${this.#at(p)}:identity:${digest}`;
-  /** STRING: the public chat with a lower-case username, or none. Evicted. */
+  /** STRING: the public chat with a lower-case username, or none. May be evicted. */
   readonly name = (p: number, username: string) => `${this.#at(p)}:name:${username}`;
-  /** HASH: a post's message and reaction counts. Evicted. */
+  /** HASH: a post's message and reaction counts. May be evicted. */
   readonly post = (post: number) => `${this.#at(partitionOfPost(post))}:post:${post}`;
   readonly postRoot = (p: number) => `${this.#at(p)}:post:`;
   /**
-   * The key prefix of the users who reacted to a post recently. One HASH per generation, from user to emoji. Evicted.
+   * The key prefix of the users who reacted to a post recently. One HASH per generation, from user to emoji. May be evicted.
    */
   readonly acted = (post: number) => `${this.#at(partitionOfPost(post))}:acted:${post}:`;
   readonly actedRoot = (p: number) => `${this.#at(p)}:acted:`;
@@ -119,19 +119,19 @@ export class Keys {
    * posts.
    */
   readonly countsDue = (p: number) => `${this.#at(p)}:counts_due`;
-  /** HASH: the definition of a poll, its counts and its end. Evicted. Bounded by limits.poll_options_max. */
+  /** HASH: the definition of a poll, its counts and its end. May be evicted. Bounded by limits.poll_options_max. */
   readonly poll = (poll: number) => `${this.#at(partitionOfPost(poll))}:poll:${poll}`;
   readonly pollRoot = (p: number) => `${this.#at(p)}:poll:`;
-  /** The key prefix of the people who voted recently. One HASH per generation, from user to options. Evicted. */
+  /** The key prefix of the people who voted recently. One HASH per generation, from user to options. May be evicted. */
   readonly voted = (poll: number) => `${this.#at(partitionOfPost(poll))}:voted:${poll}:`;
   /** ZSET of polls by time (ms) at which their bots get their state. Bounded by the partition's open polls. */
   readonly pollsDue = (p: number) => `${this.#at(p)}:polls_due`;
   readonly memberRoot = (p: number) => `${this.#at(p)}:member:`;
   /** CHANNEL: carries a hint when a post's reactions change. */
   readonly postChannel = (post: number) => `${this.#at(partitionOfPost(post))}:on_post:${post}`;
-  /** HASH: a chat's message sequence and pin, and the copies that its messages need. Evicted. */
+  /** HASH: a chat's message sequence and pin, and the copies that its messages need. May be evicted. */
   readonly chat = (chat: ChatRef) => `${this.#near(chat.id)}:chat:${chatText(chat)}`;
-  /** The key prefix of a chat's messages. Each is a STRING. Evicted. */
+  /** The key prefix of a chat's messages. Each is a STRING. May be evicted. */
   readonly messages = (chat: ChatRef) => `${this.#near(chat.id)}:msg:${chatText(chat)}:`;
   readonly message = (chat: ChatRef, messageId: number) =>
     `${this.#near(chat.id)}:msg:${chatText(chat)}:${messageId}`;
@@ -160,7 +160,7 @@ export class Keys {
   readonly queueMarks = (bot: number) => `${this.#near(bot)}:queue_marks:${bot}`;
   /** CHANNEL: carries a hint when a bot's queue changes. */
   readonly botChannel = (bot: number) => `${this.#near(bot)}:on_bot:${bot}`;
-  /** STRING: the control record of a bot's webhook. Evicted. */
+  /** STRING: the control record of a bot's webhook. May be evicted. */
   readonly webhook = (bot: number) => `${this.#near(bot)}:webhook:${bot}`;
   /** ZSET of `chat:update_id`: updates that wait behind a failed update. Bounded by the queue. */
   readonly parked = (bot: number) => `${this.#near(bot)}:parked:${bot}`;
