@@ -83,23 +83,34 @@ function Choices({ poll, busy, vote }: { poll: Poll; busy: boolean; vote: (ids: 
   );
 }
 
-/** The class of an option among the results: correct, wrong or neither. */
-function verdictOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number): string {
-  if (correct?.includes(id)) return ' correct';
-  return correct && own.includes(id) ? ' wrong' : '';
+/** Returns the mark of an option among the results: a correct or wrong answer of a quiz, the own vote, or none. */
+function markOf({ correct_option_ids: correct, chosen_option_ids: own = [] }: Poll, id: number) {
+  if (correct?.includes(id)) return 'correct';
+  if (!own.includes(id)) return null;
+  return correct ? 'wrong' : 'own_vote';
+}
+
+function Mark({ mark }: { mark: NonNullable<ReturnType<typeof markOf>> }) {
+  return (
+    <>
+      <Icon name={mark === 'wrong' ? 'close' : 'check'} size={14} />
+      <span className="sr-only">{t(`poll_${mark}`)}</span>
+    </>
+  );
 }
 
 function Results({ poll }: { poll: Poll }) {
-  const { options, total_voter_count: voters, chosen_option_ids: own = [] } = poll;
+  const { options, total_voter_count: voters } = poll;
   return (
     <ul className="poll-results">
       {options.map(({ text, voter_count, persistent_id }, id) => {
         const share = voters === 0 ? 0 : Math.round((100 * voter_count) / voters);
+        const mark = markOf(poll, id);
         return (
-          <li key={persistent_id} className={`poll-result${verdictOf(poll, id)}`}>
+          <li key={persistent_id} className={`poll-result ${mark ?? ''}`}>
             <strong>{share}%</strong>
             <span dir="auto">
-              {text} {own.includes(id) && <Icon name="check" size={14} />}
+              {text} {mark && <Mark mark={mark} />}
             </span>
             <span className="poll-bar" aria-hidden="true">
               <span style={{ width: `${share}%` }} />
