@@ -24,14 +24,9 @@ export interface WakeQueueOptions {
 const queueName = 'webhooks';
 /** How long to collect wake-ups. Repeated wake-ups of a bot are merged, and many bots share one round trip. */
 const gatherMs = 2;
-/**
- * How long a wake-up is locked, and how often expired locks are looked for. Both may be long, because a sweep also finds
- * the bots whose worker died. With 3 s and 2 s, an idle process spent a third of its CPU time on them.
- */
-const lockMs = 10_000;
-const stalledCheckMs = 5_000;
-/** How long an idle worker blocks in one command. A wake-up ends the command at once. */
-const blockS = 10;
+/** The time within which the death of a worker is detected, in ms. */
+const lockMs = 3_000;
+const stalledCheckMs = 2_000;
 const stallsMax = 1_000_000;
 /** How long a worker waits before it retries after a Redis failure. */
 const retryMs = 1_000;
@@ -97,7 +92,6 @@ export class WakeQueue {
         stalledInterval: stalledCheckMs,
         maxStalledCount: stallsMax,
         runRetryDelay: retryMs,
-        drainDelay: blockS,
         removeOnComplete: { count: 0 },
         removeOnFail: { count: 0 },
       });
