@@ -361,6 +361,11 @@ test('the list of commands is above the text field, and Escape and a click outsi
   await page.keyboard.press('Escape');
   await list.waitFor({ state: 'detached' });
   expect(await field(page).inputValue()).toBe('/m');
+  for (const text of ['', '/m']) await field(page).fill(text);
+  await list.getByText('/menu').waitFor();
+  // The restored draft opens the list again.
+  await page.reload();
+  await list.getByText('/menu').waitFor();
   await field(page).fill('/me');
   await list.getByText('/menu').waitFor();
   await page.getByRole('log').click({ position: { x: 20, y: 20 } });

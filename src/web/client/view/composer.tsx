@@ -155,6 +155,7 @@ function useSuggestions(
     setClosed(text);
   };
   const toggle = () => (isOpen ? close() : setMenu(true));
+  useEffect(() => setClosed((former) => (former === text ? former : null)), [text]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `close` changes with the text only
   useEffect(() => {
     if (!isOpen) return;
@@ -174,7 +175,7 @@ function useSuggestions(
     else return false;
     return true;
   };
-  return { id: useId(), list, at, setAt, onKey, isOpen, toggle, close };
+  return { id: useId(), list, at, setAt, onKey, isOpen, toggle, close, closeMenu: () => setMenu(false) };
 }
 
 const isTouch = () => matchMedia('(pointer: coarse)').matches;
@@ -203,7 +204,7 @@ function useComposer({ chat, commands, replyTo, editing, done, sent, editLast }:
   const suggestions = useSuggestions(commands, editing ? null : text, choose);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another text closes the list of commands
-  useEffect(() => suggestions.close(), [editing, set]);
+  useEffect(() => suggestions.closeMenu(), [editing, set]);
   useEffect(() => {
     if (!isTouch() || editing || replyTo) field.current?.focus();
   }, [editing, replyTo]);
