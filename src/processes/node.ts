@@ -35,7 +35,7 @@ function understood(text: string, wanted: 'whole' | 'core'): NodeReport | NodeCo
 }
 
 /**
- * Loads the reports of the processes that reported recently. A killed process stays in the list for up to
+ * Loads the recent reports of processes. A killed process stays in the list for up to
  * processLimits.node_age_ms_max. Drops details beyond wireLimits.nodes_report_bytes_max.
  */
 export async function readNodes({

@@ -1,5 +1,6 @@
 /**
- * Sets the limits of texts, names, keyboards and lists in calls (interface §8), and limits that several layers share.
+ * Sets the limits of calls (interface §8): texts, names, keyboards and lists. Also sets limits that several layers
+ * share.
  * Lengths count Unicode code points unless a name says otherwise.
  */
 export const ruleLimits = {

@@ -71,7 +71,7 @@ export interface PostgresServer {
   stop(): Promise<void>;
   /** Stops the server and removes its data. */
   remove(): Promise<void>;
-  /** Creates a database with the current schema. */
+  /** Creates a database with the newest schema. */
   database(name: string): Promise<string>;
   emptyDatabase(name: string): Promise<string>;
 }

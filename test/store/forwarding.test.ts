@@ -1,4 +1,4 @@
-/** Tests that updates for bots in other partitions enter each queue once and in order, even if forwarders die. */
+/** Tests that updates for bots in other partitions are neither lost, doubled nor reordered when a forwarder dies. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { ChatRef } from '../../src/store/core/keys.js';

@@ -9,7 +9,7 @@ export interface Receiver {
   readonly port: number;
   /** The number of TCP connections accepted so far. */
   connections(): number;
-  /** The number of connections open now. */
+  /** The number of open connections. */
   open(): number;
   /** The number of requests whose header arrived so far. */
   requests(): number;

@@ -1,4 +1,4 @@
--- Polls, their results and the votes of people. Written behind.
+-- Polls, their results and votes. The flusher writes these rows from the journal.
 create table polls (
   partition bigint not null,
   number bigint not null,

@@ -80,7 +80,7 @@ class Profiles extends Signal {
   readonly byName = new Map<string, BotPage | null>();
   readonly #asked = new Map<string, Promise<BotPage | null>>();
 
-  /** Returns the page of a bot; null if the bot does not exist. Requests it if it is not loaded. */
+  /** Returns the page of a bot, or null if the bot does not exist. Loads a missing page. */
   read(username: string | undefined): BotPage | null | undefined {
     if (!username) return null;
     if (!this.byName.has(username)) void this.load(username);

@@ -45,7 +45,7 @@ class Posts extends Signal {
     return post;
   }
 
-  /** Returns the post of the first of these messages. Requests it if it is not loaded. */
+  /** Returns the post of the first of these messages. Loads a missing post. */
   find(chat: number, messages: readonly number[]): Post | undefined {
     const [id = 0] = messages;
     const known = this.#byMessage.get(`${chat}/${id}`);
