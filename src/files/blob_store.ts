@@ -18,6 +18,8 @@ export interface BlobStore {
   size(key: string): Promise<number | null>;
   /** Removes a file. Does nothing if the file is missing. */
   remove(key: string): Promise<void>;
+  /** Writes a small file and removes it. Leaves nothing behind. Throws if files cannot be written. */
+  check(): Promise<void>;
   /**
    * Lists up to `limit` files with keys greater than `after` ('' for all), sorted by key. Returns fewer only at the end
    * of the list.

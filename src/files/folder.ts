@@ -1,7 +1,7 @@
 /** Stores files in a folder. Several machines may mount the same folder. */
-import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
+import { type BlobStore, isKey, type ListedFile, newKey, pathOfKey } from './blob_store.js';
 import { fileLimits as limits } from './limits.js';
 
 const incoming = 'incoming';
@@ -117,6 +117,21 @@ export function createFolderStore(root: string): BlobStore {
     },
     async remove(key) {
       await ifThere(unlink(pathOf(key)));
+    },
+    /** Keeps no new folder, because an operator may run this as root, and the service could not write there. */
+    async check() {
+      await makeFolder(root);
+      const folder = join(root, `check-${newKey()}`);
+      await mkdir(folder, { mode: 0o700 });
+      const file = join(folder, 'file');
+      const draft = join((await ifThere(stat(draftFolder))) ? draftFolder : folder, newKey());
+      try {
+        await writeDurably(draft, Buffer.from('petrel'));
+        await rename(draft, file);
+      } finally {
+        for (const path of [draft, file]) await ifThere(unlink(path));
+        await rmdir(folder);
+      }
     },
     async list(after, limit) {
       const found: ListedFile[] = [];

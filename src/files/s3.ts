@@ -10,7 +10,7 @@ import {
   S3ServiceException,
 } from '@aws-sdk/client-s3';
 import type { s3Of } from '../config/config.js';
-import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
+import { type BlobStore, isKey, type ListedFile, newKey, pathOfKey } from './blob_store.js';
 
 const connect_ms_max = 3_000;
 const idle_ms_max = 20_000;
@@ -60,6 +60,11 @@ export function createS3Store(options: NonNullable<ReturnType<typeof s3Of>>): Bl
     },
     async remove(key) {
       await client.send(new DeleteObjectCommand({ Bucket, Key: pathOfKey(key) }));
+    },
+    async check() {
+      const Key = pathOfKey(newKey());
+      await client.send(new PutObjectCommand({ Bucket, Key, Body: 'petrel' }));
+      await client.send(new DeleteObjectCommand({ Bucket, Key }));
     },
     async list(after, limit) {
       const found: ListedFile[] = [];

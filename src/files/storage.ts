@@ -1,6 +1,6 @@
 /** Opens the file storage that the settings choose. */
 import { type Config, s3Of } from '../config/config.js';
-import { type BlobStore, newKey } from './blob_store.js';
+import type { BlobStore } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 
 /** Opens the storage. Error: ConfigError when the settings of S3 storage are incomplete. */
@@ -13,14 +13,9 @@ export async function openBlobStore(config: Config): Promise<BlobStore & { close
 }
 
 /** Writes and removes a small file. Returns null, or the reason for a failure. */
-export async function filesProblem(
-  blobs: Pick<BlobStore, 'put' | 'remove'>,
-  config: Config,
-): Promise<string | null> {
-  const key = newKey();
+export async function filesProblem(blobs: Pick<BlobStore, 'check'>, config: Config): Promise<string | null> {
   try {
-    await blobs.put(key, Buffer.from('petrel'));
-    await blobs.remove(key);
+    await blobs.check();
     return null;
   } catch (error) {
     const where =

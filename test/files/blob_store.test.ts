@@ -55,6 +55,8 @@ describe.each(['folder', 's3'])('file storage: %s', (kind) => {
     expect(await store().size(key)).toBeNull();
     expect(await store().open(key, 0, 1)).toBeNull();
     await store().remove(key);
+    await store().check();
+    expect(await store().list('', 2)).toEqual([]);
   });
 
   test('the file store lists files after a given key, in the order of their keys', async () => {
@@ -122,9 +124,28 @@ test('the file store creates a deleted folder again', async () => {
   await expect(createFolderStore(blocked).put(newKey(), bytes)).rejects.toThrow();
 });
 
+test('the write check of the file folder leaves nothing behind', async () => {
+  const folder = join(dir, 'checked');
+  mkdirSync(folder);
+  const store = createFolderStore(folder);
+  await store.check();
+  expect(readdirSync(folder)).toEqual([]);
+  const key = newKey();
+  await store.put(key, bytes);
+  const before = readdirSync(folder, { recursive: true });
+  await store.check();
+  expect(readdirSync(folder, { recursive: true })).toEqual(before);
+
+  await rm(join(folder, 'incoming'), { recursive: true });
+  writeFileSync(join(folder, 'incoming'), 'a file');
+  await expect(store.check()).rejects.toThrow('ENOTDIR');
+  await expect(createFolderStore(join(folder, 'incoming')).check()).rejects.toThrow();
+});
+
 test('an error of S3 is not reported as a missing file', async () => {
   const [noBucket, noAccess] = [s3On('absent'), s3On('petrel', 'wrong')];
   await expect(noBucket.put(newKey(), bytes)).rejects.toThrow('bucket');
+  await expect(noBucket.check()).rejects.toThrow('bucket');
   await expect(noAccess.put(newKey(), bytes)).rejects.toThrow();
   await expect(noAccess.open(newKey(), 0, 1)).rejects.toThrow();
   noBucket.close();
