@@ -34,7 +34,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   can_pin_messages: 'The administrator may pin messages',
   can_post_messages: 'The administrator may post in a channel',
   can_promote_members: 'The administrator may promote others with rights of their own',
-  can_restrict_members: 'The administrator may ban and restrict members',
+  can_restrict_members: 'The administrator may remove, ban and restrict members',
   is_anonymous: 'Must be false or absent: administrators are never anonymous',
   use_independent_chat_permissions:
     'If true, each permission is set separately. Otherwise some permissions include others',

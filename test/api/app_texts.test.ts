@@ -219,8 +219,9 @@ test('endpoints for members refuse unknown people, invalid rights and callers wi
   for (const body of [{}, { status: 'administrator' }])
     await refused(user, 'PUT', `${members}/${user.id}`, body, ...few);
   await refused(user, 'DELETE', `${members}/${bot.id}`, undefined, ...few);
-  const rights = { can_invite_users: true };
-  await resultOf(service.app(owner, 'PUT', `${members}/${user.id}`, { status: 'administrator', rights }));
+  const appoint = (rights: object) =>
+    resultOf(service.app(owner, 'PUT', `${members}/${user.id}`, { status: 'administrator', rights }));
+  await appoint({ can_invite_users: true });
   // An administrator with only can_invite_users may not appoint or remove administrators.
   await refused(
     user,
@@ -229,6 +230,8 @@ test('endpoints for members refuse unknown people, invalid rights and callers wi
     { status: 'administrator', rights: { can_pin_messages: true } },
     ...few,
   );
+  await refused(user, 'DELETE', `${members}/${bot.id}`, undefined, ...few);
+  await appoint({ can_restrict_members: true });
   await refused(user, 'DELETE', `${members}/${owner.id}`, undefined, ...few);
   expect(await resultOf(service.app(user, 'DELETE', `${members}/${bot.id}`))).toBe(true);
 });

@@ -43,6 +43,7 @@ test('a restriction that was just committed cannot be lifted by adding the perso
 });
 
 test('only the creator demotes or removes an administrator who was just appointed', async () => {
+  await put(helper, 'administrator', { can_invite_users: true, can_restrict_members: true });
   await put(ben, 'administrator', { can_invite_users: true });
   await expect(add('member', helper)).rejects.toEqual(refusal('not_enough_rights'));
   await expect(put(ben, 'kicked', {}, helper)).rejects.toEqual(refusal('not_enough_rights'));
@@ -55,6 +56,13 @@ test('a demoted administrator cannot add, promote or remove members', async () =
   await expect(add('administrator', helper)).rejects.toEqual(refusal('not_enough_rights'));
   await expect(add('member', helper)).rejects.toEqual(refusal('not_enough_rights'));
   expect(await kept()).toBe('member');
+});
+
+test('only an administrator who may restrict members removes a member', async () => {
+  await expect(put(ben, 'kicked', {}, helper)).rejects.toEqual(refusal('not_enough_rights'));
+  expect(await kept()).toBe('member');
+  await put(helper, 'administrator', { can_restrict_members: true });
+  expect((await put(ben, 'kicked', {}, helper)).status).toBe('kicked');
 });
 
 test('only bans in force count towards the limit of bans', async () => {

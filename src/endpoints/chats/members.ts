@@ -40,7 +40,6 @@ async function ownRights(store: Store, user: User, chatId: number) {
     creator: own.status === 'creator',
     mayAdd: isPermitted(own, permissions, 'can_invite_users'),
     mayRestrict: hasRight(own, 'can_restrict_members'),
-    manages: hasRight(own, 'can_invite_users') || hasRight(own, 'can_restrict_members'),
   };
 }
 
@@ -136,8 +135,8 @@ export const removeMember = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     await store.unlessApplied(async () => {
-      const { creator, manages } = await ownRights(store, user, p.chat_id);
-      if (!manages) fail('not_enough_rights');
+      const { creator, mayRestrict } = await ownRights(store, user, p.chat_id);
+      if (!mayRestrict) fail('not_enough_rights');
       const { status } = await store.chats.member(chat, p.member_id);
       if (!['administrator', 'member', 'restricted'].includes(status))
         fail(status === 'creator' ? 'not_enough_rights' : 'user_not_found');

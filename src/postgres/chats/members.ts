@@ -203,10 +203,7 @@ export async function mayChange(
 ): Promise<void> {
   const own = (await loadStanding(sql, chat, by)) ?? outside;
   const mayRestrict = hasRight(own, 'can_restrict_members');
-  const may =
-    status === 'kicked'
-      ? mayRestrict || hasRight(own, 'can_invite_users')
-      : isPermitted(own, permissions, 'can_invite_users');
+  const may = status === 'kicked' ? mayRestrict : isPermitted(own, permissions, 'can_invite_users');
   const changesAdministrator = status === 'administrator' || former?.status === 'administrator';
   if (!may || (changesAdministrator && own.status !== 'creator')) fail('not_enough_rights');
   if (!mayRestrict && isPresent(status)) {

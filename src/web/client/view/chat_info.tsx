@@ -275,8 +275,13 @@ function SharedInfo({ chat: listed, close }: { chat: ChatSummary; close: () => v
   }, [listed.id]);
   const members = items ?? [];
   const own = members.find(({ user }) => user?.id === me.value?.id);
-  const manages = own?.status === 'creator' || own?.rights.can_invite_users === true;
-  const edits = own?.status === 'creator' || own?.rights.can_change_info === true;
+  const isCreator = own?.status === 'creator';
+  const manages = isCreator || own?.rights.can_invite_users === true;
+  const edits = isCreator || own?.rights.can_change_info === true;
+  const removable = ({ status, user }: ChatMember) =>
+    isCreator
+      ? user?.id !== me.value?.id
+      : own?.rights.can_restrict_members === true && (status === 'member' || status === 'restricted');
   const remove = (member: ChatMember) =>
     attempt(async () => {
       await call('DELETE', `/api/chats/${chat.id}/members/${member.user?.id}`);
@@ -315,13 +320,7 @@ function SharedInfo({ chat: listed, close }: { chat: ChatSummary; close: () => v
       )}
       <ul className="people">
         {members.map((member) => (
-          <Member
-            key={member.user?.id}
-            member={member}
-            remove={
-              manages && member.status !== 'creator' && member.user?.id !== me.value?.id ? remove : null
-            }
-          />
+          <Member key={member.user?.id} member={member} remove={removable(member) ? remove : null} />
         ))}
       </ul>
       {/* Shows no error for a channel, because only its administrators may list the subscribers. */}
