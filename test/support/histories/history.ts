@@ -1,0 +1,58 @@
+/** Records what concurrent clients called and what they were answered, for checkers that run afterwards. */
+
+/** A call of one client. Times are in ms by one monotonic clock. */
+export interface Operation<I = unknown, O = unknown> {
+  readonly client: string;
+  /** The object that the call concerns. Objects are checked independently of each other. */
+  readonly key: string;
+  readonly input: I;
+  /** The answer. Null if the outcome is unknown: the call may take effect at any later time, or never. */
+  readonly output: O | null;
+  readonly invokedAt: number;
+  /** Infinity if the outcome is unknown. */
+  readonly answeredAt: number;
+}
+
+/** The maximum number of calls in one history. */
+const operations_max = 100_000;
+
+export class History {
+  readonly operations: Operation[] = [];
+
+  /**
+   * Makes a call and records it. `run` returns the answer, or null if the outcome is unknown. Calls that change nothing
+   * have `reads`: they are omitted if their outcome is unknown.
+   */
+  async record<O>(
+    { client, key, input, reads = false }: { client: string; key: string; input: unknown; reads?: boolean },
+    run: () => Promise<O | null>,
+  ): Promise<O | null> {
+    if (this.operations.length >= operations_max)
+      throw new RangeError(`more than ${operations_max} operations`);
+    const invokedAt = performance.now();
+    const output = await run();
+    const answeredAt = output === null ? Number.POSITIVE_INFINITY : performance.now();
+    if (output !== null || !reads)
+      this.operations.push({ client, key, input, output, invokedAt, answeredAt });
+    return output;
+  }
+}
+
+/** Groups operations by key. */
+export function byKey<I, O>(operations: readonly Operation<I, O>[]): Map<string, Operation<I, O>[]> {
+  const groups = new Map<string, Operation<I, O>[]>();
+  for (const operation of operations) {
+    const group = groups.get(operation.key) ?? [];
+    groups.set(operation.key, group);
+    group.push(operation);
+  }
+  return groups;
+}
+
+/** Describes an operation in one line. Times count from `start`. */
+export function describe(operation: Operation, start = 0): string {
+  const at = (ms: number) => (Number.isFinite(ms) ? (ms - start).toFixed(1) : 'never');
+  const { client, input, output, invokedAt, answeredAt } = operation;
+  const answer = output === null ? 'unknown' : JSON.stringify(output);
+  return `${at(invokedAt)} to ${at(answeredAt)} ms, ${client}: ${JSON.stringify(input)} → ${answer}`;
+}

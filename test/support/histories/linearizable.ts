@@ -1,0 +1,188 @@
+/**
+ * Decides whether a history of concurrent calls is linearizable: whether all calls can be put in one order, each at a
+ * time between its call and its answer, such that a sequential model gives the same answers. The search is that of Wing
+ * and Gong with the memoisation of Lowe. Each key is checked separately.
+ */
+import { byKey, describe, type Operation } from './history.js';
+
+/** A sequential object. States are never changed in place. */
+export interface Model<I, O, S> {
+  readonly start: S;
+  /**
+   * Returns the state after the operation, or null if the model does not allow its answer in this state. If the answer
+   * is unknown, returns the state after the operation has taken effect, or null if it can have no effect here.
+   */
+  step(state: S, operation: Operation<I, O>): S | null;
+  /** Returns a text that is equal for equal states. */
+  name(state: S): string;
+}
+
+export interface Verdict {
+  readonly key: string;
+  /** `undecided` means that the search reached the maximum number of steps. */
+  readonly result: 'linearizable' | 'violation' | 'undecided';
+  readonly operations: number;
+  readonly unknown: number;
+  readonly steps: number;
+  /** The longest order that was found, and the calls that do not fit. Empty unless the result is `violation`. */
+  readonly explanation: string;
+}
+
+export interface Bounds {
+  /** The maximum number of operations of one key. */
+  readonly operations_max: number;
+  /** The maximum number of applications of the model for one key. */
+  readonly steps_max: number;
+}
+
+const bounds: Bounds = { operations_max: 10_000, steps_max: 2_000_000 };
+
+/** A set of operations in some order, and the state after it. */
+interface Node<S> {
+  readonly state: S;
+  /** The index of the first answered operation that is not in the set. */
+  readonly first: number;
+  /** The indices after `first` of the answered operations in the set, ascending. */
+  readonly ahead: readonly number[];
+  /** The indices of the operations with an unknown outcome in the set, ascending. */
+  readonly used: readonly number[];
+  /** The operation that was added last, and the node before it. */
+  readonly last: Operation | null;
+  readonly before: Node<S> | null;
+}
+
+const insert = (list: readonly number[], value: number) => [...list, value].sort((a, b) => a - b);
+
+class Search<I, O, S> {
+  steps = 0;
+  readonly #model: Model<I, O, S>;
+  readonly #answered: readonly Operation<I, O>[];
+  readonly #unknown: readonly Operation<I, O>[];
+  #longest: Node<S>;
+
+  constructor(model: Model<I, O, S>, operations: readonly Operation<I, O>[]) {
+    const sorted = [...operations].sort((a, b) => a.invokedAt - b.invokedAt);
+    this.#model = model;
+    this.#answered = sorted.filter(({ output }) => output !== null);
+    this.#unknown = sorted.filter(({ output }) => output === null);
+    this.#longest = { state: model.start, first: 0, ahead: [], used: [], last: null, before: null };
+  }
+
+  run(stepsMax: number): Verdict['result'] {
+    const stack = [this.#longest];
+    const known = new Set<string>();
+    for (;;) {
+      const node = stack.pop();
+      if (!node) return 'violation';
+      // Calls with an unknown outcome need no place, because they may never take effect.
+      if (node.first === this.#answered.length) return 'linearizable';
+      if (this.#size(node) > this.#size(this.#longest)) this.#longest = node;
+      for (const next of this.#successors(node)) {
+        const name = `${next.first} ${next.ahead} ${next.used} ${this.#model.name(next.state)}`;
+        if (known.has(name)) continue;
+        known.add(name);
+        stack.push(next);
+      }
+      if (this.steps > stepsMax) return 'undecided';
+    }
+  }
+
+  #size = ({ first, ahead }: Node<S>) => first + ahead.length;
+
+  /** Returns the operations that may come next: those that were called before any other pending one was answered. */
+  #candidates(node: Node<S>): { readonly answered: number[]; readonly unknown: number[] } {
+    const ahead = new Set(node.ahead);
+    const pending: number[] = [];
+    let until = Number.POSITIVE_INFINITY;
+    for (let i = node.first; i < this.#answered.length; i++) {
+      const { invokedAt, answeredAt } = this.#answered[i] as Operation;
+      if (invokedAt > until) break;
+      if (ahead.has(i)) continue;
+      pending.push(i);
+      until = Math.min(until, answeredAt);
+    }
+    const inTime = (operation: Operation) => operation.invokedAt <= until;
+    const used = new Set(node.used);
+    return {
+      answered: pending.filter((i) => inTime(this.#answered[i] as Operation)),
+      unknown: [...this.#unknown.keys()].filter((i) => !used.has(i) && inTime(this.#unknown[i] as Operation)),
+    };
+  }
+
+  /** Returns the nodes with one more operation. The last one is tried first. */
+  #successors(node: Node<S>): Node<S>[] {
+    const { answered, unknown } = this.#candidates(node);
+    const found: Node<S>[] = [];
+    for (const i of unknown) {
+      const operation = this.#unknown[i] as Operation<I, O>;
+      const state = this.#apply(node, operation);
+      if (state === null) continue;
+      found.push({ ...node, state, used: insert(node.used, i), last: operation, before: node });
+    }
+    const byAnswer = (i: number) => (this.#answered[i] as Operation).answeredAt;
+    for (const i of answered.sort((a, b) => byAnswer(b) - byAnswer(a))) {
+      const operation = this.#answered[i] as Operation<I, O>;
+      const state = this.#apply(node, operation);
+      if (state === null) continue;
+      found.push({ ...this.#advance(node, i), state, last: operation, before: node });
+    }
+    return found;
+  }
+
+  #apply(node: Node<S>, operation: Operation<I, O>): S | null {
+    this.steps++;
+    return this.#model.step(node.state, operation);
+  }
+
+  #advance(node: Node<S>, added: number): Pick<Node<S>, 'first' | 'ahead' | 'used'> {
+    if (added !== node.first) return { first: node.first, ahead: insert(node.ahead, added), used: node.used };
+    let first = added + 1;
+    let gone = 0;
+    while (node.ahead[gone] === first) {
+      first++;
+      gone++;
+    }
+    return { first, ahead: node.ahead.slice(gone), used: node.used };
+  }
+
+  /** Describes the end of the longest order, and the calls of which none fits after it. */
+  explain(): string {
+    const start = this.#answered[0]?.invokedAt ?? 0;
+    const order: string[] = [];
+    for (let node: Node<S> | null = this.#longest; node?.last && order.length < 12; node = node.before)
+      order.unshift(describe(node.last, start));
+    const { answered, unknown } = this.#candidates(this.#longest);
+    const stuck = [
+      ...answered.map((i) => this.#answered[i] as Operation),
+      ...unknown.map((i) => this.#unknown[i] as Operation),
+    ];
+    return [
+      `state ${this.#model.name(this.#longest.state)} after:`,
+      ...order.map((line) => `  ${line}`),
+      'none of these fits next:',
+      ...stuck.slice(0, 20).map((each) => `  ${describe(each, start)}`),
+    ].join('\n');
+  }
+}
+
+/** Checks each key of a history. Throws a RangeError if a key has too many operations. */
+export function checkLinearizable<I, O, S>(
+  model: Model<I, O, S>,
+  operations: readonly Operation<I, O>[],
+  { operations_max, steps_max }: Bounds = bounds,
+): Verdict[] {
+  return [...byKey(operations)].map(([key, own]) => {
+    if (own.length > operations_max)
+      throw new RangeError(`${key} has ${own.length} operations, and ${operations_max} are allowed`);
+    const search = new Search(model, own);
+    const result = search.run(steps_max);
+    return {
+      key,
+      result,
+      operations: own.length,
+      unknown: own.filter(({ output }) => output === null).length,
+      steps: search.steps,
+      explanation: result === 'violation' ? `${key}: ${search.explain()}` : '',
+    };
+  });
+}

@@ -1,0 +1,196 @@
+/** The sequential models of the objects whose histories are checked. */
+import type { Operation } from './history.js';
+import type { Model } from './linearizable.js';
+
+type Op<I, O> = Operation<I, O>;
+
+/** A register with compare-and-set. A refused change answers false. */
+export type RegisterInput =
+  | { readonly what: 'write'; readonly value: string }
+  | { readonly what: 'read' }
+  | { readonly what: 'swap'; readonly from: string; readonly to: string };
+
+export const register: Model<RegisterInput, string | boolean, string> = {
+  start: '',
+  name: (state) => state,
+  step(state, { input, output }) {
+    switch (input.what) {
+      case 'write':
+        return input.value;
+      case 'read':
+        return output === null || output === state ? state : null;
+      case 'swap': {
+        const swaps = input.from === state;
+        if (output !== null && output !== swaps) return null;
+        return swaps ? input.to : state;
+      }
+    }
+  },
+};
+
+/** The pinned message of a chat. 0 stands for none. */
+export type PinInput =
+  | { readonly what: 'pin'; readonly message: number }
+  /** Unpins this message, or any message without `message`. */
+  | { readonly what: 'unpin'; readonly message?: number }
+  | { readonly what: 'unpinAll' }
+  | { readonly what: 'read' };
+
+/** Reads answer the id of the pinned message. */
+export type PinOutput = 'done' | 'not_found' | number;
+
+export const pins: Model<PinInput, PinOutput, number> = {
+  start: 0,
+  name: String,
+  step(state, { input, output }) {
+    switch (input.what) {
+      case 'pin':
+        return output === 'not_found' ? null : input.message;
+      case 'unpinAll':
+        return output === 'not_found' ? null : 0;
+      case 'unpin': {
+        const found = state !== 0 && (input.message ?? state) === state;
+        if (output !== null && (output === 'done') !== found) return null;
+        return found ? 0 : state;
+      }
+      case 'read':
+        return output === null || output === state ? state : null;
+    }
+  },
+};
+
+/** The reactions of people on a post. Each call answers the whole post as its caller sees it. */
+export type ReactionInput =
+  | { readonly what: 'set'; readonly person: string; readonly emoji: string }
+  | { readonly what: 'remove'; readonly person: string; readonly emoji: string }
+  | { readonly what: 'clear'; readonly person: string }
+  | { readonly what: 'read'; readonly person: string };
+
+export interface ReactionOutput {
+  /** The caller's own emoji. */
+  readonly own: readonly string[];
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** The state lists pairs of an emoji and a person, sorted. */
+export const reactions: Model<ReactionInput, ReactionOutput, readonly string[]> = {
+  start: [],
+  name: (state) => state.join(','),
+  step(state, { input, output }) {
+    const after = reacted(state, input);
+    return output === null || showsReactions(after, input.person, output) ? after : null;
+  },
+};
+
+function reacted(state: readonly string[], input: ReactionInput): readonly string[] {
+  if (input.what === 'read') return state;
+  if (input.what === 'clear') return state.filter((pair) => !pair.endsWith(` ${input.person}`));
+  const changed = `${input.emoji} ${input.person}`;
+  const others = state.filter((pair) => pair !== changed);
+  return input.what === 'set' ? [...others, changed].sort() : others;
+}
+
+function showsReactions(state: readonly string[], person: string, { own, counts }: ReactionOutput): boolean {
+  const pairs = state.map((pair) => pair.split(' ') as [string, string]);
+  const mine = pairs.filter(([, who]) => who === person).map(([emoji]) => emoji);
+  const emojis = [...new Set(pairs.map(([emoji]) => emoji))];
+  return (
+    [...own].sort().join() === mine.sort().join() &&
+    Object.keys(counts).length === emojis.length &&
+    emojis.every((emoji) => counts[emoji] === pairs.filter(([each]) => each === emoji).length)
+  );
+}
+
+/** The owner of a bot. Only the owner may transfer it. */
+export type OwnerInput =
+  | { readonly what: 'transfer'; readonly from: string; readonly to: string }
+  /** Asks whether a person owns the bot. */
+  | { readonly what: 'owns'; readonly person: string };
+
+/** The answers are true, or false for a person who is not the owner. */
+export const ownership = (owner: string): Model<OwnerInput, boolean, string> => ({
+  start: owner,
+  name: (state) => state,
+  step(state, { input, output }) {
+    const allowed = state === (input.what === 'owns' ? input.person : input.from);
+    if (output !== null && output !== allowed) return null;
+    return allowed && input.what === 'transfer' ? input.to : state;
+  },
+});
+
+/**
+ * The token of a bot. A replacement has two steps, both between its call and its answer. After the first step, both
+ * tokens may work or not. After the second one, only the new token works.
+ */
+export type TokenInput =
+  | { readonly what: 'begin' | 'end'; readonly token: string }
+  | { readonly what: 'use'; readonly token: string };
+
+/** Uses answer whether the token was accepted. */
+export type TokenOutput = boolean;
+
+interface TokenState {
+  /** All tokens so far, in the order of their first steps. */
+  readonly issued: readonly string[];
+  /** The index of the first token that may still work. */
+  readonly from: number;
+  /** Whether the last token must work. */
+  readonly settled: boolean;
+}
+
+export const tokens = (first: string): Model<TokenInput, TokenOutput, TokenState> => ({
+  start: { issued: [first], from: 0, settled: true },
+  name: ({ issued, from, settled }) => `${issued.slice(from).join(' ')}${settled ? '' : ' or not'}`,
+  step(state, { input, output }) {
+    const { issued, from, settled } = state;
+    const place = issued.indexOf(input.token);
+    const isLast = place === issued.length - 1;
+    switch (input.what) {
+      case 'begin':
+        return { issued: [...issued, input.token], from, settled: false };
+      case 'end':
+        return place < 0 ? null : { issued, from: Math.max(from, place), settled: settled || isLast };
+      case 'use':
+        if (output === true) return place >= from ? state : null;
+        return isLast && settled && output === false ? null : state;
+    }
+  },
+});
+
+/** Returns the two steps of a replacement. The name of the new token is `token`, even if the outcome is unknown. */
+export function replacementSteps(
+  operation: Op<unknown, TokenOutput>,
+  token: string,
+): Op<TokenInput, TokenOutput>[] {
+  return (['begin', 'end'] as const).map((what) => ({ ...operation, input: { what, token } }));
+}
+
+/** The text of a message, of which at most one edit is stored in each `interval` ms. */
+export type EditInput = { readonly what: 'edit'; readonly text: string } | { readonly what: 'read' };
+
+/** Reads answer the text. */
+export type EditOutput = { readonly text: string } | 'done' | 'too_often';
+
+interface EditState {
+  readonly text: string;
+  /** The earliest possible time of the last stored edit. */
+  readonly editedAt: number;
+  /** The earliest possible time of the last operation. */
+  readonly now: number;
+}
+
+export const edits = (text: string, intervalMs: number): Model<EditInput, EditOutput, EditState> => ({
+  start: { text, editedAt: Number.NEGATIVE_INFINITY, now: Number.NEGATIVE_INFINITY },
+  name: (state) => `${state.text} ${state.editedAt} ${state.now}`,
+  step(state, { input, output, invokedAt, answeredAt }) {
+    const now = Math.max(state.now, invokedAt);
+    if (input.what === 'read') {
+      const shown = output === null || (typeof output === 'object' && output.text === state.text);
+      return shown ? { ...state, now } : null;
+    }
+    // A message that was never edited can be edited at once.
+    if (output === 'too_often') return Number.isFinite(state.editedAt) ? { ...state, now } : null;
+    const editedAt = Math.max(now, state.editedAt + intervalMs);
+    return editedAt <= answeredAt ? { text: input.text, editedAt, now: editedAt } : null;
+  },
+});
