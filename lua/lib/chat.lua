@@ -34,11 +34,12 @@ local function is_channel(c)
 end
 
 -- Returns the id of the next message, as text. After a raise of the incarnation, skips the ids of messages that Redis
--- may have lost.
+-- may have lost. The chat may have a higher incarnation than Redis: one that a node registered in Postgres but that
+-- another node made unnecessary.
 local function next_message_id(c, version)
-  local inc = incarnation_of(version)
-  local step = (c.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
-  c.seq, c.inc, c.raised = ('%.0f'):format(c.seq + step), inc, c.raised or c.inc ~= inc
+  local inc, step = incarnation_of(version), 1
+  if c.inc < inc then c.inc, c.raised, step = inc, true, LIMITS.incarnation_sequence_skip + 1 end
+  c.seq = ('%.0f'):format(c.seq + step)
   return c.seq
 end
 

@@ -8,6 +8,7 @@
 @arg     high_water   int           journal entries at which changes are refused
 @arg     bytes_max    int           journal bytes at which changes are refused
 @arg     installation text          id of the installation, which masters of other clusters lack; empty stores none
+@ok      opened       flag          0 if the partition was already open
 @err     behind       highest int
 @err     moved
 @flag    allow-oom
@@ -23,7 +24,7 @@ if known[1] == run then
   if known[3] ~= high_water or known[5] ~= bytes_max then
     redis.call('HSET', meta_key, 'hw', high_water, 'hwb', bytes_max)
   end
-  return ok()
+  return ok(0)
 end
 
 -- Even an empty journal stores its last id, which proves the highest version if the counter was lost.
@@ -42,4 +43,4 @@ if incarnation_of(highest) >= raised then return refuse('behind', ('%.0f'):forma
 redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation), 'hw', high_water,
   'hwb', bytes_max, 'post', ('%.0f'):format(math.max(tonumber(post), tonumber(known[4] or 0))))
 note_installation()
-return ok()
+return ok(1)

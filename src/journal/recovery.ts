@@ -209,10 +209,12 @@ export class Recovery {
     return (await Promise.all(asked.map(async ([{ pool }, own]) => (await ask(pool, own)).rows))).flat();
   }
 
-  /** Applies incarnations to partitions in Redis. Returns the partitions that are still closed. */
-  async #apply(wanted: readonly Raised[], runId: string): Promise<Behind[]> {
+  /** Applies incarnations to partitions in Redis. Returns the partitions it opened and those that are still closed. */
+  async #apply(wanted: readonly Raised[], runId: string): Promise<{ opened: Set<number>; closed: Behind[] }> {
     const { keys, runner, installation = () => '', highWater, bytesMax } = this.#options;
-    const found = await Promise.all(
+    const opened = new Set<number>();
+    const closed: Behind[] = [];
+    await Promise.all(
       wanted.map(async ({ partition, incarnation, post }) => {
         const result = await runner().call(
           'partition/recover',
@@ -227,16 +229,17 @@ export class Recovery {
             installation: installation(),
           },
         );
-        return result.status === 'behind' ? [{ partition, highest: result.highest }] : [];
+        if (result.status === 'behind') closed.push({ partition, highest: result.highest });
+        else if (result.status === 'ok' && result.opened) opened.add(partition);
       }),
     );
-    return found.flat();
+    return { opened, closed };
   }
 
   /** Returns the partitions that are closed. Changes nothing, because it applies the incarnation 0. */
-  #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
+  async #read(partitions: readonly number[], runId: string): Promise<Behind[]> {
     const wanted = partitions.map((partition) => ({ partition, incarnation: 0, post: 0 }));
-    return this.#apply(wanted, runId);
+    return (await this.#apply(wanted, runId)).closed;
   }
 
   /** Opens the partitions whose seal proves that nothing was lost. Returns the other partitions. */
@@ -267,12 +270,12 @@ export class Recovery {
     const behind = await this.#read(partitions, runId);
     const closed = behind.map((b) => ({ ...b, seen: seen.get(b.partition) }));
     const raised = await this.#raise(await this.#forgetOlder(closed, runId), runId);
-    const stillBehind = await this.#apply(raised, runId);
+    const applied = await this.#apply(raised, runId);
+    await this.#reportLoss(closed.filter((b) => applied.opened.has(b.partition)));
     const mine = new Set(raised.map((r) => r.partition));
-    await this.#reportLoss(closed.filter((b) => mine.has(b.partition)));
     const lost = closed.filter((b) => !mine.has(b.partition));
     if (lost.length > 0) await sleep(20 + Math.random() * 40);
-    return [...stillBehind, ...lost].map((b) => b.partition);
+    return [...applied.closed, ...lost].map((b) => b.partition);
   }
 
   /**

@@ -2,9 +2,11 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.js';
+import { Recovery } from '../../src/journal/recovery.js';
 import { journalState } from '../../src/journal/state.js';
 import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
+import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import {
   bytesMax,
   chatOf,
@@ -100,6 +102,29 @@ describe('partitions are recovered', () => {
     await node.recovery.recover(partition(), 'of another server');
     expect(await meta()).toEqual({});
     expect(await registered()).toEqual([]);
+  });
+
+  it('a node that finds the partition opened by another node reports no raise', async () => {
+    const reported: number[] = [];
+    const slow: ScriptRunner = {
+      ...node.runner,
+      call: async (name, at, keys, args) => {
+        const isRaise = name === 'partition/recover' && (args as { incarnation: number }).incarnation > 0;
+        if (isRaise) await node.recovery.recover(partition(), runId());
+        return node.runner.call(name, at, keys, args);
+      },
+    };
+    const other = new Recovery({
+      ...{ shards: () => node.shards, keys: node.keys, connection: node.connection, highWater, bytesMax },
+      runner: () => slow,
+      onRaised: (raised) => reported.push(raised.partition),
+    });
+    await other.recover(partition(), runId());
+    expect((await registered())[0]?.incarnation).toBe(2);
+    await node.connection.client.del(node.keys.meta(partition()));
+    await other.recover(partition(), runId());
+    expect((await registered())[0]?.incarnation).toBe(4);
+    expect(reported).toEqual([]);
   });
 
   it('no version is given out twice after Redis lost its latest writes', async () => {

@@ -92,6 +92,20 @@ test('after Redis lost its latest writes, new message ids, update ids and versio
   expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
 });
 
+test('a new chat skips no ids after a node registered an incarnation that Redis never used', async () => {
+  await node.written.query('update partitions set incarnation = incarnation + 1');
+  const { chat, user } = await makeDirect(node);
+  const next = async () => (await node.store.messages.send(chat, user.sender, text('x'))).id;
+  expect([await next(), await next()]).toEqual([1, 2]);
+  await cluster.flush();
+  await evict(node, ...chatKeys(cluster.keys, chat));
+  expect(await next()).toBe(3);
+  remember();
+  const lost = await next();
+  await loseTail();
+  expect(await next()).toBe(lost - 1 + skip);
+});
+
 test('after Redis lost its latest writes, ids that had reached Postgres are not given out again', async () => {
   await send('kept');
   remember();

@@ -470,7 +470,7 @@ export interface Scripts {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string; installation: string };
     result:
-      | { status: 'ok' }
+      | { status: 'ok'; opened: boolean }
       | { status: 'behind'; highest: number }
       | { status: 'moved' };
   };
