@@ -84,11 +84,11 @@ describe('partition/recover', () => {
     expect(await calls.recover(runId(), 0)).toEqual({ status: 'behind', highest: 0 });
     expect(await node.connection.client.exists(node.keys.meta(partition()))).toBe(0);
     expect(await calls.recover('another', 3)).toEqual({ status: 'moved' });
-    expect(await calls.recover(runId(), 3)).toEqual({ status: 'ok' });
-    expect(await calls.recover(runId(), 0)).toEqual({ status: 'ok' });
+    expect(await calls.recover(runId(), 3)).toEqual({ status: 'ok', opened: true });
+    expect(await calls.recover(runId(), 0)).toEqual({ status: 'ok', opened: false });
     // A late raise must change nothing, because versions were already given out.
     const version = await putMessage(node, chat, 1, 'x');
-    expect(await calls.recover(runId(), 9)).toEqual({ status: 'ok' });
+    expect(await calls.recover(runId(), 9)).toEqual({ status: 'ok', opened: false });
     expect(await node.connection.client.hgetall(node.keys.meta(partition()))).toEqual({
       run: runId(),
       ver: `${version}`,
