@@ -6,7 +6,7 @@
 /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer of Redis. */
 let offsetMs: number | undefined;
 
-/** The longest round trip of a precise answer. A slower answer is less precise than this clock. */
+/** A slower answer is less precise than this clock. */
 const roundTripMsMax = 100;
 
 /**

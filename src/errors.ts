@@ -261,7 +261,7 @@ export const catalogue = {
 export type ErrorName = keyof typeof catalogue;
 
 /**
- * Holds the values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
+ * The values for the placeholders in an error text. `retry_after` is in whole seconds and is also returned in
  * `parameters`.
  */
 export interface ErrorDetail {
@@ -271,7 +271,7 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** Carries a text that the caller may see. The caller gets `internal` for any other error. */
+/** The caller sees this text. The caller gets `internal` for any other error. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;
@@ -297,7 +297,6 @@ export class ApiError extends Error {
   }
 }
 
-/** Throws the error with this name. */
 export function fail(kind: ErrorName, detail?: ErrorDetail): never {
   throw new ApiError(kind, detail);
 }

@@ -12,7 +12,6 @@ local function next_post_number(meta, version)
   return number
 end
 
--- Stores the chat and message id of a new post.
 local function new_post(at, version, number, post, chat, message_id)
   redis.call('HSET', at.post_prefix .. post, 'c', chat, 'm', message_id, 'v', version, 'u', 0)
   journal_image(at, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, tonumber(message_id)}),

@@ -18,7 +18,7 @@ local function new_message(version, date, tail)
   return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
 
--- Returns the header, and the offset of the first segment.
+-- Returns the header and the offset of the first segment.
 local function read_header(record)
   local at, header = cmsgpack.unpack_one(record)
   return header, at

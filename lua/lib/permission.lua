@@ -29,7 +29,6 @@ local function unless_permitted(m, c, kind)
   return kind
 end
 
--- Returns the kind of the media or object in a message's content.
 local function kind_in(content)
   local _, behind = cmsgpack.unpack_one(content, (cmsgpack.unpack_one(content)))
   return behind.type

@@ -3,7 +3,7 @@
 @err     not_found
 @err     service
 ]]
--- Returns nil if a message can be pinned, otherwise the error.
+-- Returns nil if the message can be pinned, otherwise the error.
 local function unpinnable(record)
   local kind = read_header(record)[6]
   if kind == KIND_DELETED then return 'not_found' end

@@ -25,14 +25,13 @@ local function is_closed(p, seconds)
   return get_field(p, 'z') ~= nil or (ends > 0 and seconds >= ends)
 end
 
--- Packs the number of voters, 1 for a stopped poll, and the votes for each option.
 local function poll_results(p)
   local results = {tonumber(get_field(p, 'u')), get_field(p, 'z') and 1 or 0}
   for i = 0, tonumber(get_field(p, 'k')) - 1 do results[i + 3] = tonumber(get_field(p, 'n:' .. i) or 0) end
   return cmsgpack.pack(results)
 end
 
--- Adds an update about a poll for its bot. The record contains only the date.
+-- The record contains only the date.
 local function post_poll_update(meta, outbox, p, version, ms, kind, poll, from, extra)
   local record = tombstone({[3] = math.floor(ms / 1000), [5] = 0}, version)
   return post_update(meta, outbox, version, ms, get_field(p, 'b'), '', kind, p.chat, poll, record, from, '', '', extra)

@@ -112,7 +112,6 @@ local function has_emoji(own, emoji)
   return (' ' .. own .. ' '):find(' ' .. emoji .. ' ', 1, true) ~= nil
 end
 
--- Returns the position of an external id in a list of ids.
 local function place_of(list, external)
   local at = list:find(external, 1, true)
   while at and (at - 1) % 16 ~= 0 do at = list:find(external, at + 1, true) end
@@ -144,12 +143,12 @@ local function drop_reactor(p, emoji, external)
   end
 end
 
--- Returns the number that identifies an emoji in Postgres: 52 bits of its digest.
+-- 52 bits of the digest identify an emoji in Postgres.
 local function emoji_column(emoji)
   return ('%.0f'):format(tonumber(redis.sha1hex(emoji):sub(1, 13), 16))
 end
 
--- Returns the post id of a channel message, or nil for a service message.
+-- Returns nil for a service message.
 local function post_of(key, header, segments_at)
   if segments_at < 0 then return nil end
   local origin = redis.call('GETRANGE', key, segments_at + header[8] + header[9], -1)

@@ -9,7 +9,6 @@ import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import { chatOfBot } from './compose.js';
 
-/** Lists the errors of `botChat`. */
 export const botChatErrors = [
   'chat_id_empty',
   'chat_not_found',

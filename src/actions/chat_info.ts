@@ -28,7 +28,7 @@ export const chatDescription = z
 const fileOf = ({ key, size, width, height }: StoredPicture) =>
   ({ type: 'photo', key, size, mime: 'image/webp', width, height }) as const;
 
-/** Returns the sizes of a photo as PhotoSize objects, smallest first. */
+/** Returns PhotoSize objects, smallest first. */
 export const viewSizes = (files: Files, sizes: readonly StoredPicture[]) =>
   sizes
     .map((size) => ({
@@ -38,7 +38,6 @@ export const viewSizes = (files: Files, sizes: readonly StoredPicture[]) =>
     }))
     .reverse();
 
-/** Builds a `ChatPhoto`. */
 export function viewChatPhoto(files: Files, sizes: readonly StoredPicture[]) {
   const [small, big] = [sizes.at(-1), sizes[0]];
   if (small === undefined || big === undefined) return {};
@@ -52,10 +51,7 @@ export function viewChatPhoto(files: Files, sizes: readonly StoredPicture[]) {
   };
 }
 
-/**
- * Builds a photo from the bytes and sets it as the chat's photo. Errors: those of `Pictures.make` and `setPhoto`;
- * `too_large` above `limits.picture_bytes_max`.
- */
+/** Errors: those of `Pictures.make` and `setPhoto`; `too_large` above `limits.picture_bytes_max`. */
 export async function putChatPhoto(
   { store, files }: Context,
   chat: ChatRef,
@@ -74,7 +70,7 @@ export async function putChatPhoto(
   return stored;
 }
 
-/** Removes the chat's photo. Errors: those of `setPhoto`. */
+/** Errors: those of `setPhoto`. */
 export async function removeChatPhoto(
   { store, files }: Context,
   chat: ChatRef,

@@ -1,4 +1,3 @@
-/** Builds a chat's entry in a person's chat list. */
 import { kindOf, titleOf } from '../content/kinds.js';
 import type { Files } from '../files/files.js';
 import { ruleLimits as limits } from '../rules/limits.js';
@@ -17,7 +16,6 @@ import { serviceNames } from '../wire/results.js';
 import { viewPicture } from './pictures.js';
 import { personViewer } from './reading.js';
 
-/** Returns the start of a text, cut to `limits.preview_text_length_max` characters. */
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
@@ -26,7 +24,7 @@ function shortText(text: string): string {
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** Returns the kind, first words and sender of a message. Keeps token placeholders, because lists show no tokens. */
+/** Keeps token placeholders, because lists show no tokens. */
 function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
   const { from, text, caption, new_chat_title } = viewMessage(message, viewer);
@@ -78,8 +76,7 @@ async function mayDo(store: Store, chat: ChatRef, type: string | undefined, user
 }
 
 /**
- * Returns the mute fields of a chat. When `until` is undefined, the chat is not muted and has no fields. When `until`
- * is null, the chat is muted forever and has no end time.
+ * Returns no fields for a chat that is not muted (`until` undefined), and no end time for one muted forever (null).
  */
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };

@@ -14,7 +14,6 @@ import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { boolean, chatId, messageId, optional, replyParameters } from '../wire/schema.js';
 
-/** Lists the errors of a call that requires the bot to be in the chat. */
 export const chatErrors = [
   'chat_id_empty',
   'chat_not_found',
@@ -23,7 +22,6 @@ export const chatErrors = [
   'not_channel_member',
 ] as const satisfies readonly ErrorName[];
 
-/** Lists the errors of calls in which a person writes to a chat. */
 export const writingErrors = [
   'chat_not_found',
   'not_chat_member',
@@ -32,7 +30,6 @@ export const writingErrors = [
   'bot_not_found',
 ] as const satisfies readonly ErrorName[];
 
-/** Lists the errors of an inline keyboard. */
 export const inlineKeyboardErrors = [
   'keyboard_unparsable',
   'keyboard_too_large',
@@ -44,14 +41,12 @@ export const inlineKeyboardErrors = [
   'button_query_invalid',
 ] as const satisfies readonly ErrorName[];
 
-/** Lists the errors of the keyboard of a new message. */
 export const keyboardErrors = [
   ...inlineKeyboardErrors,
   'reply_button_text_empty',
   'placeholder_too_long',
 ] as const satisfies readonly ErrorName[];
 
-/** Holds the last parameters of every send method: the reply and the flags. */
 export const replyAndFlags = {
   reply_parameters: replyParameters,
   reply_to_message_id: optional(messageId),
@@ -60,11 +55,9 @@ export const replyAndFlags = {
   protect_content: optional(boolean),
 };
 
-/** Holds the parameters of every send method besides the content. */
 export const sendingParams = { chat_id: chatId, ...replyAndFlags };
 export type SendingParams = z.infer<z.ZodObject<typeof sendingParams>>;
 
-/** Extracts the flags and the reply from the parameters of a new message. */
 export const sendingOf = (p: SendingParams) => ({
   flags:
     (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
@@ -100,11 +93,10 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
   return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);
 }
 
-/** Holds the author of a text and the chat to which it will be sent. */
 export interface Writer {
   readonly id: number;
   readonly isBot: boolean;
-  /** The chat; null while it is unknown, for instance for an edited post. */
+  /** Null while the chat is unknown, for instance for an edited post. */
   readonly chat: ChatRef | null;
 }
 

@@ -1,8 +1,10 @@
-/** Keeps a person's event stream open. Ends it when the client disconnects or the token is revoked. */
 import type { ApiRequest } from '../server/request.js';
 import { storeLimits as limits } from '../store/limits.js';
 
-/** Opens the stream. Calls `ended` once, after the stream has ended for any reason. */
+/**
+ * Keeps a person's event stream open until the client disconnects or the token is revoked. Calls `ended` once, after
+ * the stream has ended for any reason.
+ */
 export function openEvents(
   request: ApiRequest,
   onRevoked: (listener: () => void) => () => void,

@@ -41,7 +41,7 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** Yields the lines of one message. Keeps token placeholders in messages of the management bot. */
+/** Keeps token placeholders in messages of the management bot. */
 function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
@@ -65,7 +65,6 @@ async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterabl
   }
 }
 
-/** Yields all rows of a paged list. */
 async function* all<R>(...list: Parameters<typeof allPages<R>>): AsyncIterable<R> {
   for await (const rows of allPages(...list)) yield* rows;
 }
@@ -86,7 +85,6 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'transfer', transfer: viewTransfer(offer) };
 }
 
-/** Returns the person's read position in a chat, and whether the chat is muted. */
 async function ownOf(store: Store, chat: ChatRef, user: User): Promise<Readonly<Record<string, unknown>>> {
   const [mark, mutes] = await Promise.all([
     store.exports.readMark(user.id, chat.id),
@@ -124,7 +122,6 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
   }
 }
 
-/** Yields all lines of the export except the last. */
 export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
   const { created_at, identities } = await store.exports.facts(user.id);
   yield { kind: 'begin', format, exported_at: nowSeconds() };

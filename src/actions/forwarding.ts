@@ -20,10 +20,9 @@ import type { Store } from '../store/store.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 import { mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
 
-/** Selects between a forward, which shows where the message was first sent, and a copy, which does not. */
+/** A forward shows where the message was first sent; a copy does not. */
 export type Way = 'forward' | 'copy';
 
-/** Holds the options that apply to every message of a call. */
 export interface Options {
   readonly protect_content?: boolean | undefined;
   readonly disable_notification?: boolean | undefined;
@@ -31,7 +30,6 @@ export interface Options {
 
 const protectedErrors = { forward: 'forward_protected', copy: 'copy_protected' } as const;
 
-/** Lists the errors of all forward and copy methods, besides the errors of the messages themselves. */
 export const forwardingErrors = [
   'chat_id_empty',
   'chat_not_found',
@@ -44,7 +42,6 @@ export const forwardingErrors = [
   'entities_too_long',
 ] as const satisfies readonly ErrorName[];
 
-/** Holds the sender of a forward or copy, and the source chat. */
 interface Resending {
   readonly store: Store;
   readonly sender: Sender;
@@ -81,7 +78,6 @@ async function sourcesOf(
   return sources.map((source) => source && (byId.get(source.id) ?? source));
 }
 
-/** Reads the messages that a bot forwards or copies. See `sourcesOf`. */
 export const readSources = (
   { store, bot }: { readonly store: Store; readonly bot: Bot },
   way: Way,
@@ -105,7 +101,6 @@ function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
 
-/** Holds the content, keyboard and reply of a copy, which replace those of the original message. */
 export interface Overrides {
   readonly content?: Content;
   readonly markup?: InlineKeyboard | null;

@@ -19,11 +19,8 @@ const identityText = (max: number, tooLong: ErrorName) =>
     .transform(cleanText)
     .refine((text) => !isLongerThan(text, max), { error: answer(tooLong) });
 
-/** Parses a name. Error: `name_too_long`. */
 export const nameText = identityText(limits.bot_name_length_max, 'name_too_long');
-/** Parses a description. Error: `description_too_long`. */
 export const descriptionText = identityText(limits.bot_description_length_max, 'description_too_long');
-/** Parses a short description. Error: `short_description_too_long`. */
 export const shortDescriptionText = identityText(
   limits.bot_short_description_length_max,
   'short_description_too_long',

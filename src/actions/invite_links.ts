@@ -1,4 +1,3 @@
-/** Holds the shared parts of the calls for invite links and requests to join. */
 import { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';
@@ -113,7 +112,6 @@ async function shownLink(store: Store, row: InviteLinkRow): Promise<ShownLink> {
   return { ...row, url: store.chats.inviteUrl(row.code), creator };
 }
 
-/** Builds a `ChatInviteLink` with its full URL. */
 export const viewLink = async (store: Store, row: InviteLinkRow) =>
   viewInviteLink(await shownLink(store, row), row.creator_id);
 

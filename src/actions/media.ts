@@ -10,14 +10,11 @@ import { isRefusedPort } from '../rules/ports.js';
 import type { UploadedFile } from '../server/params.js';
 import type { MediaType } from '../store/core/codec.js';
 
-/** Holds the part of a call's context that media need. Methods and endpoints both provide it. */
 export interface MediaContext {
   readonly files: Files;
-  /** The calling bot. Present in methods only. */
   readonly bot?: { readonly owner: number };
-  /** The calling person. Present in endpoints only. */
   readonly user?: { readonly id: number };
-  /** The uploaded files by the name of their form field. */
+  /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
 }
 
@@ -40,7 +37,7 @@ const short = (words: string | undefined) =>
   words &&
   [...words.slice(0, 2 * limits.media_title_length_max)].slice(0, limits.media_title_length_max).join('');
 
-/** Picks the metadata from the parameters, which may hold other fields. */
+/** Picks the metadata; the parameters may hold other fields. */
 const given = ({ width, height, duration, performer, title }: Described) =>
   Object.fromEntries(
     Object.entries({ width, height, duration, performer: short(performer), title: short(title) }).filter(

@@ -1,4 +1,3 @@
-/** Holds the shared parts of the methods by which bots moderate groups and channels. */
 import { z } from 'zod';
 import { nowMs } from '../clock.js';
 import { type ErrorName, fail } from '../errors.js';
@@ -14,7 +13,6 @@ import { botChat, botChatErrors, profileOf } from './bot_chats.js';
 
 export const memberParams = { chat_id: chatId, user_id: integer().describe('Id of a person or a bot') };
 
-/** Lists the errors of every method by which a bot changes a member. */
 export const memberErrors = [
   ...botChatErrors,
   'chat_member_not_found',
@@ -31,7 +29,7 @@ export const chatPermissions = json(
   }),
 ).describe('Absent permissions are denied');
 
-/** Returns the end of a ban or restriction; null if it never ends. */
+/** Returns null for a ban or restriction that never ends. */
 export function endOf(until: number | undefined): number | null {
   const seconds = (until ?? 0) - Math.floor(nowMs() / 1_000);
   return seconds < limits.restriction_s_min || seconds > limits.restriction_s_max ? null : (until as number);

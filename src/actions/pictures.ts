@@ -1,4 +1,3 @@
-/** Stores, removes and shows bot pictures for calls by the owners. */
 import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { newKey } from '../files/blob_store.js';
@@ -9,7 +8,6 @@ import type { BotPictures, StoredPicture } from '../store/bots/pictures.js';
 import type { Store } from '../store/store.js';
 import type { picture } from '../wire/results.js';
 
-/** Lists the errors of an uploaded picture. */
 export const pictureErrors = [
   'file_empty',
   'picture_type_invalid',
@@ -25,13 +23,11 @@ function viewSize(files: Files, { key, size, width, height }: StoredPicture) {
   return { url: `/api/files/${id}`, width, height, file_size: size };
 }
 
-/** Converts a picture to the wire format. */
 export function viewPicture(files: Files, [large, small]: readonly StoredPicture[]): PictureView {
   if (large === undefined) throw new Error('a picture has at least one size');
   return { ...viewSize(files, large), ...(small && { small: viewSize(files, small) }) };
 }
 
-/** Converts all pictures of a bot to the wire format. */
 export function viewPictures(files: Files, { avatar, start_picture }: BotPictures) {
   return {
     ...(avatar && { avatar: viewPicture(files, avatar) }),
@@ -39,7 +35,6 @@ export function viewPictures(files: Files, { avatar, start_picture }: BotPicture
   };
 }
 
-/** Removes the files of a picture that is no longer used. */
 export async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
   const gone: string[] = [];
   for (const { key } of pictures) if (await files.remove(key)) gone.push(key);
@@ -47,7 +42,7 @@ export async function discard(store: Store, files: Files, pictures: readonly Sto
   await store.pictures.removed(gone).catch(() => undefined);
 }
 
-/** Stores the files of a picture. They are marked as unused until a record refers to them. */
+/** The files count as unused until a record refers to them. */
 export async function writeFiles(
   store: Store,
   files: Files,

@@ -65,7 +65,7 @@ export function pollExplanation(
   return { explanation: found.text, ...(entities.length === 0 ? {} : { explanation_entities: entities }) };
 }
 
-/** Whether a poll with these answers may be sent to this chat. Error: `poll_public_in_channel`. */
+/** Error: `poll_public_in_channel`. */
 export async function assertPollAllowed(store: Store, chat: ChatRef, named: boolean): Promise<void> {
   if (!named || isDirect(chat)) return;
   const found = await store.chats.find(chat);
@@ -97,7 +97,6 @@ export async function withNewPolls<T>(
 /** Whether a bot may copy a poll. It must know the answer of a quiz. */
 const isCopyable = (poll: Poll, bot: number): boolean => !poll.quiz || poll.bot === bot || isPollClosed(poll);
 
-/** Whether a bot may copy a message. */
 export const mayCopy = ({ record }: Pick<StoredMessage, 'record'>, bot: number): boolean => {
   const poll = pollIn(record.content);
   return poll === undefined || isCopyable(poll, bot);
@@ -114,7 +113,6 @@ function draftOfCopy(
   return close_date === undefined || close_date <= now ? draft : { ...draft, close_date };
 }
 
-/** Replaces the polls in copied messages by new polls. */
 export const withCopiedPolls = (
   messages: readonly NewMessage[],
   { bot, now }: { readonly bot: number; readonly now: number },
@@ -131,10 +129,8 @@ export const withCopiedPolls = (
     }),
   );
 
-/** The state of a poll that no longer exists. */
 const noState: PollState = { voters: 0, stopped: true, counts: [], own: [] };
 
-/** Reads the state of a poll as `who` sees it. */
 async function stateOf(store: Store, poll: Poll, who: Viewing): Promise<PollState> {
   try {
     return await store.votes.state(poll, who);

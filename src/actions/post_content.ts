@@ -1,4 +1,3 @@
-/** Builds the content of a bot's post: text, or media with a caption (behaviour §8). */
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { fail } from '../errors.js';
@@ -40,7 +39,7 @@ function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionC
   return { caption: p.text, parse_mode: p.parse_mode, caption_entities: p.entities };
 }
 
-/** Holds the new content of a post: all of it, or only the caption of unchanged media. */
+/** The new content of a post: all of it, or only the caption of unchanged media. */
 export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonly content: Content };
 
 /** Runs `make`, which requests the content only when it needs it. Errors: `postContentErrors`. */

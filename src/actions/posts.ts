@@ -1,4 +1,3 @@
-/** Builds posts for people and bots (interface §2, behaviour §8). */
 import { z } from 'zod';
 import { kindOf } from '../content/kinds.js';
 import { fail } from '../errors.js';
@@ -19,7 +18,6 @@ import { withResults } from './polls.js';
 /** Names a post in a path by its id or its external id. */
 export const postName = z.string({ error: answer('post_not_found') });
 
-/** Names a post in the parameters of a bot method. */
 export const postFields = {
   post_id: optional(z.preprocess((id) => (typeof id === 'number' ? String(id) : id), postName)),
   external_id: optional(postName),
@@ -35,7 +33,7 @@ export const botPostName = (given: {
 export const postOf = (store: Store, name: string): number =>
   store.postIds.parse(name) ?? fail('post_not_found');
 
-/** Describes the viewer of a post: a person, who sees external ids, or null for a bot. */
+/** A person, who sees external ids, or null for a bot. */
 export type PostViewer = User | null;
 
 /**
@@ -52,11 +50,10 @@ export function viewReactions({ reactions, own }: PostState, viewer: PostViewer)
   });
 }
 
-/** Builds the result of the reactions endpoints (interface §2). Its fields are next to `ok`, not inside `result`. */
+/** The fields are next to `ok`, not inside `result` (interface §2). */
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 
-/** Builds the `Post` object. */
 export function viewPost(store: Store, message: StoredMessage, state: PostState, viewer: PostViewer): object {
   const view = viewMessage(message, { isBot: viewer === null, bot: null });
   const { content, origin } = message.record;
@@ -74,7 +71,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   }
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
   const type = kindOf(content);
-  // A poll is nested, because it has a field `type` of its own.
+  // Nests a poll, because it has a field `type` of its own.
   if (type === 'poll') shown.media = { type, poll: view.poll };
   else if (type !== 'text') shown.media = { type, ...([view[type]].flat()[0] as object) };
   return {
@@ -84,7 +81,6 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   };
 }
 
-/** Reads the message of a post. Error: `post_not_found`. */
 export async function postMessage(store: Store, state: PostState): Promise<StoredMessage> {
   const [message] = (await store.history.list(state.chat, state.messageId + 1, 1)) ?? [];
   return message?.id === state.messageId && message.record.kind !== messageKinds.deleted
@@ -92,7 +88,6 @@ export async function postMessage(store: Store, state: PostState): Promise<Store
     : fail('post_not_found');
 }
 
-/** Reads a post as the viewer sees it. Error: `post_not_found`. */
 export async function findPost(
   store: Store,
   name: string,

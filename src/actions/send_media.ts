@@ -1,4 +1,3 @@
-/** Holds the shared parts of the methods that send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
@@ -33,7 +32,6 @@ export const thumbnail = optional(text).describe(
 
 export const captionAbove = optional(boolean).describe('Shows the caption above the media');
 
-/** Holds the common parameters of visual media. */
 export const visualParams = { has_spoiler: spoiler, show_caption_above_media: captionAbove };
 
 /** Accepts a width, height or duration given by the client. 0 means unknown. */
@@ -41,7 +39,6 @@ export const amount = optional(integer().transform((n) => Math.min(10_000_000, M
   'In pixels, or in seconds for a duration. Used only if Petrel cannot measure the file itself',
 );
 
-/** Holds the common parameters of visual media with a duration. */
 export const movingParams = {
   width: amount,
   height: amount,
@@ -56,7 +53,6 @@ export const captionParams = {
   caption_entities: entities,
 };
 
-/** Holds the fields of a media descriptor besides its type. */
 export const describedMedia = {
   media: text,
   ...captionParams,
@@ -70,7 +66,7 @@ export const describedMedia = {
   thumbnail,
 };
 
-/** Lists the types of a media descriptor. A video note can only be sent by its own method. */
+/** Lacks `video_note`, which can only be sent by its own method. */
 const describedTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 
 /**

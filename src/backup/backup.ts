@@ -18,10 +18,8 @@ import { saveRdb } from '../redis/copy.js';
 import { BackupError, describeFile, type Manifest, type SavedDatabase, writeManifest } from './manifest.js';
 
 export interface BackupSource {
-  /** The control database. */
   readonly control: Pool;
   readonly databaseUrl: string;
-  /** The databases of DATABASE_SHARDS. */
   readonly shards: ReadonlyArray<{ readonly id: number; readonly url: string }>;
   readonly connection: RedisServers;
   readonly partitions: number;
@@ -68,7 +66,7 @@ async function stillEpoch(control: Pool): Promise<number> {
   throw new BackupError('partitions are moving to another database: see "petrel shards list"');
 }
 
-/** Writes each table of a database to a separate file. File names begin with `prefix`. */
+/** File names begin with `prefix`. */
 async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string): Promise<SavedDatabase> {
   const tables: SavedDatabase['tables'] = [];
   for (const table of await snapshot.tables()) {

@@ -16,7 +16,7 @@ const magic = Buffer.from('petrel-keys-1\n');
 const saltBytes = 16;
 const ivBytes = 12;
 const tagBytes = 16;
-/** Holds the parameters of scrypt. Each guess of the passphrase costs about 100 ms and 64 MiB. */
+/** The parameters of scrypt. Each guess of the passphrase costs about 100 ms and 64 MiB. */
 const cost = { N: 2 ** 16, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 
 const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32, cost);

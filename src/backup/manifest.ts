@@ -6,7 +6,6 @@ import { z } from 'zod';
 
 const file = z.object({ name: z.string(), sha256: z.string(), bytes: z.number() });
 
-/** The saved tables of one database. */
 const database = z.object({
   tables: z.array(
     z.object({ name: z.string(), columns: z.array(z.string()), rows: z.number(), file: z.string() }),
@@ -17,17 +16,14 @@ const database = z.object({
 export type SavedDatabase = z.infer<typeof database>;
 
 const schema = database.extend({
-  /** The version of the manifest format. */
   format: z.literal(1),
   made_at: z.string(),
   /** The version of the program that made the backup. */
   version: z.string(),
-  /** The schema version of the databases. */
   schema: z.number(),
   partitions: z.number(),
   /** Ids and check values of keys and peppers. The target installation must have the same values. */
   installation: z.record(z.string(), z.string()),
-  /** The databases of DATABASE_SHARDS. */
   shards: z.array(database.extend({ id: z.number() })).default([]),
   /** The names of the Redis files, one per master. Empty for a backup without Redis. */
   redis: z.array(z.string()),

@@ -26,14 +26,13 @@ export interface RestoreOptions {
   readonly redis: boolean;
   /** If true, Petrel sends nothing to webhooks and browsers until an operator runs "petrel resume". */
   readonly drill: boolean;
-  /** Opens Redis in the same way as the roles. */
   readonly openRedis: (
     target: RedisTarget,
     keys: Keys,
     name: string,
     onError: (error: Error) => void,
   ) => Opened;
-  /** Compares the secrets with the check values recorded in the installation. Throws if they differ. */
+  /** Throws if the secrets differ from the check values recorded in the installation. */
   readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }

@@ -1,4 +1,3 @@
-/** Defines the command `petrel capacity`. */
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { capacityText } from '../loadtest/capacity.js';

@@ -34,7 +34,6 @@ export function addWebhooks(program: Command): void {
     .action((bot: string) => withBackends((backends) => discard(backends, bot), 'webhooks'));
 }
 
-/** Adds the commands `petrel bots …` and `petrel users …`. */
 export function addSuspensions(program: Command): void {
   for (const what of ['bot', 'user'] as const) {
     const group = program

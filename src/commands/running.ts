@@ -28,7 +28,6 @@ import { ruleLimits as limits } from '../rules/limits.js';
 /** Starts a role. `stopping` is aborted when the process begins to shut down. */
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
 
-/** The last line in the help of each command. */
 export const settings = 'Settings come from the environment; infra/docs/settings.md lists them.';
 
 /** Ends the process. Prints one sentence on a terminal, or one log line for a supervisor. */
@@ -45,7 +44,6 @@ function giveUp(log: Logger, error: unknown): never {
   const { message, code } = error as Error & { code?: string };
   // Logs a failed start even if LOG_LEVEL is silent.
   if (log.level === 'silent') log.level = 'fatal';
-  // Prints a sentence for people on a terminal, and a log line for a supervisor.
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
   else log.fatal(known ? {} : { err: error }, message || code || 'the start failed');
   process.exit(1);

@@ -23,7 +23,7 @@ import {
   whole,
 } from './setting_forms.js';
 
-/** Defines all settings. `infra/docs/settings.md` is generated from their descriptions. */
+/** `infra/docs/settings.md` is generated from these descriptions. */
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
   HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
@@ -290,7 +290,6 @@ export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: s
 /** Returns the path of the file with the key for the one-time link to the demo data in `demoFile`. */
 export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
-/** Returns the given variables of the environment, unchanged. */
 export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
@@ -379,7 +378,7 @@ export function providerOf(config: Config) {
 
 export { rateText };
 
-/** Returns the rate limits that are turned on, by setting. */
+/** Omits the rate limits that are turned off. */
 export function ratesOf(config: Config): Readonly<Record<string, string>> {
   const rates = rateSettings.map((name) => [name, config[name]] as const);
   return Object.fromEntries(
@@ -387,7 +386,7 @@ export function ratesOf(config: Config): Readonly<Record<string, string>> {
   );
 }
 
-/** Returns the rate limits as one readable line of text. */
+/** Returns one readable line. */
 export const ratesText = (rates: Readonly<Record<string, string>>): string =>
   Object.entries(rates)
     .map(([name, rate]) => `${name}=${rate}`)

@@ -24,7 +24,7 @@ export const secretSettings = [
 /** Lists the environment variables of Petrel that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
-/** Returns the edit distance: the number of letters to add, remove or replace to turn one text into the other. */
+/** Returns the number of letters to add, remove or replace. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {
@@ -53,7 +53,6 @@ export function likelySetting(name: string, names: readonly string[]): string | 
   return near !== undefined && near.by <= max ? near.each : undefined;
 }
 
-/** Reports a settings file or secret file that cannot be used. */
 export class ConfigFileError extends Error {}
 
 function read(path: string, from: string): string {

@@ -132,7 +132,6 @@ export const rate = form('calls/seconds like 30/1, up to a day, or 0 for no limi
   return isRate ? { calls, seconds } : undefined;
 });
 
-/** Returns a rate as text, in the format of the setting. */
 export const rateText = ({ calls, seconds }: z.output<typeof rate>): string =>
   calls === 0 ? '0' : `${calls}/${seconds}`;
 

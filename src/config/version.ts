@@ -1,4 +1,3 @@
-/** Reads the program version. */
 import { readFileSync } from 'node:fs';
 
 export const version: string = (

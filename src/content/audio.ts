@@ -1,4 +1,3 @@
-/** Defines the content of a piece of music. */
 import { z } from 'zod';
 import {
   durationField,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';
 
-/** Holds the largest value of each emoji. The smallest value is always 1. */
+/** The largest value of each emoji. The smallest value is always 1. */
 export const diceValues = { '🎲': 6, '🎯': 6, '🎳': 6, '🏀': 5, '⚽': 5, '🎰': 64 } as const;
 export type DiceEmoji = keyof typeof diceValues;
 
@@ -25,7 +25,7 @@ const diceFields = z
   })
   .meta({ id: 'Dice', description: 'An animated emoji with a random value.' });
 
-/** Draws a value with the cryptographic generator. All values are equally likely. */
+/** All values are equally likely. */
 export const rollDice = (emoji: DiceEmoji): Dice => ({
   type: 'dice',
   emoji,

@@ -2,9 +2,8 @@
 import type { z } from 'zod';
 import type { ContentObject, Media } from '../store/core/codec.js';
 
-/** Describes a kind of content, stored as type `S`: a file, or an object without a file, for example a location. */
 interface Kind<S> {
-  /** The fields of a Message that contain this content, with their schemas. */
+  /** The schemas of the Message fields that contain this content. */
   readonly fields: Readonly<Record<string, z.ZodType>>;
   /**
    * Returns the values of those fields. Only people get the `url` of media stored by URL. `bot` is the id of the bot
@@ -25,7 +24,6 @@ export interface FileKind extends Kind<Media> {
  * edited.
  */
 export interface ObjectKind<S extends ContentObject = ContentObject> extends Kind<S> {
-  /** Returns a text for notifications and previews. */
   title(stored: S): string;
   /** Returns the object of a copy, if it differs from the original. */
   copied?(stored: S): S;

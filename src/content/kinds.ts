@@ -33,7 +33,6 @@ const objectKinds = { location, venue, contact, dice, poll } as const;
 const objectKindOf = (type: string): ObjectKind | undefined =>
   (objectKinds as unknown as Readonly<Record<string, ObjectKind>>)[type];
 
-/** Holds the schemas of all fields of a Message that contain content other than text. */
 export const contentFields = Object.assign(
   {},
   ...[...Object.values(fileKinds), ...Object.values(objectKinds)].map(({ fields }) => fields),
@@ -44,7 +43,6 @@ export const kindNames = [...Object.keys(fileKinds), ...Object.keys(objectKinds)
 
 export const kindOf = ({ media, object }: Content): string => media?.type ?? object?.type ?? 'text';
 
-/** Returns the fields of a Message that contain a file or an object. They are empty for a text. */
 export function viewContent(
   { media, object }: Content,
   forPeople: boolean,

@@ -1,14 +1,13 @@
-/** Defines the content of a point on the map. */
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';
 
 export interface Location extends ContentObject {
   readonly type: 'location';
-  /** latitude and longitude in degrees */
+  /** In degrees. */
   readonly latitude: number;
   readonly longitude: number;
-  /** radius of uncertainty in metres */
+  /** The radius in metres. */
   readonly horizontal_accuracy?: number;
 }
 

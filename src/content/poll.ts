@@ -101,6 +101,5 @@ export const poll: ObjectKind<Poll> = {
   title: ({ question }) => question,
 };
 
-/** The poll of a message's content, if it has one. */
 export const pollIn = ({ object }: { readonly object?: ContentObject }): Poll | undefined =>
   object?.type === 'poll' ? (object as Poll) : undefined;

@@ -17,7 +17,7 @@ export const providerIds = [
 
 export interface Venue extends ContentObject {
   readonly type: 'venue';
-  /** latitude and longitude in degrees */
+  /** In degrees. */
   readonly latitude: number;
   readonly longitude: number;
   readonly title: string;

@@ -16,7 +16,6 @@ import type { Outcome } from './outcome.js';
 
 const nothing = Buffer.alloc(0);
 
-/** Holds the destination of a bot's updates, and the keys that sign them. */
 export interface Destination {
   readonly receiver: Receiver;
   readonly sign: ReturnType<typeof makeSigner>;
@@ -36,7 +35,6 @@ export function destinationOf(
   };
 }
 
-/** Delivers to a handler in this process. The update is delivered once the handler resolves. */
 async function attemptInside(
   handle: (delivery: Delivery) => Promise<void>,
   delivery: Delivery,

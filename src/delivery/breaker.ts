@@ -32,7 +32,6 @@ export function createBreaker(probes: number) {
     get probes() {
       return failedProbes;
     },
-    /** How long to send nothing after the last failed probe, in ms. */
     get pauseMs() {
       return down ? pauseMs : 0;
     },

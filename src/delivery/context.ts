@@ -7,7 +7,7 @@ import type { Headers } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
 import type { Slots } from './slots.js';
 
-/** Sends a body once and returns the outcome. An aborted request counts as a failure. */
+/** An aborted request counts as a failure. */
 export type Send = (
   receiver: Receiver,
   headers: Headers,
@@ -45,12 +45,10 @@ export interface DrainContext {
   onError(error: unknown): void;
 }
 
-/** Holds the details of an attempt, besides its outcome. */
 export interface AttemptFacts {
   /** The number of this attempt, counted from 1. */
   readonly tries: number;
   /** The time of the next attempt in ms, by the time of Redis; null if there is none. */
   readonly nextAtMs: number | null;
-  /** The secrets to mask in the receiver's answer. */
   readonly secrets: readonly string[];
 }

@@ -58,7 +58,6 @@ const hintIntervalMs = 20;
  * served bot subscribes at once.
  */
 const listenAfterMs = 20;
-/** The pause after a failed step. */
 const failurePauseMs = 100;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
@@ -77,7 +76,6 @@ export class Drain {
   readonly #abort = new AbortController();
   readonly #timer = createWakeTimer(() => this.#pump());
   #state: State = 'running';
-  /** Whether the bot is blocked and may not receive updates now. */
   #blocked: boolean;
   #breaker: Breaker;
   /** Nothing is sent before this time, because the receiver is down. */
@@ -109,7 +107,6 @@ export class Drain {
   #retryAt = Number.POSITIVE_INFINITY;
   /** Requests in flight may still be acknowledged until this time, after the webhook was deleted. */
   #graceEnd = Number.POSITIVE_INFINITY;
-  /** Whether a hint reported that the queue or the webhook may have changed. */
   #hinted = false;
   #changed = false;
   #stepping = false;
@@ -221,7 +218,7 @@ export class Drain {
     this.#retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
   }
 
-  /** Buffers an update that follows `#after`. Ignores an update already accepted as a copy during this step. */
+  /** Ignores an update already accepted as a copy during this step. */
   #buffered(delivery: Delivery): void {
     const id = Number(delivery.id);
     if (id <= this.#after) return;
@@ -262,7 +259,6 @@ export class Drain {
     return true;
   }
 
-  /** Sends as many updates as free slots, the circuit breaker and pauses allow. */
   #open(): void {
     const fresh = performance.now() - this.#renewedAt < limits.webhook_lease_ms / 2;
     if (!this.#sending() || this.#outdated || !fresh || this.#pauseLeft() > 0) return;
@@ -354,7 +350,6 @@ export class Drain {
     }
   }
 
-  /** Returns how much the next step should fetch. */
   #wanted(): Wanted {
     if (!this.#sending()) return nothing;
     if (this.#breaker.down) {
@@ -367,7 +362,7 @@ export class Drain {
     return { chats: room, updates: room };
   }
 
-  /** Returns the milliseconds until the next step is due. 0 or less means now. */
+  /** 0 or less means now. */
   #nextStepIn(): number {
     const now = performance.now();
     const pause = this.#pauseLeft();
@@ -428,10 +423,7 @@ export class Drain {
       : 'stay';
   }
 
-  /**
-   * Sends the updates that may be sent, then runs or schedules the next step. Is a property, so that `slots`
-   * lists it at most once.
-   */
+  /** A property, so that `slots` lists it at most once. */
   readonly #pump = (): void => {
     if (this.#isOver()) return;
     const now = performance.now();
@@ -526,7 +518,6 @@ export class Drain {
     if (this.#outdated) await this.#reload(advanced.hook);
   }
 
-  /** Loads the changed settings, which later requests use. */
   async #reload(version: number): Promise<void> {
     const present = await this.#context.store.webhooks.find(this.#bot);
     if (present === null) return;

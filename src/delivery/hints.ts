@@ -35,7 +35,6 @@ export function subscribeToHints(
 
   const timer = setTimeout(listen, delayMs);
   return {
-    /** Whether the subscription is active or being established. */
     get active() {
       return active;
     },

@@ -1,5 +1,3 @@
-/** Detects when this process is overloaded. */
-
 const windowMs = 100;
 const busyShare = 0.8;
 

@@ -9,13 +9,11 @@ import type { AttemptFacts } from './context.js';
 import { isDelivered, type Outcome } from './outcome.js';
 
 export interface DeliveryMeter {
-  /** Records one attempt. Takes the arguments of `DrainContext.onOutcome` without the bot. */
   note(delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null, attempt: AttemptFacts): void;
   readonly figures: readonly Figure[];
   totals(): DeliveryFigures;
 }
 
-/** Holds the totals since the process started. */
 export interface DeliveryFigures {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly dead: Readonly<Record<string, number>>;

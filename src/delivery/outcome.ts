@@ -1,8 +1,6 @@
-/** Describes the outcome of one delivery attempt. */
 import { STATUS_CODES } from 'node:http';
 import type { FaultReason } from './outbound/faults.js';
 
-/** Describes an answer of the receiver, with any status. */
 export interface Answered {
   readonly kind: 'answered';
   readonly status: number;
@@ -17,7 +15,6 @@ export interface Answered {
   readonly address: string;
 }
 
-/** Describes an attempt without an answer. */
 export interface Failed {
   readonly kind: 'failed';
   readonly reason: FaultReason;

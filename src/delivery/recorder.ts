@@ -27,14 +27,14 @@ export interface RecorderOptions {
 }
 
 /**
- * Holds a buffered attempt, with only the parts of the update and the answer that the row needs. Most successes are
- * discarded before they become rows.
+ * Has only the parts of the update and the answer that the row needs. Most successes are discarded before they
+ * become rows.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
   /** The beginning of the answer's body. */
   readonly beginning: Buffer;
   readonly secrets: readonly string[];
-  /** The fields of the update; null if the update is not kept. */
+  /** Null if the update is not kept. */
   readonly fields: readonly Buffer[] | null;
   /** The size of `fields` in bytes. */
   readonly bytes: number;
@@ -47,8 +47,8 @@ interface OfBot {
 }
 
 /**
- * Holds the times at which a bot's successes are written next, by the monotonic clock. `few` applies while the buffer
- * has room, and `full` once new successes replace older ones.
+ * When a bot's successes are written next, by the monotonic clock. `few` applies while the buffer has room, and
+ * `full` once new successes replace older ones.
  */
 interface Due {
   readonly few: number;
@@ -68,7 +68,7 @@ function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAt
   return { ...facts, answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields) };
 }
 
-/** Returns when to write next. Random delays spread the writes of busy bots over time. */
+/** Random delays spread the writes of busy bots over time. */
 const dueAfter = (now: number): Due => ({
   few: now + limits.delivery_successes_flush_ms,
   full: now + limits.delivery_successes_full_flush_ms * (0.5 + Math.random() / 2),
@@ -79,7 +79,6 @@ export class Recorder {
   readonly #options: RecorderOptions;
   readonly #bots = new Map<number, OfBot>();
   readonly #due = new Map<number, Due>();
-  /** The attempts in the buffer, and the bytes of their updates. */
   #waiting = 0;
   #recordBytes = 0;
   #refused = 0;
@@ -91,7 +90,6 @@ export class Recorder {
     this.#options = options;
   }
 
-  /** Records one attempt. Takes the arguments of `DrainContext.onOutcome`. */
   note(
     bot: number,
     delivery: Delivery,
@@ -125,7 +123,6 @@ export class Recorder {
     this.#arm();
   }
 
-  /** Writes the rest of the buffer once. */
   async stop(): Promise<void> {
     this.#started = false;
     clearTimeout(this.#timer);
@@ -138,7 +135,6 @@ export class Recorder {
     return this.#waiting;
   }
 
-  /** Returns the number of attempts that Postgres refused. */
   refused(): number {
     return this.#refused;
   }
@@ -153,7 +149,6 @@ export class Recorder {
     return made;
   }
 
-  /** Adds the attempts to the totals of the buffer, or subtracts them. */
   #weigh(gathered: readonly Gathered[], sign: 1 | -1): void {
     this.#waiting += sign * gathered.length;
     for (const { bytes } of gathered) this.#recordBytes += sign * bytes;
@@ -248,7 +243,6 @@ export class Recorder {
     }
   }
 
-  /** Schedules the next write while the buffer is not empty. */
   #arm(): void {
     if (!this.#started || this.#bots.size === 0 || this.#writing !== undefined) return;
     this.#timer ??= setTimeout(() => {

@@ -16,7 +16,6 @@ export class Report {
   #saidGone = false;
   #ackedSince = 0;
 
-  /** The number of unreported acknowledgements. */
   get acked(): number {
     return this.#acked.length;
   }
@@ -26,7 +25,6 @@ export class Report {
     return this.#ackedSince;
   }
 
-  /** Whether the report has a chat to park. */
   get urgent(): boolean {
     return this.#failed.size > 0;
   }
@@ -42,7 +40,6 @@ export class Report {
     this.#failed.set(chat, { chat, delayMs, tries, ids: united(ids, this.#failed.get(chat)?.ids) });
   }
 
-  /** Records the receiver's error, and its status if it answered. */
   error(message: string, status: number | undefined): void {
     this.#error = message;
     if (status === undefined) return;
@@ -64,7 +61,6 @@ export class Report {
     return parking !== undefined;
   }
 
-  /** Returns whether the report contains results for this chat that Redis does not have yet. */
   has(chat: string): boolean {
     return this.#failed.has(chat) || this.#acked.some(({ delivery }) => delivery.chat === chat);
   }
@@ -79,7 +75,6 @@ export class Report {
     }
   }
 
-  /** Returns the collected results and starts a new report. */
   take(): Results {
     const results = {
       acked: this.#acked,
@@ -94,7 +89,6 @@ export class Report {
     return results;
   }
 
-  /** Restores the results of a step that failed. */
   putBack(results: Results): void {
     this.#acked = [...results.acked, ...this.#acked];
     // Takes the delay and the number of attempts from the newer failure.

@@ -10,11 +10,10 @@ const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
 const jitterFrom = 2;
 
 export interface Attempt {
-  /** The failures of this update so far, including this one; at least 1. */
   readonly failures: number;
-  /** The creation time of the update as Unix time in ms. */
+  /** Unix time in ms. */
   readonly madeAtMs: number;
-  /** The current time by the clock of `madeAtMs`. */
+  /** By the clock of `madeAtMs`. */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
 }
@@ -43,7 +42,7 @@ export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt
 const dated = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -](\d\d|\d{4}) \d\d:\d\d:\d\d GMT$/;
 const undated = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
-/** Converts an HTTP date to Unix milliseconds. Returns undefined if the date is malformed. */
+/** Returns undefined if the date is malformed. */
 export function httpDateMs(text: string): number | undefined {
   const ms = dated.test(text)
     ? Date.parse(text)

@@ -7,7 +7,6 @@ export function createSemaphore(max: number) {
     get full() {
       return taken >= max;
     },
-    /** Resolves when a permit is acquired. */
     async acquire() {
       if (taken < max) taken++;
       else await new Promise<void>((resolve) => waiting.push(resolve));

@@ -10,11 +10,9 @@ interface Chat {
   readonly waiting: Delivery[];
   open: boolean;
   parked: boolean;
-  /** The number of failures of the first update. */
   tries: number;
 }
 
-/** Holds an update in flight, and its number of earlier failures. */
 export interface InFlight {
   readonly delivery: Delivery;
   readonly tries: number;
@@ -28,22 +26,19 @@ export class UpdateBuffer {
   #count = 0;
   #bytes = 0;
 
-  /** The number of updates in flight. */
   get open(): number {
     return this.#open;
   }
 
-  /** The number of updates in the buffer, including those in flight. */
+  /** Includes updates in flight. */
   get count(): number {
     return this.#count;
   }
 
-  /** The total bytes of the updates in the buffer. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Whether any chat has an update that may be sent. */
   get ready(): boolean {
     return this.#queue.length > 0;
   }
@@ -52,7 +47,7 @@ export class UpdateBuffer {
     this.#hold(this.#chatOf(delivery.chat), delivery);
   }
 
-  /** Adds a chat with earlier failures. Does nothing if the buffer already has the chat. */
+  /** Does nothing if the buffer already has the chat. */
   addAgain({ chat: name, tries, deliveries }: Again): void {
     if (this.#chats.has(name)) return;
     const chat = this.#chatOf(name);
@@ -80,7 +75,7 @@ export class UpdateBuffer {
     return chat.parked;
   }
 
-  /** Discards a chat whose update failed. Returns the ids of its updates, in order. */
+  /** Returns the ids of the chat's updates, in order. */
   discard(name: string): string[] {
     const chat = this.#closed(name);
     const ids = chat.waiting.map(({ id }) => id);
@@ -143,7 +138,7 @@ export class UpdateBuffer {
     if (chat.waiting.length === 1) this.#queue.push(chat);
   }
 
-  /** Removes up to `most` updates of the chat from index `from` on; all of them without `most`. */
+  /** Without `most`, removes all updates from index `from` on. */
   #forget(chat: Chat, from: number, most = chat.waiting.length): void {
     for (const { bytes } of chat.waiting.splice(from, most)) {
       this.#count--;

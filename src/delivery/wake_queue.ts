@@ -39,16 +39,13 @@ const jobOptions = (bot: number) => ({
   removeOnFail: true,
 });
 
-/** Buffers the wake-ups of bots for `gatherMs` before it sends them. */
 export class WakeQueue {
   readonly stats = { sent: 0, dropped: 0 };
   readonly #options: WakeQueueOptions;
   readonly #queues = new Map<number, Queue>();
-  /** The bots to wake, by queue, and their number. */
   readonly #waiting = new Map<number, Set<number>>();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** The batches being sent. */
   readonly #sending = new Set<Promise<unknown>>();
   #client: ReturnType<WakeQueueOptions['connect']> | undefined;
   #works = true;
@@ -142,7 +139,6 @@ export class WakeQueue {
     this.#waiting.clear();
   }
 
-  /** Sends the wake-ups. Never rejects. */
   async #send(shard: number, bots: readonly number[]): Promise<void> {
     try {
       const wakeUps = bots.map((bot) => ({ name: 'ring', data: bot, opts: jobOptions(bot) }));

@@ -2,7 +2,6 @@
 
 export function createWakeTimer(fire: () => void) {
   let timer: NodeJS.Timeout | undefined;
-  /** The time at which the timer is due, by the monotonic clock. */
   let dueAt = 0;
   return {
     /** Fires in `ms` milliseconds, or earlier if an earlier time was requested. */

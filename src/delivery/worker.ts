@@ -20,7 +20,7 @@ export interface DeliveryStats {
 
 export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly wakeQueue: WakeQueue;
-  /** The maximum number of bots served at a time. Tests lower it. */
+  /** Tests lower it. */
   readonly drainsMax?: number;
 }
 
@@ -51,7 +51,6 @@ export class DeliveryWorker {
   readonly #served = new Map<number, number>();
   readonly #stopping = new AbortController();
   readonly #permits: ReturnType<typeof createSemaphore>;
-  /** The checks started by sweeps. */
   readonly #checks = new Set<Promise<void>>();
   #listener: WakeQueueListener | undefined;
   #sweeping: Promise<void> | undefined;
@@ -90,7 +89,6 @@ export class DeliveryWorker {
     await Promise.all(this.#checks);
   }
 
-  /** Returns running drains, updates in flight and totals, for the metrics. */
   stats(): DeliveryStats {
     return { drains: this.#drains.size, open: this.#slots.taken, ...this.#counts };
   }
@@ -178,7 +176,6 @@ export class DeliveryWorker {
     }
   }
 
-  /** Sweeps all partitions. Returns whether any update is pending, now or later. */
   async #sweepAll(): Promise<boolean> {
     const { store, onError } = this.#options;
     const due = await store.deliveries.partitionsDue();

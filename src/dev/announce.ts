@@ -11,7 +11,7 @@ export interface Pids {
   readonly postgres: number | null;
 }
 
-/** Defines the content of `$PETREL_HOME/dev.json`. The file exists only while the whole installation runs. */
+/** The file exists only while the whole installation runs. */
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;
@@ -22,7 +22,6 @@ export interface DevInfo extends Demo {
   readonly pids: Pids;
 }
 
-/** Returns the text of the banner. Only the banner and `dev.json` show tokens. */
 export function banner(info: DevInfo, home: string, rates: Readonly<Record<string, string>> = {}): string {
   const { base_url, bot } = info;
   const [alice, bob] = info.users;

@@ -1,9 +1,7 @@
-/** Finds Chromium for the browser tests, or installs it with the system's package manager. */
 import { apt, ensureProgram, findProgram, type Manager } from './system_packages.js';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
-/** Returns the path of Chromium or Chrome, or undefined if neither is installed. */
 export function findChromium(): string | undefined {
   return names.map(findProgram).find((found) => found !== undefined);
 }
@@ -16,10 +14,7 @@ const managers: readonly Manager[] = [
   { command: 'brew', steps: [['brew', 'install', '--cask', 'chromium']], unprivileged: true },
 ];
 
-/**
- * Returns the path of Chromium. Installs Chromium if it is missing. If that fails, throws a Refusal with the commands
- * to run.
- */
+/** Installs Chromium if it is missing. If that fails, throws a Refusal with the commands to run. */
 export function ensureChromium(log: (line: string) => void): Promise<string> {
   const byHand = 'install Chromium or Chrome yourself, in a folder of the PATH';
   return ensureProgram({ name: 'Chromium', managers, byHand, instead: byHand, find: findChromium }, log);

@@ -19,17 +19,15 @@ export interface DemoBot {
 
 export interface Demo {
   readonly bot: DemoBot;
-  /** The demo users: alice, who owns the bot, and bob. */
   readonly users: readonly [DemoUser, DemoUser];
 }
 
 export interface DemoOptions {
-  /** The URL of a front. */
   readonly baseUrl: string;
   readonly adminToken: string;
-  /** The path of the file (mode 0600) that records the created users and bot. */
+  /** The file (mode 0600) records the created users and bot. */
   readonly path: string;
-  /** Identifies the database. Demo data from another database is not reused. */
+  /** Demo data from another database is not reused. */
   readonly database: string;
 }
 

@@ -13,7 +13,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
  */
 const same_signal_ms_max = 1_000;
 
-/** Listens for signals. The first signal requests a shutdown, and a later signal shortens it. */
+/** The first signal requests a shutdown, and a later signal shortens it. */
 function listenForSignals(): { stop: AbortSignal; hurry: AbortSignal; end: () => void } {
   const stop = new AbortController();
   const hurry = new AbortController();

@@ -1,11 +1,10 @@
-/** Writes files atomically, and stores secrets that only the owner can read. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 
 /** The size of a server log above which the next start renames it to `<name>.1`. */
 export const log_bytes_max = 8 * 1024 * 1024;
 
-/** Replaces a file atomically. Readers see either the old text or the new text. */
+/** Readers see either the old text or the new text. */
 export function writeFileAtomic(path: string, text: string, mode = 0o600): void {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -17,7 +16,6 @@ export function writeFileAtomic(path: string, text: string, mode = 0o600): void 
   }
 }
 
-/** Returns the text of a file, or undefined if the file does not exist. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -38,7 +36,7 @@ export function readJsonIfThere(path: string): unknown {
   }
 }
 
-/** Reads a secret from a file, or creates the file with a new secret: 32 random bytes as hex, mode 0600. */
+/** Creates the file with a new secret if it does not exist: 32 random bytes as hex, mode 0600. */
 export function keptSecret(path: string): string {
   const kept = readIfThere(path)?.trim();
   if (kept) return kept;
@@ -61,14 +59,13 @@ export function withLog<T>(path: string, use: (fd: number, start: number) => T):
   }
 }
 
-/** Returns the last lines written to the log after a position, for an error message; '' if there are none. */
+/** Returns '' if no lines were written after the position. */
 export function logSince(path: string, from: number, lines = 3): string {
   const bytes = Buffer.from(readIfThere(path) ?? '');
   const text = bytes.subarray(from <= bytes.length ? from : 0).toString('utf8');
   return text.trim().split('\n').slice(-lines).join('\n');
 }
 
-/** Returns the size of a file in bytes; 0 if the file does not exist. */
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

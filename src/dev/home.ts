@@ -1,4 +1,3 @@
-/** Manages the data folder of `dev`: its format version, lock and secrets. */
 import { createECDH, randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -117,7 +116,7 @@ function discardStale(home: string, path: string): void {
   rmSync(aside, { force: true });
 }
 
-/** Creates a private key: 32 bytes as base64url. */
+/** Returns 32 bytes as base64url. */
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();
@@ -146,10 +145,7 @@ export function keptSecrets(home: string): Secrets {
   return secrets;
 }
 
-/**
- * Returns the settings of the installation that runs in a folder, overridden by the given settings. Null if no
- * installation runs.
- */
+/** Given settings override those of the installation. Null if no installation runs. */
 export function devEnvironment(
   home: string,
   given: Readonly<Record<string, string | undefined>>,

@@ -21,11 +21,10 @@ import { RoleLog } from './role_log.js';
 import { type Supervised, supervise } from './supervisor.js';
 
 export interface InstallationOptions {
-  /** Called with each line of progress and of the logs. */
   readonly say?: (line: string) => void;
-  /** The compiled `main.js` whose roles are started; that of this build by default. */
+  /** By default the `main.js` of this build. */
   readonly main?: string;
-  /** Aborting this signal cancels a start in progress. */
+  /** Aborting it cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -38,7 +37,6 @@ const roleNames: readonly RoleName[] = ['front', 'deliver', 'flush'];
 
 const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 
-/** Runs everything in one PETREL_HOME. */
 export class Installation {
   readonly #config: Config;
   readonly #say: (line: string) => void;
@@ -87,7 +85,6 @@ export class Installation {
     }
   }
 
-  /** The current content of `dev.json`. Valid only after the start. */
   get info(): DevInfo {
     if (!this.#demo || !this.#secrets) throw new Error('the installation has not started');
     return {
@@ -102,7 +99,7 @@ export class Installation {
     };
   }
 
-  /** Stops the roles, then the servers, and unlocks the folder. Aborting `hurry` shortens each stage. */
+  /** Aborting `hurry` shortens each stage. */
   stop(hurry?: AbortSignal): Promise<void> {
     this.#stopped ??= this.#stopAll(hurry);
     return this.#stopped;
@@ -228,7 +225,6 @@ export class Installation {
     });
   }
 
-  /** The rate limits that are turned on. */
   get rates(): Readonly<Record<string, string>> {
     return Object.fromEntries(Object.entries(this.#rates).filter(([, rate]) => rate !== '0'));
   }

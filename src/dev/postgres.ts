@@ -13,18 +13,17 @@ import { commandOf, endLeftover, exitOf, freePort, type LocalServer, launchServe
 import { Refusal } from './refusal.js';
 
 export interface PostgresOptions {
-  /** The folder for data, password and log. It is created if it does not exist. */
   readonly dir: string;
-  /** The port; a free port by default. */
+  /** A free port by default. */
   readonly port?: number;
-  /** The maximum number of connections, 100 by default. */
+  /** Default: 100. */
   readonly connections?: number;
   /** False trades durability for speed. Use it only for disposable data. */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
   /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Aborting this signal cancels a start in progress. */
+  /** Aborting it cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -32,7 +31,6 @@ interface Place {
   readonly dir: string;
   readonly data: string;
   readonly binaries: Binaries;
-  /** The user that runs the server when we are root. */
   readonly user: User | undefined;
 }
 
@@ -62,7 +60,6 @@ const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 const pgdata = ({ user }: Place, folder: string) =>
   user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
 
-/** Throws a Refusal if another major version of PostgreSQL wrote the data. */
 function refuseOtherVersion({ data, binaries }: Place): void {
   const written = readIfThere(join(data, 'PG_VERSION'))?.trim();
   const output =

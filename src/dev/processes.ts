@@ -1,4 +1,3 @@
-/** Ends processes and finds free ports. Also reads the start time and command line of a process. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -9,7 +8,6 @@ import { Refusal } from './refusal.js';
 
 const onLinux = process.platform === 'linux';
 
-/** Represents a server process that we started on this machine. */
 export interface LocalServer {
   readonly url: string;
   readonly port: number;
@@ -85,7 +83,7 @@ export async function freePort(): Promise<number> {
   return tryPort(0);
 }
 
-/** Returns the reason why a child ended, as text. Also covers a child that could not be started. */
+/** Also covers a child that could not be started. */
 export function exitOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
@@ -121,10 +119,9 @@ export async function endChild(
  * log. Also throws a Refusal if the start is cancelled.
  */
 export async function launchServer(options: {
-  /** The display name of the server. */
   readonly name: string;
   readonly logPath: string;
-  /** Starts the program. `log` is the file descriptor of its log. */
+  /** `log` is the file descriptor of the log. */
   readonly spawn: (log: number) => ChildProcess;
   readonly isReady: (pid: number) => boolean | Promise<boolean>;
   readonly stopSignals: Signals;

@@ -12,9 +12,8 @@ import { findRedis } from './redis_install.js';
 import { Refusal } from './refusal.js';
 
 export interface RedisOptions {
-  /** The folder for data, configuration, password and log. It is created if it does not exist. */
   readonly dir: string;
-  /** The port; a free port by default. */
+  /** A free port by default. */
   readonly port?: number;
   /** Determines when a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
@@ -23,7 +22,7 @@ export interface RedisOptions {
   readonly log?: (line: string) => void;
   /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Aborting this signal cancels a start in progress. */
+  /** Aborting it cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -61,7 +60,6 @@ function configuration(
   ].join('\n');
 }
 
-/** Asks the server once whether it accepts commands. */
 function isReady(port: number, password: string): Promise<boolean> {
   return new Promise((done) => {
     const socket = createConnection({ port, host: '127.0.0.1' });

@@ -1,11 +1,9 @@
-/** Finds a Redis server on this machine, or installs one with the system's package manager. */
 import { spawnSync } from 'node:child_process';
 import { Refusal } from './refusal.js';
 import { apt, ensureProgram, findProgram, type Manager } from './system_packages.js';
 
 const major_version_min = 7;
 
-/** Returns the path of `redis-server` or `valkey-server`, or undefined if there is none. */
 export function findRedis(): string | undefined {
   return findProgram('redis-server') ?? findProgram('valkey-server');
 }
@@ -16,9 +14,7 @@ export function redisVersion(executable: string): string {
   return /v=(\d+\.\d+\.\d+)/.exec(output)?.[1] ?? '0';
 }
 
-/**
- * Lists the package managers with the names of their server packages. The first package that can be installed is used.
- */
+/** The first package that can be installed is used. */
 const managers: readonly Manager[] = [
   apt('redis-server'),
   { command: 'dnf', steps: [['sh', '-c', 'dnf install -y valkey || dnf install -y redis']] },
@@ -35,8 +31,7 @@ const byHand =
   'install Redis 7 or newer (redis-server) or Valkey yourself, or set REDIS_URL to a running one';
 
 /**
- * Returns the path of a Redis server that is new enough. Installs the server if it is missing. Logs its actions. If the
- * installation fails, throws a Refusal with the commands to run.
+ * Installs the server if it is missing or too old. If that fails, throws a Refusal with the commands to run.
  */
 export async function ensureRedis(log: (line: string) => void): Promise<string> {
   const found = await ensureProgram(

@@ -20,10 +20,7 @@ function describe(dir: string): string {
   );
 }
 
-/**
- * Records the state of the files after Redis has stopped. Without this record, the next start is as careful as after a
- * crash.
- */
+/** Call this after Redis has stopped. Without this record, the next start is as careful as after a crash. */
 export function noteLeft(dir: string): void {
   try {
     writeFileAtomic(noteOf(dir), describe(dir));
@@ -32,10 +29,7 @@ export function noteLeft(dir: string): void {
   }
 }
 
-/**
- * Returns whether the files are unchanged since the record. Removes the record, so call this only once, before Redis
- * starts.
- */
+/** Removes the record, so call this only once, before Redis starts. */
 export function isAsLeft(dir: string): boolean {
   const noted = readIfThere(noteOf(dir));
   rmSync(noteOf(dir), { force: true });

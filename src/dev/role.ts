@@ -1,4 +1,3 @@
-/** Starts one role of the program as a child process, and ends it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { settings } from '../config/config.js';
@@ -9,12 +8,11 @@ import type { RoleLog } from './role_log.js';
 import type { Running } from './supervisor.js';
 
 export interface RoleOptions {
-  /** The compiled `main.js`. */
   readonly main: string;
   readonly role: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: RoleLog;
-  /** Aborting this signal cancels a start in progress. */
+  /** Aborting it cancels a start in progress. */
   readonly signal: AbortSignal;
 }
 

@@ -60,7 +60,6 @@ export class RoleLog {
     return this.#lastSevere;
   }
 
-  /** Clears the errors of an earlier process. */
   reset(): void {
     this.#lastSevere = '';
   }

@@ -9,7 +9,6 @@ const pause_ms_min = 100;
 const pause_ms_max = 5_000;
 const healthy_ms = 10_000;
 
-/** Represents a running process. */
 export interface Running {
   readonly pid: number;
   /** Resolves when the process has ended, with the reason. */
@@ -20,9 +19,9 @@ export interface Running {
 
 export interface Supervised {
   readonly name: string;
-  /** The pid of the process; undefined during a restart. */
+  /** Undefined during a restart. */
   readonly pid: number | undefined;
-  /** Ends the process for good, or cancels the attempt to start it. */
+  /** Also cancels an attempt to start the process. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 

@@ -25,7 +25,6 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Returns the path of the program with this name, or undefined if there is none. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), ...usualFolders];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
@@ -34,12 +33,11 @@ export function findProgram(name: string): string | undefined {
 export interface Manager {
   readonly command: string;
   readonly steps: readonly (readonly string[])[];
-  /** Whether to run the package manager without root. Homebrew refuses to run as root. */
+  /** Homebrew refuses to run as root. */
   readonly unprivileged?: boolean;
 }
 
 interface Wanted {
-  /** The display name of the program. */
   readonly name: string;
   readonly managers: readonly Manager[];
   /** How people can install the program by hand. */
@@ -62,7 +60,6 @@ function privileges(manager: Manager, { name, instead }: Wanted): readonly strin
   );
 }
 
-/** Runs one step and returns its exit code. Passes each line of its output to `log`. */
 function run(argv: readonly string[], log: (line: string) => void): Promise<number> {
   return new Promise((done) => {
     const [command = '', ...args] = argv;
@@ -82,7 +79,7 @@ function run(argv: readonly string[], log: (line: string) => void): Promise<numb
   });
 }
 
-/** Returns the steps for `apt-get`, which also update the package lists. */
+/** Also updates the package lists. */
 export const apt = (name: string): Manager => ({
   command: 'apt-get',
   steps: [
@@ -91,10 +88,7 @@ export const apt = (name: string): Manager => ({
   ],
 });
 
-/**
- * Returns the path of a program. Installs the program if it is missing. Logs its actions. If the installation fails,
- * throws a Refusal with the commands to run.
- */
+/** Installs the program if it is missing. If that fails, throws a Refusal with the commands to run. */
 export async function ensureProgram(wanted: Wanted, log: (line: string) => void): Promise<string> {
   const { name, managers, byHand, find } = wanted;
   const present = find();

@@ -1,4 +1,3 @@
-/** Builds the OpenAPI 3.1 document from the methods, endpoints and error catalogue. */
 import type { z } from 'zod';
 import { catalogue, type ErrorName } from '../errors.js';
 import { type Endpoint, kindForPeople } from '../server/endpoint.js';
@@ -19,7 +18,7 @@ const jsonType = 'application/json';
 const schemaRef = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const jsonOf = (schema: Json): Json => ({ [jsonType]: { schema } });
 
-/** Lists the errors that any call can return besides its own errors. */
+/** The errors that any call can return besides its own errors. */
 const everywhere: readonly ErrorName[] = [
   'unauthorized',
   'too_large',
@@ -49,7 +48,6 @@ function errorExample(kind: ErrorName): Json {
   };
 }
 
-/** Returns the error answers by status, with their exact texts. */
 function refusals(kinds: readonly ErrorName[]): Json {
   const byStatus = new Map<number, ErrorName[]>();
   for (const kind of new Set(kinds)) {
@@ -86,9 +84,7 @@ interface Parameters {
   readonly required: readonly string[];
 }
 
-/**
- * Returns the parameters of a call. A parameter without its own description gets the common description for its name.
- */
+/** A parameter without its own description gets the common description for its name. */
 function parametersOf(schema: z.ZodType | null, components: Components): Parameters {
   const whole = schema === null ? {} : documentSchema(schema, 'input', components);
   const properties = (whole.properties ?? {}) as Parts;
@@ -101,7 +97,7 @@ function parametersOf(schema: z.ZodType | null, components: Components): Paramet
 
 const isNested = (schema: Json) => schema.type === 'object' || schema.type === 'array';
 
-/** Returns a parameter in the query or the path, where nested values are JSON text. */
+/** Nested values are JSON text. */
 function parameter(place: 'query' | 'path', name: string, { properties, required }: Parameters): Json {
   const { description, ...schema } = properties[name] as Json;
   return {
@@ -175,10 +171,7 @@ function methodPath(method: Method, base: string, components: Components): Json 
   };
 }
 
-/**
- * Describes each event as an object: the event's name, its id if the stream can resume, and its data after
- * parsing.
- */
+/** Describes the event's name, its id if the stream can resume, and its data after parsing. */
 function eventsOf(events: NonNullable<Endpoint['events']>, components: Components): Json {
   return {
     description: 'Server-sent events. `data` is JSON.',
@@ -211,7 +204,6 @@ const securityOf = {
   partner: { partnerKey: [], partnerSignature: [] },
 };
 
-/** Returns the id of an endpoint in the document, made of its verb and path. */
 const operationIdOf = ({ verb, path }: Endpoint): string =>
   `app${title(verb.toLowerCase())}${path.replace(/^\/api/, '').replace(/[/_{}]+(\w?)/g, (_, c: string) => c.toUpperCase())}`;
 
@@ -369,11 +361,10 @@ export function operationsOf({ methods, endpoints }: Operations): Json[] {
  * BASE_URL.
  */
 export interface HeadOptions {
-  /** The program version. */
   readonly version: string;
-  /** The public URL of the service. If absent, clients use the host from which they loaded the document. */
+  /** If absent, clients use the host from which they loaded the document. */
   readonly baseUrl?: string | undefined;
-  /** The rate limits that are on, by setting. */
+  /** By setting. */
   readonly rates?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -382,7 +373,6 @@ const withoutSlash = (url: string) => url.replace(/\/+$/, '');
 /** Returns the base URL of code samples. */
 export const sampleBase = (baseUrl?: string): string => withoutSlash(baseUrl ?? 'http://localhost:8081');
 
-/** Returns the fields `openapi`, `info` and `servers` of the document. */
 export const documentHead = ({ version, baseUrl, rates }: HeadOptions): Json => ({
   openapi: '3.1.0',
   info: { title: 'Petrel', version, description: introduction, ...(rates && { 'x-rates': rates }) },

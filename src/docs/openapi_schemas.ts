@@ -1,9 +1,7 @@
-/** Converts zod schemas to the JSON Schema of an OpenAPI 3.1 document and collects named schemas as components. */
 import { z } from 'zod';
 
 export type Json = { [name: string]: unknown };
 
-/** Holds the component schemas of a document by name. */
 export type Components = Record<string, Json>;
 
 /**
@@ -16,7 +14,6 @@ function tidy(schema: Json): void {
   if (schema.additionalProperties === false) delete schema.additionalProperties;
 }
 
-/** Rewrites references to point into the document. */
 function pointed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(pointed);
   if (typeof value !== 'object' || value === null) return value;

@@ -11,7 +11,6 @@ const header = (name: string, required: boolean, description: string): Json => (
 
 const webhookTag = 'Webhooks';
 
-/** Describes the request that the service sends for each update of a bot with a webhook (behaviour §10). */
 export const webhooks: Json = {
   update: {
     post: {

@@ -5,7 +5,6 @@ import type { RequestHandler } from '../server/request.js';
 import { type Asset, jsonAsset, send } from '../web/pages.js';
 import { documentHead, type HeadOptions, type Operations, operationsOf, sampleBase } from './openapi.js';
 
-/** The headings of the guides, from the build. */
 const guides = new URL('../web/client/docs/guides.json', import.meta.url);
 
 /** The body of the OpenAPI document as JSON, from the build. The base URL of its samples is `placeholder`. */

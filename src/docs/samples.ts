@@ -11,9 +11,8 @@ export interface SampleCall {
   /** The name of the environment variable with the token, or null for a call without a token in a header. */
   readonly token: 'TOKEN' | null;
   readonly query: Readonly<Record<string, unknown>>;
-  /** The body as JSON. Null for a call without a body. */
+  /** JSON; null for a call without a body. */
   readonly body: unknown;
-  /** The content type of a body of raw bytes. */
   readonly rawType?: string | undefined;
 }
 
@@ -39,7 +38,6 @@ const byName: Readonly<Record<string, unknown>> = {
 
 type Properties = Readonly<Record<string, Json>>;
 
-/** Holds the samples of types without details. */
 const byType: Readonly<Record<string, unknown>> = { array: [], boolean: true, object: {} };
 
 /**
@@ -167,7 +165,6 @@ function inPython(call: SampleCall, base: string): string {
   ].join('\n');
 }
 
-/** Returns the value of `x-codeSamples` of an operation. */
 export const codeSamples = (call: SampleCall, base: string): Json[] => [
   { lang: 'Shell', label: 'curl', source: curl(call, base) },
   { lang: 'JavaScript', label: 'JavaScript', source: javascript(call, base) },

@@ -2,27 +2,25 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
-/** Describes an entry in a list of files. */
 export interface ListedFile {
   readonly key: string;
-  /** the time of the write, in ms */
+  /** In ms. */
   readonly at: number;
 }
 
 export interface BlobStore {
-  /** Stores all bytes durably, or throws. Each key is written only once. */
+  /** The bytes are durable on return. Each key is written only once. */
   put(key: string, bytes: Buffer): Promise<void>;
-  /** Returns the bytes from `start` to `end`, both inclusive and within the file; null when the file does not exist. */
+  /** `start` and `end` are inclusive and within the file. Null when the file does not exist. */
   open(key: string, start: number, end: number): Promise<Readable | null>;
-  /** Returns the size in bytes; null when the file does not exist. */
+  /** In bytes; null when the file does not exist. */
   size(key: string): Promise<number | null>;
-  /** Removes a file. Does nothing if the file is missing. */
   remove(key: string): Promise<void>;
-  /** Writes a small file and removes it. Leaves nothing behind. Throws if files cannot be written. */
+  /** Leaves nothing behind. Throws if files cannot be written. */
   check(): Promise<void>;
   /**
-   * Lists up to `limit` files with keys greater than `after` ('' for all), sorted by key. Returns fewer only at the end
-   * of the list.
+   * Lists files with keys greater than `after` ('' for all), sorted by key. Returns fewer than `limit` only at the
+   * end of the list.
    */
   list(after: string, limit: number): Promise<readonly ListedFile[]>;
 }
@@ -32,7 +30,6 @@ export const key_bytes = 16;
 /** Creates a key of 128 random bits. Nobody can guess it, and no client-supplied name becomes part of a path. */
 export const newKey = (): string => randomBytes(key_bytes).toString('hex');
 
-/** Returns whether a name has the form of `newKey`. */
 export const isKey = (name: string): boolean => /^[0-9a-f]{32}$/.test(name);
 
 /**

@@ -12,7 +12,6 @@ import { fileLimits as limits } from './limits.js';
 /** Describes a file that was uploaded (`key`) or that is stored as a URL (`url`). Unknown fields are absent. */
 export interface MediaFile {
   readonly type: MediaType;
-  /** The key in the blob store. */
   readonly key?: string;
   /** An HTTPS URL. The server never fetches it. */
   readonly url?: string;
@@ -30,7 +29,6 @@ export interface MediaFile {
   readonly thumb?: ThumbnailFile;
 }
 
-/** Describes a thumbnail, stored as JPEG. */
 export interface ThumbnailFile {
   readonly key: string;
   /** bytes */
@@ -145,7 +143,7 @@ export function createFileIds(pepper: string) {
   };
 }
 
-/** Builds the media fields of a message as clients see it. */
+/** Builds the fields as clients see them. */
 export function mediaOf(ids: FileIds, file: MediaFile, spoiler = false): Media {
   const { key: _, thumb, ...shown } = file;
   return {

@@ -25,7 +25,7 @@ const endings: Readonly<Record<string, string>> = {
   'application/pdf': 'pdf',
 };
 
-/** Returns the file extension in the path. Clients use it as the extension of the downloaded file. */
+/** Clients use it as the extension of the downloaded file. */
 function endingOf({ name, mime }: MediaFile): string {
   const own = /\.([A-Za-z0-9]{1,8})$/.exec(name ?? '')?.[1]?.toLowerCase();
   const ending = own ?? endings[mime ?? ''];
@@ -40,7 +40,7 @@ export function filePath(ids: FileIds, file: MediaFile): string | undefined {
   return file.key === undefined ? undefined : `${folders[file.type]}/${ids.idOf(file)}${endingOf(file)}`;
 }
 
-/** Returns the description of the file at a path. Error: `not_found` for a text that `filePath` did not make. */
+/** Error: `not_found` for a text that `filePath` did not make. */
 export function fileAtPath(ids: FileIds, path: string): MediaFile {
   const id = /^[a-z]+\/([\w-]+)(?:\.[a-z0-9]+)?$/.exec(path)?.[1];
   if (id === undefined) return fail('not_found');

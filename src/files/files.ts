@@ -1,4 +1,3 @@
-/** Stores uploads, identifies files, and reads them back. */
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
 import type { MediaType } from '../store/core/codec.js';
@@ -12,7 +11,7 @@ import { createPictures } from './pictures.js';
 export interface Upload {
   /** The base name that the client sent. */
   readonly filename: string;
-  /** The content type that the client sent, in lower case. */
+  /** In lower case. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
@@ -28,9 +27,9 @@ export interface Described {
 
 export type Files = ReturnType<typeof createFiles>;
 
-/** Counts stored bytes by owner. `store/` implements this interface. */
+/** `store/` implements this interface. */
 export interface StoredFiles {
-  /** Counts a file. Error: `too_much_stored`. */
+  /** Error: `too_much_stored`. */
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
   forgetStored(keys: readonly string[]): Promise<void>;
 }
@@ -45,14 +44,12 @@ export interface FilesOptions {
   /** Whether uploads are refused now. A full Redis could not store their messages. */
   readonly refusing?: () => boolean;
   readonly stored: StoredFiles;
-  /** Receives errors of the storage. */
   readonly onError: (error: unknown) => void;
 }
 
 const octets = 'application/octet-stream';
 const retry_after_s = 2;
 
-/** Matches the image types that browsers can show. */
 const photoType = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
 
 const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
@@ -67,13 +64,12 @@ function shortened(name: string): string {
   return [...points.slice(0, max - kept), ...points.slice(points.length - kept)].join('');
 }
 
-/** Lists the types whose files have no name. */
+/** Files of these types have no name. */
 const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
 
 /** Lists the types whose content must be valid. A file of these types is refused if it could not be measured. */
 const checked: readonly MediaType[] = ['photo', 'video_note'];
 
-/** Checks the content of a file. Errors: `photo_invalid`, `video_note_invalid`. */
 function checkContent(type: MediaType, found: Measured, said: Described): void {
   if (type === 'photo' && !photoType.test(found.mime ?? '')) fail('photo_invalid');
   if (type !== 'video_note') return;
@@ -200,12 +196,12 @@ export function createFiles({
       if (!expiring || key === undefined) return;
       return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));
     },
-    /** Lists the stored files after a key, in order of keys. */
+    /** In order of keys. */
     list: ((after, limit) => blobs.list(after, limit)) satisfies BlobStore['list'],
     discard,
-    /** Makes pictures of bots. `put` stores them. */
+    /** `put` stores them. */
     pictures,
-    /** Stores bytes under a key from `newKey`. Error: `unavailable`. */
+    /** `key` is from `newKey`. Error: `unavailable`. */
     put: (key: string, bytes: Buffer) => reach(blobs.put(key, bytes)),
     remove,
     async close() {

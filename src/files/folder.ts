@@ -17,7 +17,7 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Syncs a folder, which makes new names in it durable. */
+/** Makes new names in the folder durable. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -45,17 +45,14 @@ async function removeStale(folder: string): Promise<void> {
   }
 }
 
-/**
- * Lists the hexadecimal names of this length in a folder, sorted. Skips names before `after`, which were already
- * listed.
- */
+/** Sorted. Skips names before `after`, which were already listed. */
 async function namesFrom(folder: string, length: number, after: string): Promise<string[]> {
   const names = (await ifThere(readdir(folder))) ?? [];
   const hex = names.filter((name) => name.length === length && /^[0-9a-f]+$/.test(name));
   return hex.filter((name) => name >= after.slice(0, length)).sort();
 }
 
-/** Returns the keys of a folder `ab/cd` after `after`, with the times they were written. */
+/** Keys after `after`, with the times they were written. */
 async function filesIn(root: string, at: string, after: string): Promise<ListedFile[]> {
   const names = (await ifThere(readdir(join(root, at)))) ?? [];
   const found: ListedFile[] = [];

@@ -9,18 +9,16 @@ import { fileLimits as limits } from './limits.js';
 export interface Measured {
   /** Present if the file was not read, because earlier files took too long. */
   readonly late?: true;
-  /** The MIME type according to the content. Absent for text and other types without a signature. */
+  /** According to the content. Absent for text and other types without a signature. */
   readonly mime?: string;
-  /** pixels */
+  /** In pixels. */
   readonly width?: number;
   readonly height?: number;
-  /** whole seconds, rounded */
+  /** Whole seconds, rounded. */
   readonly duration?: number;
   readonly performer?: string;
   readonly title?: string;
-  /** whether it has moving pictures */
   readonly moving?: boolean;
-  /** whether it has sound */
   readonly sounding?: boolean;
 }
 
@@ -68,7 +66,7 @@ export function loadReader(): Promise<MediaInfo<'object'>> {
   return reader;
 }
 
-/** Measures a file. Never rejects because of the content. May take long. */
+/** Never rejects because of the content. May take long. */
 export async function measure(bytes: Uint8Array): Promise<Measured> {
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   const mime = type?.mime.split(';', 1)[0];

@@ -1,4 +1,3 @@
-/** Measures uploads on a separate thread, with bounds on time and number. */
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
 import { fileLimits as limits } from './limits.js';
@@ -77,7 +76,7 @@ export class Measurer {
 
   #start(): Worker {
     const started = new Worker(this.#program, { resourceLimits: { maxOldGenerationSizeMb: heap_mb_max } });
-    // Lets the process exit while the thread is idle.
+    // The process can exit while the thread is idle.
     started.unref();
     started.on('message', (answer: MeasureAnswer) => {
       if (this.#worker !== started) return;

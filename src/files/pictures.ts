@@ -8,13 +8,11 @@ import { ApiError, fail } from '../errors.js';
 import { fileLimits as limits } from './limits.js';
 import { pictureForm } from './picture_form.js';
 
-/** Names the kinds of bot pictures. */
 export type PictureKind = 'avatar' | 'start_picture';
 
 export interface MadePicture {
   /** WebP, or JPEG for a thumbnail, because all clients of the Bot API support JPEG */
   readonly bytes: Buffer;
-  /** pixels */
   readonly width: number;
   readonly height: number;
 }
@@ -62,7 +60,7 @@ const open = (sharp: Library, bytes: Buffer) =>
     seconds: limits.picture_make_ms_max / 1_000,
   });
 
-/** Returns the size of a picture after rotation. Reads only the head of the picture. */
+/** Returns the size after rotation. Reads only the head of the picture. */
 async function sizeOf(sharp: Library, bytes: Buffer) {
   const form = pictureForm(bytes);
   const head = await sharp(bytes, { limitInputPixels: false }).metadata();

@@ -1,4 +1,3 @@
-/** Stores files in S3-compatible object storage, for installations on several machines. */
 import type { Readable } from 'node:stream';
 import {
   DeleteObjectCommand,

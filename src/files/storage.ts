@@ -1,9 +1,8 @@
-/** Opens the file storage that the settings choose. */
 import { type Config, s3Of } from '../config/config.js';
 import type { BlobStore } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 
-/** Opens the storage. Error: ConfigError when the settings of S3 storage are incomplete. */
+/** Error: ConfigError when the settings of S3 storage are incomplete. */
 export async function openBlobStore(config: Config): Promise<BlobStore & { close?(): void }> {
   const s3 = s3Of(config);
   if (s3 === undefined) return createFolderStore(config.FILES_DIR);
@@ -12,7 +11,7 @@ export async function openBlobStore(config: Config): Promise<BlobStore & { close
   return createS3Store(s3);
 }
 
-/** Writes and removes a small file. Returns null, or the reason for a failure. */
+/** Returns null, or the reason why a small file cannot be written and removed. */
 export async function filesProblem(blobs: Pick<BlobStore, 'check'>, config: Config): Promise<string | null> {
   try {
     await blobs.check();

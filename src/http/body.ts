@@ -13,7 +13,6 @@ export function bodyRoomBytes(): number {
   return Math.min(limits.bodies_bytes_max, Math.max(limits.bodies_bytes_min, Math.floor(memory / 4)));
 }
 
-/** Holds the memory budget of all request bodies of one server, with shares per client address. */
 export class BodyRoom {
   /** The budget for all bodies together. Uploads (bodies above `callLimits.body_bytes_max`) may use half of it. */
   readonly bytesMax: number;
@@ -21,7 +20,7 @@ export class BodyRoom {
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
-  /** Holds the unused buffers for large bodies. `lent` counts the buffers in use. */
+  /** `lent` counts the buffers in use. */
   private readonly idle: Buffer[] = [];
   private lent = 0;
   private readonly addresses = new Map<string, number>();
@@ -58,7 +57,6 @@ export class BodyRoom {
     return true;
   }
 
-  /** Releases reserved bytes. */
   give(bytes: number, address: string | undefined, isStranger: boolean): void {
     this.bytes -= bytes;
     if (address === undefined) return;
@@ -83,7 +81,7 @@ export class BodyRoom {
     return this.idle.pop() ?? Buffer.allocUnsafeSlow(callLimits.body_bytes_max);
   }
 
-  /** Takes a buffer back. Leaves the buffer to the garbage collector unless `isReusable` is true. */
+  /** The garbage collector gets the buffer unless `isReusable` is true. */
   takeBack(memory: Buffer, isReusable: boolean): void {
     this.lent--;
     if (isReusable) this.idle.push(memory);
@@ -101,13 +99,13 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** Whether the caller has not yet shown a valid token. */
+  /** False once the caller has shown a valid token. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
   /** The reused buffer that holds the body instead of `parts`. */
   private whole: Buffer | undefined;
-  /** Bytes received so far, including those beyond the limit. */
+  /** Includes bytes beyond the limit. */
   receivedBytes = 0;
 
   /** If `reuses` is true, bodies of up to `callLimits.body_bytes_max` are stored in reusable buffers. */
@@ -141,17 +139,13 @@ export class BodyBuffer {
     return 'kept';
   }
 
-  /** Records that the caller has a valid token. */
   recognise(): void {
     if (!this.isStranger) return;
     this.isStranger = false;
     if (this.address !== undefined) this.room.recognise(this.heldBytes, this.address);
   }
 
-  /**
-   * Releases the reserved bytes. Must be called when the request ends for any reason. `isRead` means that the body is
-   * no longer used.
-   */
+  /** Must be called when the request ends for any reason. `isRead` means that the body is no longer used. */
   release(isRead = true): void {
     this.parts = [];
     if (this.whole !== undefined) this.room.takeBack(this.whole, isRead);
@@ -160,7 +154,7 @@ export class BodyBuffer {
     this.heldBytes = 0;
   }
 
-  /** Returns the whole body. It is valid until `release`. */
+  /** Valid until `release`. */
   take(): Buffer {
     if (this.whole !== undefined) return this.whole.subarray(0, this.receivedBytes);
     const { parts } = this;

@@ -11,7 +11,7 @@ import { httpLimits as limits } from './limits.js';
 /** Text for the engine. The engine encodes strings as UTF-8, and writes bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** Represents one reply of the engine. The methods throw once the reply has ended or `onAborted` has run. */
+/** The methods throw once the reply has ended or `onAborted` has run. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
@@ -25,26 +25,23 @@ export interface EngineResponse {
   /** Sets a listener that returns whether its write succeeded. A listener that writes nothing returns true. */
   onWritable(listener: (offset: number) => boolean): EngineResponse;
   onAborted(listener: () => void): EngineResponse;
-  /** Sets a listener for chunks. The engine empties the chunk when the listener returns. */
+  /** The engine empties the chunk when the listener returns. */
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): EngineResponse;
   /** Stops reading the body from the socket until `resume`. A chunk that was already read still arrives. */
   pause(): void;
   resume(): void;
-  /** Returns the address of the peer in 4 or 16 bytes. */
   getRemoteAddress(): ArrayBuffer;
   getRemoteAddressAsText(): ArrayBuffer;
   cork(write: () => void): EngineResponse;
   close(): EngineResponse;
 }
 
-/** Represents one request head of the engine. It can be used only until the route handler returns. */
+/** Valid only until the route handler returns. */
 export interface EngineRequest {
-  /** Returns the HTTP verb in lower case. */
   getMethod(): string;
   getUrl(): string;
-  /** Returns the query. Without a query, returns '' or undefined, depending on the engine version. */
+  /** Returns '' or undefined without a query, depending on the engine version. */
   getQuery(): string | undefined;
-  /** Returns the value of a header; '' when absent. */
   getHeader(lowerCaseName: string): string;
   forEach(visit: (lowerCaseName: string, value: string) => void): void;
 }
@@ -85,9 +82,9 @@ interface Binding {
 }
 
 export interface Engine {
-  /** The name of the installed package; its alias if the package's package.json cannot be read. */
+  /** The alias if the package's package.json cannot be read. */
   readonly name: string;
-  /** The version of the package; 'unknown' if its package.json cannot be read. */
+  /** 'unknown' if the package's package.json cannot be read. */
   readonly version: string;
   /** The reason why the current engine does not run here. Absent when it runs. */
   readonly note?: string;
@@ -113,7 +110,7 @@ const packages = [
 
 const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
 
-/** Shortens the loader's message to a reason without file paths. */
+/** Removes file paths from the loader's message. */
 function whyNot(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const glibc = /GLIBC_([\d.]+)/.exec(message);
@@ -155,7 +152,7 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** Reports that no engine package runs on this machine. The message gives the reasons and what to install. */
+/** The message gives the reasons and what to install. */
 export class EngineError extends Error {}
 
 /**

@@ -77,7 +77,7 @@ export class ReplyStream implements EventStream {
     });
   }
 
-  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
+  /** Call this after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     this.open = false;
     this.abandoned = true;
@@ -119,7 +119,6 @@ export class ReplyStream implements EventStream {
   }
 }
 
-/** Discards everything, for a client that has disconnected or sent HEAD. */
 export const closedStream: EventStream = {
   write: () => false,
   drained: () => Promise.resolve(),

@@ -43,7 +43,6 @@ import { type StreamOwner, StreamReply } from './stream_reply.js';
 const json = 'application/json';
 const noBody = Buffer.alloc(0);
 
-/** Lists the states of the reply: pending, decided, sent, or dropped because the client disconnected. */
 type Stage = 'owed' | 'given' | 'out' | 'aborted';
 
 export class Exchange extends Head implements ApiRequest {
@@ -63,11 +62,10 @@ export class Exchange extends Head implements ApiRequest {
   private readonly response: EngineResponse;
   private stage: Stage = 'owed';
   private status = 0;
-  /** The request id and the monotonic start time. They are set only if the access log or the metrics need them. */
+  /** Set only if the access log or the metrics need them. */
   private readonly named: string;
   private readonly beganAt: number;
   private readonly weight: number;
-  /** Whether the reply ends the connection. */
   closes = false;
   /** Whether the engine's callback is running, in which the socket is already corked. */
   private corked = true;
@@ -148,7 +146,7 @@ export class Exchange extends Head implements ApiRequest {
     else this.download = new StreamReply(this.response, body, reply.length, this.ownerOf(reply));
   }
 
-  /** Opens a stream as the reply. The reply to HEAD has only headers, and its stream is closed from the start. */
+  /** The reply to HEAD has only headers, and its stream is closed from the start. */
   openStream(form: StreamForm = eventForm): EventStream {
     if (this.method === 'HEAD') {
       this.give(200, form.contentType, '', undefined);
@@ -321,7 +319,7 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
-  /** Claims the right to reply. Returns false when the reply was already sent or the client has disconnected. */
+  /** Returns false when the reply was already sent or the client has disconnected. */
   private claim(): boolean {
     if (this.stage === 'owed') {
       this.stage = 'given';

@@ -1,20 +1,17 @@
-/** Holds the state that all exchanges of one server share. */
-
 import { callLimits } from '../server/limits.js';
 import type { ApiRequest } from '../server/request.js';
 import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
 import { httpLimits as limits } from './limits.js';
 
-/** Receives every finished request, for the access log. */
 export interface AccessListener {
-  /** Returns an id for the request, which is also sent in the answer. */
+  /** The id is also sent in the answer. */
   name(request: ApiRequest): string;
   /** `status` is 0 when the client disconnected before the answer. */
   over(request: ApiRequest, name: string, status: number, ms: number): void;
 }
 
-/** Counts every finished request. `call` is a method name, endpoint path or page. */
+/** `call` is a method name, endpoint path or page. */
 export interface RequestListener {
   /** Returns the number of requests that the next measured time represents, or 0 to skip measuring. */
   weight(): number;
@@ -30,13 +27,12 @@ export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
-  /** Decides whether to accept a body. See `ListenOptions.admit`. */
   readonly admit: Admit | undefined;
-  /** Returns the client address for which the body budget is counted. */
+  /** The body budget is counted for this address. */
   readonly clientAddress: (request: ApiRequest) => string;
-  /** Returns the limit in bytes for a body larger than `usual`, or of unknown length. */
+  /** In bytes, for a body larger than `usual` or of unknown length. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
-  /** Called with unexpected errors of handlers. Receives only the id of the request in the access log. */
+  /** Called with unexpected errors of handlers. `request` is the id of the request in the access log. */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access: AccessListener | undefined;
   readonly meter: RequestListener | undefined;
@@ -45,7 +41,6 @@ export interface ExchangeContext {
    * Counts requests whose reply has not been passed to the kernel. A small reply only has to be passed to the engine.
    */
   open: number;
-  /** The number of requests started so far. */
   begun: number;
   /** True during shutdown. Each reply then ends its connection. */
   closing: boolean;
@@ -53,7 +48,6 @@ export interface ExchangeContext {
   idle: () => void;
 }
 
-/** Returns the limit in bytes for the body of this request. */
 export function bytesMaxOf(
   {
     method,

@@ -1,7 +1,7 @@
 /** Collects the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** Holds the relevant headers. Text fields are '' when absent. The last of repeated headers counts. */
+/** Text fields are '' when absent. The last of repeated headers counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -79,7 +79,7 @@ function visit(name: string, value: string): void {
   }
 }
 
-/** Fills `into`, which must be a new Head. */
+/** `into` must be a new Head. */
 export function readHead(request: EngineRequest, into: Head): void {
   head = into;
   request.forEach(visit);
@@ -98,7 +98,6 @@ export function isAmbiguous(head: Head): boolean {
   return head.transferEncodings > 1 || head.transferEncoding !== 'chunked' || head.contentLengths > 0;
 }
 
-/** Names the path whose bodies are signed, and the lower-case headers with key id and signature. */
 export interface SignedBodies {
   readonly path: string;
   readonly keyId: string;
@@ -106,7 +105,6 @@ export interface SignedBodies {
   readonly bytesMax: number;
 }
 
-/** Returns whether the client asks to close the connection after this reply. */
 export function asksToClose(connection: string): boolean {
   return connection !== '' && /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
 }

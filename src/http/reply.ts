@@ -5,9 +5,7 @@ import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();
 
-/**
- * Returns the status line of a code, for example `404 Not Found`. A code without a standard text gives only the code.
- */
+/** A code without a standard text gives only the code. */
 export function statusLine(status: number): string {
   let line = statusLines.get(status);
   if (line === undefined) {
@@ -17,9 +15,7 @@ export function statusLine(status: number): string {
   return line;
 }
 
-/**
- * Returns the address as text: `127.0.0.1`, or an IPv6 address in full. An IPv4-mapped IPv6 address is shown as IPv4.
- */
+/** An IPv6 address is written in full, and an IPv4-mapped one as IPv4. */
 export function peerAddress(response: EngineResponse): string {
   const bytes = new Uint8Array(response.getRemoteAddress());
   if (bytes.length === 4) return bytes.join('.');
@@ -56,7 +52,6 @@ export function endInPieces(response: EngineResponse, body: Buffer, done: () => 
   });
 }
 
-/** Writes the status and the reply's own headers. */
 export function writeHead(
   response: EngineResponse,
   { status, headers }: StreamedReply,
@@ -77,7 +72,7 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
   response.endWithoutBody();
 }
 
-/** Defines the form of a stream of server-sent events. The filler is an SSE comment line. */
+/** The filler is an SSE comment line. */
 export const eventForm: StreamForm = {
   contentType: 'text/event-stream',
   headers: [['X-Accel-Buffering', 'no']],

@@ -12,18 +12,17 @@ import { httpLimits as limits } from './limits.js';
 
 export interface ListenOptions {
   readonly engine: Engine;
-  /** The address to listen on, for instance '127.0.0.1'. */
   readonly host: string;
-  /** The port to listen on; 0 for a free port. */
+  /** 0 for a free port. */
   readonly port: number;
   /** If true, other processes of this machine may listen on the same port when they also set this. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
-  /** Decides from the request head whether to accept a body. If absent, every body is accepted. */
+  /** If absent, every body is accepted. */
   readonly admit?: Admit;
   /** Returns the address for which body budgets are counted. If absent, this is the peer address. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
-  /** The memory budget of all request bodies; see `bodyRoomBytes`. */
+  /** See `bodyRoomBytes`. */
   readonly bodiesBytesMax?: number;
   /** The limit for a body larger than usual or of unknown length. If absent, the usual limit applies. */
   readonly bodyBound?: ExchangeContext['bodyBound'];
@@ -33,7 +32,7 @@ export interface ListenOptions {
    * request in the access log, because the path of a request may contain a token.
    */
   readonly onFault: (error: unknown, request?: string) => void;
-  /** The access log. If absent, requests are not logged. */
+  /** If absent, requests are not logged. */
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
   /**
@@ -44,7 +43,6 @@ export interface ListenOptions {
 
 export interface HttpServer {
   readonly port: number;
-  /** Returns the number of requests and event streams that are not yet answered completely. */
   openRequests(): number;
   /**
    * Ends each connection after its next reply, so that a load balancer keeps no connection to this server. Still

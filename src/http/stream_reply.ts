@@ -39,7 +39,7 @@ export class StreamReply {
     source.on('error', (error) => this.fail(error));
   }
 
-  /** Drops the reply after the client has disconnected. The reply must not be used afterwards. */
+  /** Call this after the client has disconnected. The reply must not be used afterwards. */
   abandon(): void {
     if (this.over) return;
     this.over = true;

@@ -10,11 +10,10 @@ import { ApiError } from '../errors.js';
 import { identityLimits as limits } from './limits.js';
 
 export interface KeySetOptions {
-  /** An HTTPS URL or the path of a file. */
   readonly source: { readonly url: string } | { readonly file: string };
   /** Called with errors from loading the keys. The previous keys stay in use. */
   readonly onError: (error: unknown) => void;
-  /** Returns the milliseconds of a monotonic clock. */
+  /** In ms, monotonic. */
   readonly now?: () => number;
 }
 

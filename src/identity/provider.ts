@@ -14,19 +14,18 @@ export interface ProviderOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly subjectClaim: string;
-  /** Whether to create unknown people: setting JWT_CREATE_USERS. */
+  /** The setting JWT_CREATE_USERS. */
   readonly createUsers: boolean;
   readonly onError: (error: unknown) => void;
 }
 
-/** Returns the text of a claim, shortened to the maximum length of a name. */
+/** Shortens the claim to the maximum length of a name. */
 function nameOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const points = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ').trim()];
   return points.slice(0, ruleLimits.person_name_length_max).join('').trim() || undefined;
 }
 
-/** Builds a person's profile from the standard claims of OpenID Connect. */
 function personOf(claims: JWTPayload, subject: string): NewUser {
   const { preferred_username: username, locale } = claims;
   const language = typeof locale === 'string' ? /^[a-z]{2}(?=$|[-_])/.exec(locale)?.[0] : undefined;

@@ -7,9 +7,8 @@ import { isBlank, isLongerThan, isWellFormed } from '../rules/text.js';
 import { identityLimits as limits } from './limits.js';
 
 export interface Verified {
-  /** The person's id at the provider. */
   readonly subject: string;
-  /** The expiry of the token, including the leeway, as Unix time in milliseconds. */
+  /** Includes the leeway. Unix time in milliseconds. */
   readonly expiresAt: number;
   readonly claims: JWTPayload;
 }

@@ -5,7 +5,6 @@
 import { journalLimits as limits } from './limits.js';
 import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
 
-/** Holds a journal entry as stored in Redis. */
 export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
@@ -19,32 +18,30 @@ export interface JournalEntry {
   readonly state: string;
 }
 
-/** Holds a prefix: a contiguous run of entries from the start of a partition's journal. */
+/** A contiguous run of entries from the start of a partition's journal. */
 export interface JournalPrefix {
   readonly partition: number;
   readonly entries: readonly JournalEntry[];
-  /** The version of the last entry of the prefix. */
   readonly last: number;
   /** Whether this prefix was the whole journal when it was read. */
   readonly whole: boolean;
 }
 
-/** Holds the newest version of an entity within a batch. */
+/** The newest version of an entity within a batch. */
 export interface Change extends Entity {
   readonly entry: JournalEntry;
   /** The version of the entity's oldest entry within the batch. */
   readonly first: number;
-  /** The record to store; null for a tombstone. */
+  /** Null for a tombstone. */
   readonly record: Buffer | null;
   /** The newest image in the batch that is not empty. Empty if the batch has no such image. */
   readonly image: Buffer;
 }
 
-/** Holds the greatest value that a batch contains for one sequence. */
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The greatest key of the sequence. Its last column is the greatest value of the sequence. */
+  /** The last column is the greatest value of the sequence. */
   readonly key: readonly number[];
   /** The greatest version of the sequence in the batch, which may belong to another entry than the greatest key. */
   readonly version: number;
@@ -52,7 +49,7 @@ export interface SequenceChange {
   readonly incarnation: number;
 }
 
-/** Holds the entries, split into changes of known entities and entries with an unreadable entity. */
+/** Splits off the entries with an unreadable entity. */
 export interface Gathered {
   /** The changes, sorted by table and key, so that all writers lock rows in the same order. */
   readonly changes: readonly Change[];
@@ -101,7 +98,7 @@ export function gather(entries: Iterable<JournalEntry>): Gathered {
   return { changes: changes.sort(compareChanges), unreadable };
 }
 
-/** Splits changes into one group per table. The changes must be sorted by table. */
+/** The changes must be sorted by table. */
 export function byTable(changes: readonly Change[]): Array<readonly [JournalTable, readonly Change[]]> {
   const runs: Array<readonly [JournalTable, readonly Change[]]> = [];
   for (let from = 0; from < changes.length; ) {
@@ -114,13 +111,13 @@ export function byTable(changes: readonly Change[]): Array<readonly [JournalTabl
   return runs;
 }
 
-/** Returns whether two keys are equal in every column except the last. */
+/** Ignores the last column. */
 function sameSequence(a: readonly number[], b: readonly number[]): boolean {
   for (let i = 0; i < a.length - 1; i++) if (a[i] !== b[i]) return false;
   return true;
 }
 
-/** Returns the greatest value of each sequence among the changes of one table. The changes must be sorted by key. */
+/** The changes must be sorted by key. */
 export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
   const found: SequenceChange[] = [];
   let version = 0;

@@ -19,15 +19,15 @@ import { rewritePartitions } from './rewrite.js';
 import type { OnQuarantine } from './write.js';
 
 export interface FlusherOptions {
-  /** How many days audit entries are kept: setting AUDIT_DAYS. */
+  /** The setting AUDIT_DAYS. */
   readonly auditDays?: number;
-  /** How many days messages are kept: setting MESSAGE_DAYS. */
+  /** The setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly shards: Shards;
   readonly keys: Keys;
-  /** How long flushed entities stay in Redis, in ms: setting HOT_TTL_MS. */
+  /** The setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
   /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
   readonly hotBytesPerBot?: number;
@@ -36,7 +36,7 @@ export interface FlusherOptions {
    * full, the flusher waits at least four times this long.
    */
   readonly intervalMs: number;
-  /** The id of this flusher, which is unique among flushers. Generated when absent. */
+  /** Unique among flushers. Generated when absent. */
   readonly id?: string;
   /** Called with the error of each failed flush. The flusher retries by itself. */
   readonly onError?: (error: Error) => void;
@@ -52,11 +52,10 @@ export interface FlusherOptions {
 
 export interface FlusherStats extends PipelineStats {
   readonly quarantined: number;
-  /** The number of entities that were rewritten after Postgres was restored to an earlier state. */
+  /** Counts the entities rewritten after Postgres was restored to an earlier state. */
   readonly rewritten: number;
-  /** The tombstones that were deleted because of their age. */
+  /** Counts the tombstones deleted because of their age. */
   readonly purged: number;
-  /** The number of partitions on which this flusher holds a lease. */
   readonly partitions: number;
   /**
    * The number of future days that have a partition in the tables of delivery failures and of messages. NaN before the
@@ -71,13 +70,13 @@ export type Flusher = ReturnType<typeof createFlusher>;
 const total = <N extends string>(stats: readonly Readonly<Record<N, number>>[], name: N): number =>
   stats.reduce((sum, each) => sum + each[name], 0);
 
-/** Returns the smallest known number of all `stats`; NaN if none is known. */
+/** NaN if none is known. */
 function least<N extends string>(stats: readonly Readonly<Record<N, number>>[], name: N): number {
   const known = stats.map((each) => each[name]).filter((days) => !Number.isNaN(days));
   return known.length > 0 ? Math.min(...known) : Number.NaN;
 }
 
-/** Creates a flusher, which is idle until `start`. */
+/** The flusher is idle until `start`. */
 export function createFlusher(options: FlusherOptions) {
   const { connection, runner, shards, keys } = options;
   const onError = options.onError ?? (() => {});

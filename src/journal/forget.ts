@@ -19,19 +19,17 @@ interface Round {
   readonly done: Promise<ReadonlySet<number>>;
 }
 
-/** The number of keys that one SCAN examines. */
 export const scanKeys = 1_000;
 
-/** Returns the key prefix of an entity, for example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
+/** For example `{tag}:msg:` for the key `{tag}:msg:12.5:7`. */
 export const rootOf = (key: string): string => key.slice(0, key.indexOf(':', key.indexOf('}') + 2) + 1);
 
-/** Maps each partition to the batches of its keys. */
 type Found = Map<number, string[]>;
 
 export class Forgetter {
   readonly #options: ForgetterOptions;
   readonly #owner = randomUUID();
-  /** The next pass, which starts after the current pass, by run id. */
+  /** By run id. Each starts after the current pass. */
   readonly #waiting = new Map<string, Round>();
   readonly #underWay = new Map<string, Promise<unknown>>();
 
@@ -109,7 +107,6 @@ export class Forgetter {
     await this.#removeFound(found, -1, held, runId);
   }
 
-  /** Removes the entities of each batch with more than `min` keys from Redis. */
   async #removeFound(found: Found, min: number, held: Set<number>, runId: string): Promise<void> {
     for (const [partition, entities] of found) {
       if (entities.length <= min) continue;
@@ -118,7 +115,7 @@ export class Forgetter {
     }
   }
 
-  /** Removes entities of a partition. Returns false when another node owns the partition now. */
+  /** Returns false when another node owns the partition now. */
   async #remove(partition: number, entities: string[], expected: string): Promise<boolean> {
     const { keys, runner } = this.#options;
     const at = { meta: keys.meta(partition), lease: keys.forgetting(partition), entities };

@@ -40,7 +40,6 @@ import type { Keys } from '../store/core/keys.js';
 import { IdentityError } from './identity.js';
 import { journalLimits as limits } from './limits.js';
 
-/** Holds the result of a recovery: the losses that were found and repaired. */
 export interface WentBack {
   readonly transactions: number;
   readonly revoked: number;
@@ -48,7 +47,7 @@ export interface WentBack {
 }
 
 export interface HistoryOptions {
-  /** The URL of Postgres. The repair uses its own connections. */
+  /** The repair uses its own connections. */
   readonly url: string;
   /** The id of the shard; 0, the default, is the control database. */
   readonly shard?: number;
@@ -59,9 +58,9 @@ export interface HistoryOptions {
   readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
-  /** Returns the script runner. Called whenever a script must run, because the runner is created after this object. */
+  /** A function, because the runner is created after this object. */
   readonly runner: () => Pick<ScriptRunner, 'call'>;
-  /** Checks a Postgres. Throws if it belongs to another installation. */
+  /** Throws if the Postgres belongs to another installation. */
   readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;
   /** Called when Postgres has another server or timeline than before, but still has all committed transactions. */
@@ -71,9 +70,7 @@ export interface HistoryOptions {
   readonly onError?: (error: Error) => void;
 }
 
-/** Holds the state of Postgres as recorded in Redis. */
 interface Known {
-  /** The replaced servers and histories. */
   readonly gone: ReadonlySet<string>;
   readonly marks: ReadonlyMap<number, number>;
   readonly id: number;
@@ -97,7 +94,7 @@ const raisePartitions = statement(
    returning partition, incarnation`,
 );
 
-/** Returns how many transactions this server lacks although they were committed according to Redis. */
+/** Counts the transactions that were committed according to Redis. */
 function lostOf(known: Known, state: ServerState): number {
   let lost = 0;
   for (const [shard, mark] of known.marks) lost += Math.max(0, mark - (state.marks.get(shard) ?? 0));
@@ -132,7 +129,7 @@ const replacedText =
 export class History implements Guard, ControlMarks {
   readonly #options: HistoryOptions;
   readonly #at: { readonly history: string; readonly revoked: string };
-  /** The marks that Redis has not accepted yet, by shard. */
+  /** By shard. */
   readonly #waiting = new Map<number, RaisedMark>();
   #rewriting = 0;
   /** The server that was compared last. Undefined once another server has replaced it. */
@@ -161,7 +158,7 @@ export class History implements Guard, ControlMarks {
     if (!known.every(Boolean)) throw this.#replaced();
   }
 
-  /** Starts to check open connections every limits.postgres_check_ms. Returns a function that stops the checks. */
+  /** Checks every limits.postgres_check_ms. Returns a function that stops the checks. */
   watch(pool: Pool): () => void {
     // Ignores errors, because the next request encounters and reports them.
     return repeat(
@@ -170,7 +167,7 @@ export class History implements Guard, ControlMarks {
     );
   }
 
-  /** Returns the number of partitions that were still to be rewritten to Postgres at the last check. */
+  /** As of the last check. */
   rewriting(): number {
     return this.#rewriting;
   }

@@ -8,7 +8,7 @@ export type HotBudget = ReturnType<typeof createHotBudget>;
 
 interface Level {
   bytes: number;
-  /** The time of the bucket's last change, in ms of the monotonic clock. */
+  /** In ms of the monotonic clock. */
   at: number;
 }
 

@@ -35,7 +35,6 @@ export class IdentityError extends Error {
   }
 }
 
-/** Holds the identity that a Redis stores. */
 export interface RedisIdentity {
   /** The id of the installation; null if no node of this version has used this Redis. */
   readonly id: string | null;
@@ -54,10 +53,7 @@ export interface RedisIdentity {
  */
 export type Adoption = 'unless_used' | 'never' | 'rebuild';
 
-/**
- * Holds the decision about a Redis: the generation to use and whether the Redis already stores it, or the reason for
- * the refusal.
- */
+/** The generation to use and whether the Redis already stores it, or the reason for the refusal. */
 export type Decision =
   | { readonly generation: number; readonly marked: boolean }
   | { readonly refusal: IdentityError };
@@ -128,7 +124,6 @@ export interface IdentityOptions {
   /** The URL of Postgres. Decisions use their own connection, because calls on the pool wait for Redis. */
   readonly url: string;
   readonly keys: Keys;
-  /** The name of this node. */
   readonly node: string;
   readonly adoption: Adoption;
   /** Called when this node stops using Redis or Postgres, and when the installation starts to use an empty Redis. */
@@ -137,7 +132,7 @@ export interface IdentityOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** Stores the identity in a Redis. Refuses if another node has already stored a later generation. */
+/** Refuses if another node has already stored a later generation. */
 const mark = `local known = redis.call('HMGET', KEYS[1], 'ID', 'GENERATION')
 if known[1] == ARGV[1] and tonumber(known[2] or 0) > tonumber(ARGV[2]) then return 0 end
 redis.call('HSET', KEYS[1], 'ID', ARGV[1], 'GENERATION', ARGV[2])
@@ -156,7 +151,7 @@ async function isElsewhere(error: Error): Promise<boolean> {
   throw error;
 }
 
-/** Compares the two stores for one node. Only `admit` and the regular comparison change its state. */
+/** Only `admit` and the regular comparison change the state. */
 export class Identity {
   readonly #options: IdentityOptions;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
@@ -170,14 +165,13 @@ export class Identity {
     this.#options = options;
   }
 
-  /** Returns the id of the installation. */
   readonly id = (): string => this.#own.id;
-  /** Whether requests to external receivers were forbidden at the last check. */
+  /** As of the last check. */
   readonly held = (): boolean => this.#own.held;
-  /** The reason why Redis is not used at the moment. Null while Redis is used. */
+  /** Null while Redis is used. */
   readonly refusal = (): IdentityError | null => this.#refusal;
 
-  /** Loads the id of the installation after `check` has passed. Must be called first. */
+  /** Must be called first. */
   async open(check: (pool: Pool) => Promise<void>): Promise<void> {
     this.#own = await this.#withPool(async (pool) => {
       await check(pool);
@@ -185,7 +179,7 @@ export class Identity {
     });
   }
 
-  /** Checks a new connection to Redis. Returns false if the connection must not be used. */
+  /** Returns false if the connection must not be used. */
   async admit(connection: RedisConnection, partition: number | null): Promise<boolean> {
     if (partition === null) return true;
     const admitted =
@@ -196,7 +190,7 @@ export class Identity {
     return admitted;
   }
 
-  /** Checks a connection to Postgres. Throws if it belongs to another installation. */
+  /** Throws if the Postgres belongs to another installation. */
   checkPostgres(id: string | null): void {
     if (id === this.#own.id) return;
     const error = new IdentityError(
@@ -206,10 +200,7 @@ export class Identity {
     throw error;
   }
 
-  /**
-   * Starts to compare Redis and Postgres every limits.identity_check_ms. Returns a function that stops the
-   * comparison.
-   */
+  /** Compares every limits.identity_check_ms. Returns a function that stops the comparison. */
   watch(pool: Pool, connection: RedisServers): () => Promise<void> {
     const { node, onError } = this.#options;
     const lookOnce = shared(() => this.#look(pool, connection).catch(onError));

@@ -49,7 +49,7 @@ export function createIdleWait(servers: RedisServers, keys: Keys) {
       await sleep(msMax, undefined, { signal: closing.signal }).catch(() => undefined);
       return false;
     },
-    /** Ends the current wait. All later waits return immediately. */
+    /** All later waits return immediately. */
     close() {
       closing.abort();
       client?.disconnect();

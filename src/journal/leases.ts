@@ -12,7 +12,7 @@ import { journalLimits as limits } from './limits.js';
 export interface LeaseOptions {
   readonly runner: ScriptRunner;
   readonly keys: Keys;
-  /** The id of this flusher, unique among flushers. */
+  /** Unique among flushers. */
   readonly id: string;
   readonly onError: (error: Error) => void;
 }
@@ -23,7 +23,7 @@ function weight(flusher: string, partition: number): number {
   return createHash('sha1').update(`${partition} ${flusher}`).digest().readUInt32BE();
 }
 
-/** Returns whether rendezvous hashing assigns the partition to `id` among the `live` flushers. */
+/** Uses rendezvous hashing. */
 export function isShareOf(id: string, live: readonly string[], partition: number): boolean {
   const own = weight(id, partition);
   return live.every((other) => {
@@ -92,9 +92,8 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions) {
 
   return {
     start,
-    /** Returns the partitions that this flusher may read. */
     held: (): readonly number[] => [...held],
-    /** Gives back all leases, so that other flushers can take over the partitions at once. */
+    /** Other flushers can then take over the partitions at once. */
     async leave() {
       left = true;
       clearTimeout(timer);

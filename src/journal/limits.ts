@@ -1,4 +1,3 @@
-/** Sets the limits of the journal: batches, leases, recovery, retention and the lifetime of state in Redis. */
 export const journalLimits = {
   retention_look_ms: 5_000,
   /** How long Redis remembers that something does not exist. */
@@ -7,7 +6,6 @@ export const journalLimits = {
   incarnations_max: 4_096,
   journal_batch_entries_max: 1_000,
   journal_batch_bytes_max: 8 * 1024 * 1024,
-  /** The delay before a failed read of the journal is retried. */
   journal_retry_ms_min: 50,
   journal_retry_ms_max: 2_000,
   /** A journal above its high-water mark still accepts deletions and deliveries, up to this multiple of the mark. */
@@ -23,7 +21,7 @@ export const journalLimits = {
   postgres_check_ms: 2_000,
   /** How long a seal that an operator set in Redis stays valid. */
   redis_seal_age_ms_max: 3_600_000,
-  /** How often a node compares the identities of Redis and Postgres, and reports which Redis it uses. */
+  /** How often a node compares the identities of Redis and Postgres. */
   identity_check_ms: 4_000,
   revocations_page_max: 1_000,
   /** The number of replaced Postgres servers that Redis remembers. */

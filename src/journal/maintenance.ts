@@ -7,22 +7,20 @@ import type { Pool } from '../postgres/pool.js';
 import { attemptAgeMs, type Holds, purgeTombstones } from './purge.js';
 
 const interval_ms = 60_000;
-/** The delay before failed work is retried. */
 const retry_ms = 5_000;
 
 export interface MaintenanceOptions {
   readonly pool: Pool;
-  /** Returns the kinds of tables that the database holds now. */
   readonly holds: () => Holds;
-  /** How many days audit entries are kept: setting AUDIT_DAYS. */
+  /** The setting AUDIT_DAYS. */
   readonly auditDays?: number;
-  /** How many days messages are kept: setting MESSAGE_DAYS. */
+  /** The setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
-  /** Called with the error of each failed run. Later runs are not affected. */
+  /** Later runs are not affected. */
   readonly onError: (error: Error) => void;
 }
 
-/** Creates the maintenance jobs, which are idle until `start`. Several processes may run it at the same time. */
+/** The jobs are idle until `start`. Several processes may run them at the same time. */
 export function createMaintenance({ pool, holds, auditDays, messageDays, onError }: MaintenanceOptions) {
   let purged = 0;
   const ahead = { delivery_failures: Number.NaN, messages: Number.NaN };
@@ -38,7 +36,7 @@ export function createMaintenance({ pool, holds, auditDays, messageDays, onError
     }
   }
 
-  /** Runs work and reports its failure. Returns true if the work succeeded. */
+  /** Returns true if the work succeeded. Reports a failure. */
   async function tried(work: Promise<void>): Promise<boolean> {
     try {
       await work;
@@ -71,13 +69,12 @@ export function createMaintenance({ pool, holds, auditDays, messageDays, onError
 
   return {
     start: (): void => void turn(),
-    /** Starts no new work. Work in progress still completes. */
+    /** Work in progress still completes. */
     stop() {
       stopped = true;
       clearTimeout(timer);
     },
     stats: (): {
-      /** The number of rows deleted. */
       readonly purged: number;
       /**
        * The number of future days that have a partition in the tables of delivery failures and of messages. NaN before

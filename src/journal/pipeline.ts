@@ -19,18 +19,17 @@ import { type ReadResult, readPrefixes } from './source.js';
 import { createUnsettled, retryMs } from './unsettled.js';
 import { type OnQuarantine, type PreparedBatch, prepareBatch, type Written, writeBatch } from './write.js';
 
-/** Names the progress of a batch: read but not written, committed but still in the journal, or settled. */
 export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface PipelineOptions {
   readonly shard: Pick<Shard, 'pool' | 'history'>;
-  /** The partitions of the shard on which this flusher holds a lease and that are not paused. */
+  /** Excludes paused partitions. */
   readonly held: () => readonly number[];
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
   readonly hotTtlMs: number;
-  /** The byte budget that all shards of a flusher share. */
+  /** Shared by all shards of a flusher. */
   readonly budget: HotBudget;
   readonly intervalMs: number;
   readonly onError: (error: Error) => void;
@@ -43,7 +42,7 @@ export interface PipelineStats {
   /** The number of journal entries that were written to Postgres and removed from the journal. */
   readonly entries: number;
   readonly batches: number;
-  /** The number of rows sent to Postgres. Each batch sends only the newest version of an entity. */
+  /** Each batch sends only the newest version of an entity. */
   readonly rows: number;
   /** How often the loop dropped the batches in flight or could not settle a partition. */
   readonly failures: number;
@@ -54,7 +53,7 @@ export interface PipelineStats {
 }
 
 interface ReadAt extends ReadResult {
-  /** The time at which the journal was read, by the monotonic clock, in ms. */
+  /** By the monotonic clock, in ms. */
   readonly at: number;
 }
 
@@ -86,7 +85,7 @@ export class Pipeline {
   /** The version of the last entry in flight, by partition. */
   readonly #cursors = new Map<number, number>();
   #inFlight: InFlight[] = [];
-  /** The requested stop. It may change from `drain` to `now`. */
+  /** May change from `drain` to `now`. */
   #stopping: 'no' | 'drain' | 'now' = 'no';
   readonly #waking = new AbortController();
   readonly #idleWait: ReturnType<typeof createIdleWait>;
@@ -98,7 +97,6 @@ export class Pipeline {
     this.#idleWait = createIdleWait(options.connection, options.keys);
   }
 
-  /** Runs the loop until `stop`. */
   async run(): Promise<void> {
     let failed = 0;
     while (this.#stopping !== 'now') {

@@ -28,13 +28,13 @@ const claimPurge = statement(
 const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
 const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
-/** Returns the SQL condition that a row is part of a row in the table of the wholes. */
+/** True if a row is part of a row in the table of the wholes. */
 const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
 /**
- * Holds the SQL condition that no partitions are being moved to this database. A row deleted during such a move would
- * lose an update from the source.
+ * True if no partitions are being moved to this database. A row deleted during such a move would lose an update from
+ * the source.
  */
 const receivesNone = "not exists (select from pg_subscription_rel where srrelid = 'messages'::regclass)";
 
@@ -65,7 +65,7 @@ const deletions = journalTables.flatMap((whole) => {
   return [...ofParts, ofWhole];
 });
 
-/** Deletes up to one chunk of rows whose time in `column` is more than $1 ms ago. The oldest rows go first. */
+/** The oldest rows go first. */
 const aged = (name: string, table: string, key: string, column: string) =>
   statement(
     name,
@@ -116,7 +116,6 @@ const surplusFailures = statement(
 const deleteOldDead = aged('purge_dead_updates_by_age', 'dead_updates', 'ctid', 'created_at');
 
 const agedAdminCalls = aged('purge_aged_admin_calls', 'admin_calls', 'id', 'at');
-/** Deletes all but the newest entries in the log of administrators' calls. */
 const surplusAdminCalls = statement(
   'purge_surplus_admin_calls',
   `delete from admin_calls where id = any(array(
@@ -127,7 +126,6 @@ const surplusAdminCalls = statement(
 );
 
 const agedAudit = aged('purge_aged_audit', 'bot_audit', 'id', 'at');
-/** Deletes all but the newest audit entries of a bot that has too many. */
 const surplusAudit = statement(
   'purge_surplus_audit',
   `with full_bots as materialized (
@@ -156,7 +154,6 @@ const claimBound = statement(
    returning name`,
 );
 
-/** Deletes all but the newest dead letters of a bot that has too many. */
 const deleteSurplusDead = statement(
   'purge_dead_updates_by_count',
   `with full_bots as materialized (
@@ -182,7 +179,6 @@ const agedPolls = statement(
 /** Deletes quarantined entries at the age of messages, because they may contain messages. */
 const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
 
-/** Releases the names of deleted bots and people once their hold has ended. */
 const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
 
 const deleteSentNotices = aged('purge_notices', 'notices', 'id', 'told_at');
@@ -190,17 +186,15 @@ const deleteSentNotices = aged('purge_notices', 'notices', 'id', 'told_at');
 const messageAgeMs = (messageDays: number | undefined) =>
   (messageDays ?? Number.POSITIVE_INFINITY) * 86_400_000;
 
-/** How long delivery attempts are kept, in ms, when messages are kept for `messageDays` days. */
+/** In ms. */
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
-/** Names the kinds of tables in a database: control tables, written-behind tables, or both. */
 export interface Holds {
   readonly control: boolean;
   readonly sharded: boolean;
 }
 
-/** Returns the purges that are due in a database, each with its age or limit. */
 function dueIn(
   { control, sharded }: Holds,
   bounded: boolean,

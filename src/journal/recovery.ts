@@ -11,22 +11,22 @@ import { Forgetter } from './forget.js';
 import { journalLimits as limits } from './limits.js';
 
 export interface RecoveryOptions {
-  /** Returns the shards. Called at each recovery, because the shard map is loaded after this object is created. */
+  /** A function, because the shard map is loaded after this object is created. */
   readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
   /** The setting JOURNAL_HIGH_WATER, in entries. */
   readonly highWater: number;
-  /** The size of a journal in bytes above which changes are refused: setting JOURNAL_BYTES_MAX. */
+  /** In bytes. The setting JOURNAL_BYTES_MAX. */
   readonly bytesMax: number;
-  /** Returns the script runner. Called at each recovery, because the runner is created together with `recover`. */
+  /** A function, because the runner is created together with `recover`. */
   readonly runner: () => ScriptRunner;
   /**
    * Whether to trust the seal of a role as proof that Redis lost nothing. Set this only where the data of Redis cannot
    * be an older copy.
    */
   readonly trustSeals?: boolean;
-  /** The id of the installation, which each partition stores. */
+  /** Stored in each partition. */
   readonly installation?: () => string;
   /**
    * Called for each partition that continues under a raised incarnation, but not when a partition is opened for the
@@ -106,7 +106,6 @@ const claimSeals = statement(
    returning partition, seal`,
 );
 
-/** Describes a partition that is closed in Redis. */
 interface Behind {
   readonly partition: number;
   /** The greatest known version that Redis has assigned. */
@@ -116,12 +115,12 @@ interface Behind {
 interface Seen {
   partition: number;
   incarnation: number;
-  /** The version up to which all versions are in Postgres. */
+  /** All versions up to this one are in Postgres. */
   flushed_version: number;
   flushed_at: Date | null;
 }
 
-/** Describes a closed partition with its row in Postgres. There is no row before the partition is first opened. */
+/** There is no row before the partition is first opened. */
 interface Closed extends Behind {
   readonly seen: Seen | undefined;
 }
@@ -145,7 +144,7 @@ const self = (partition: number) => partition;
 export class Recovery {
   readonly #options: RecoveryOptions;
   readonly #forgetter: Forgetter;
-  /** The recoveries in progress, by partition and run id. */
+  /** By partition and run id. */
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(options: RecoveryOptions) {
@@ -199,7 +198,7 @@ export class Recovery {
     await this.#askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, seal, byOperator]));
   }
 
-  /** Asks each shard about the items in its own partitions, in parallel. Errors: those of any shard. */
+  /** Asks the shards in parallel. Errors: those of any shard. */
   async #askShards<T, R extends object>(
     items: readonly T[],
     partitionOf: (item: T) => number,
@@ -242,7 +241,7 @@ export class Recovery {
     return (await this.#apply(wanted, runId)).closed;
   }
 
-  /** Opens the partitions whose seal proves that nothing was lost. Returns the other partitions. */
+  /** The seal of a partition proves that nothing was lost. Returns the other partitions. */
   async #unseal(closed: readonly number[], runId: string): Promise<number[]> {
     const { keys, runner, trustSeals = false, highWater, bytesMax } = this.#options;
     const rows = await this.#askShards(closed, self, (pool, own) =>
@@ -260,7 +259,7 @@ export class Recovery {
     return closed.filter((partition) => !opened.has(partition));
   }
 
-  /** Opens partitions under raised incarnations. Returns the partitions that are still closed. */
+  /** Returns the partitions that are still closed. */
   async #raiseAll(partitions: readonly number[], runId: string): Promise<number[]> {
     const rows = await this.#askShards(partitions, self, (pool, own) =>
       pool.query<Seen>(seenIncarnations, [own]),
@@ -290,7 +289,7 @@ export class Recovery {
     return closed.filter((b) => !lacksChanges(b) || forgotten.has(b.partition));
   }
 
-  /** Registers the next incarnation of each partition. Omits the partitions that another node has just raised. */
+  /** Omits the partitions that another node has just raised. */
   async #raise(closed: readonly Closed[], runId: string): Promise<Raised[]> {
     const rows = await this.#askShards(
       closed,

@@ -29,11 +29,10 @@ export interface RewriteOptions {
   readonly onQuarantine: OnQuarantine;
 }
 
-/** Holds the rows to write for one batch of Redis keys. */
 interface Found {
   readonly entries: JournalEntry[];
   readonly sequences: SequenceChange[];
-  /** The version of the webhook settings stored in a bot's queue, by bot. */
+  /** By bot. */
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
@@ -50,7 +49,7 @@ const nothing = Buffer.alloc(0);
 const messages = journalTables.find(({ kind }) => kind === 'msg') as (typeof journalTables)[number];
 const posts = journalTables.find(({ kind }) => kind === 'post') as (typeof journalTables)[number];
 
-/** Returns the name of an entity in the journal, for example `msg:12.5:7` for the key `{tag}:msg:12.5:7`. */
+/** For example `msg:12.5:7` for the key `{tag}:msg:12.5:7`. */
 const entityOf = (key: string): string => key.slice(key.indexOf('}') + 2);
 const numberIn = (fields: Fields, name: string): number => Number(String(fields[name] ?? '0'));
 
@@ -80,10 +79,7 @@ function addChat(found: Found, partition: number, name: string, fields: Fields):
   found.entries.push({ partition, version, entity: `pin:${name}`, image, state: '' });
 }
 
-/**
- * Adds the channel and message id of a post, and its reaction counts. An emoji whose reactions were all removed counts
- * 0.
- */
+/** An emoji whose reactions were all removed counts 0. */
 async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Promise<void> {
   const [partition, number] = [partitionOfPost(id), postNumber(id)];
   const version = numberIn(fields, 'v');
@@ -107,7 +103,7 @@ async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Pr
   }
 }
 
-/** Adds the recent reactions on a post that differ from those in Postgres. */
+/** Adds only reactions that differ from those in Postgres. */
 async function addReactions(
   found: Found,
   pool: Pool,
@@ -151,7 +147,6 @@ async function addReactions(
   for (const name of stored) add(name, nothing);
 }
 
-/** Adds a poll and its results. */
 function addPoll(found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const place = `${partition}:${postNumber(id)}`;
@@ -169,7 +164,7 @@ function addPoll(found: Found, id: number, fields: Fields): void {
   add(`results:${place}`, pack([numberIn(fields, 'u'), stopped, ...counts] satisfies ResultsRecord));
 }
 
-/** Adds the recent votes in a poll. An empty vote was retracted. */
+/** An empty vote was retracted. */
 function addVotes(found: Found, id: number, fields: Fields): void {
   const partition = partitionOfPost(id);
   const version = numberIn(fields, 'v');
@@ -182,7 +177,7 @@ function addVotes(found: Found, id: number, fields: Fields): void {
   }
 }
 
-/** Reads a key of a server and collects its entity if the entity is newer than the bound of its partition. */
+/** Collects the entity only if it is newer than the bound of its partition. */
 async function gather(
   found: Found,
   { pool, shards }: RewriteOptions,
@@ -218,7 +213,6 @@ async function gather(
   }
 }
 
-/** Writes the partition's sequence of post ids, which belongs to no entity. */
 async function writePostNumber({ pool, connection, keys }: RewriteOptions, partition: number): Promise<void> {
   const [number, incarnation, version] =
     (await connection.at(partition)?.client.hmget(keys.meta(partition), 'post', 'post_inc', 'ver')) ?? [];

@@ -13,7 +13,7 @@ import type { Written } from './write.js';
 interface Settled {
   readonly entities: string[];
   readonly versions: number[];
-  /** The number of entities at the start of the list that leave Redis soon. */
+  /** The first entities of the list leave Redis soon. */
   brief: number;
 }
 
@@ -49,9 +49,7 @@ function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
 }
 
 export interface SettleResult {
-  /** The number of entries left in each settled journal. */
   readonly lengths: ReadonlyMap<number, number>;
-  /** The errors of the partitions that were not settled. */
   readonly failures: ReadonlyMap<number, Error>;
 }
 

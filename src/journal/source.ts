@@ -16,14 +16,13 @@ const empty = Buffer.alloc(0);
 const zero = 48;
 const minus = 45;
 
-/** Extracts the version from the id of an entry, which has the form `version-bytes`. */
+/** The id has the form `version-bytes`. */
 function versionOf(id: Buffer): number {
   let version = 0;
   for (let i = 0; i < id.length && id[i] !== minus; i++) version = version * 10 + ((id[i] as number) - zero);
   return version;
 }
 
-/** Returns whether a field name consists of this letter only. */
 const isNamed = (field: Buffer | undefined, letter: number): boolean =>
   field !== undefined && field.length === 1 && field[0] === letter;
 const [letterK, letterI, letterS] = [...Buffer.from('kis')] as [number, number, number];
@@ -63,16 +62,15 @@ async function readFrom(
 }
 
 export interface ReadResult {
-  /** The prefixes that were read, one for each partition with entries. */
   readonly prefixes: readonly JournalPrefix[];
   /**
    * The error of the partitions that could not be read, for instance because their server is unavailable. The other
    * partitions were read.
    */
   readonly failure: Error | null;
-  /** The partitions whose journal was read to its end. */
+  /** These journals were read to their end. */
   readonly ends: readonly number[];
-  /** Whether the batch is full, so that more entries may be ready to read. */
+  /** More entries may be ready to read. */
   readonly full: boolean;
 }
 
@@ -82,7 +80,6 @@ export interface ReadResult {
  */
 const first_round_entries = 128;
 
-/** Returns the number of bytes that an entry occupies in memory until it is settled. */
 const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
 
 /**

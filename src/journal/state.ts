@@ -7,21 +7,19 @@ import type { Keys } from '../store/core/keys.js';
 
 export interface PartitionState {
   readonly partition: number;
-  /** The number of entries in the journal. */
   readonly length: number;
-  /** The version of the oldest entry, or null if the journal is empty. */
+  /** Null if the journal is empty. */
   readonly first: number | null;
   /** The last version that Redis assigned. */
   readonly version: number;
-  /** The number of journal entries above which changes are refused; 0 if the partition was never opened. */
+  /** In entries; 0 if the partition was never opened. */
   readonly highWater: number;
-  /** The bytes of the entries in the journal. */
   readonly bytes: number;
-  /** The number of journal bytes above which changes are refused. */
+  /** Changes are refused above this size. */
   readonly bytesMax: number;
-  /** The run id of the Redis server that assigns versions in this partition. */
+  /** The Redis server with this run id assigns versions in this partition. */
   readonly run: string | null;
-  /** The incarnation that was last registered in Postgres; 0 for none. */
+  /** As last registered in Postgres; 0 for none. */
   readonly incarnation: number;
   /** The watermark: the greatest version that was read from the journal and is in Postgres or in quarantine. */
   readonly flushedVersion: number;
@@ -35,7 +33,7 @@ interface Row {
   readonly flushed_at: Date | null;
 }
 
-/** Reads the state of every partition from Redis and Postgres. Error: `unavailable` if either store is unavailable. */
+/** Error: `unavailable` if Redis or Postgres is unavailable. */
 export async function journalState(options: {
   readonly runner: ScriptRunner;
   readonly shards: Shards;
@@ -72,13 +70,11 @@ export async function journalState(options: {
   );
 }
 
-/** Counts the quarantined entries of the given partitions. */
 export const quarantinedIn = (pool: Pool, partitions: readonly number[]) => plainSql(pool).value<number>`
   select count(*) from quarantine where partition = any(${partitions}::int[])`;
 
 /**
- * Describes the last detected loss of changes in Redis: its time, the number of affected partitions, and the last flush
- * before the loss.
+ * Has the time of the last detected loss, the number of affected partitions, and the last flush before the loss.
  */
 export interface RedisLoss {
   readonly at: string;
@@ -86,7 +82,6 @@ export interface RedisLoss {
   readonly flushed_at: string | null;
 }
 
-/** Returns the last loss of Redis, or null if there was none. */
 export async function lastLoss(pool: Pool): Promise<RedisLoss | null> {
   const value = await plainSql(pool).firstValue<string>`
     select value from installation where name = 'redis_lost'`;

@@ -6,10 +6,10 @@ import { isTombstone, messageDay } from '../store/core/codec.js';
 import type { ChatRef, Keys } from '../store/core/keys.js';
 
 export interface JournalTable {
-  /** The first part of the entity's name, for example `msg` in `msg:12.5:7`. */
+  /** For example `msg` in `msg:12.5:7`. */
   readonly kind: string;
   /**
-   * The table with the key columns in `columns` (bigint), and with the columns `version`, `record` and `deleted_at`.
+   * The key columns in `columns` are bigint. The table also has the columns `version`, `record` and `deleted_at`.
    */
   readonly table: string;
   readonly columns: readonly string[];
@@ -22,7 +22,7 @@ export interface JournalTable {
   readonly chat?: true;
   /** Set only for a table that is partitioned by its column `day`. The day is part of the key and never changes. */
   readonly dated?: {
-    /** Returns the UTC day of an image that is not empty, in days since 1970. */
+    /** In days since 1970. */
     day(image: Buffer): number;
     isTombstone(image: Buffer): boolean;
   };
@@ -85,7 +85,7 @@ const posts: JournalTable = {
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
-/** Stores reactions by user. Journal entries name the HASH of recent reactions as their state. */
+/** Journal entries name the HASH of recent reactions as their state. */
 const reactions: JournalTable = {
   kind: 'react',
   table: 'post_reactions',
@@ -114,7 +114,7 @@ const pollResults: JournalTable = {
   columns: ['partition', 'number'],
 };
 
-/** Votes by user. Journal entries name the HASH of recent voters as their state. */
+/** Journal entries name the HASH of recent voters as their state. */
 const pollVotes: JournalTable = {
   kind: 'vote',
   table: 'poll_votes',
@@ -158,7 +158,6 @@ const colon = 58;
 const dot = 46;
 const minus = 45;
 
-/** Returns the index of the first character from `start` on that is no digit. */
 function endOfDigits(text: string, start: number): number {
   let at = start;
   while (text.charCodeAt(at) >= zero && text.charCodeAt(at) <= nine) at++;

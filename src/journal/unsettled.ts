@@ -6,7 +6,7 @@
  */
 import { journalLimits as limits } from './limits.js';
 
-/** Returns the milliseconds before the next try after `failed` earlier failures: exponential with jitter. */
+/** `failed` counts earlier failures. */
 export function retryMs(failed: number): number {
   const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
   return Math.min(max, min * 2 ** Math.min(failed, 10)) * (0.5 + Math.random() / 2);
@@ -16,14 +16,12 @@ export function createUnsettled(now = () => performance.now()) {
   const retryAt = new Map<number, number>();
   const failures = new Map<number, number>();
   return {
-    /** Sets a partition aside. */
     add(partition: number) {
       const failed = failures.get(partition) ?? 0;
       failures.set(partition, failed + 1);
       retryAt.set(partition, now() + retryMs(failed));
     },
     has: (partition: number) => retryAt.has(partition),
-    /** Clears the failures of partitions that were settled. */
     settled(partitions: Iterable<number>) {
       if (failures.size > 0) for (const partition of partitions) failures.delete(partition);
     },
@@ -36,7 +34,6 @@ export function createUnsettled(now = () => performance.now()) {
       for (const [partition] of back) retryAt.delete(partition);
       return back.map(([partition]) => partition);
     },
-    /** Whether no partition is set aside. */
     isEmpty: () => retryAt.size === 0,
   };
 }

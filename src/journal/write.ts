@@ -16,13 +16,13 @@ import {
 } from './batch.js';
 import { type JournalTable, journalTables } from './tables.js';
 
-/** Holds the changes that Postgres has after the commit, in these versions or later versions. */
+/** After the commit, Postgres has these versions or later versions. */
 export interface Written {
   readonly changes: readonly Change[];
   readonly sequences: readonly SequenceChange[];
 }
 
-/** Holds the changes and the SQL statements for them, which are prepared while the previous batch is being written. */
+/** Prepared while the previous batch is being written. */
 interface Encoded extends Written {
   readonly calls: readonly Call[];
 }
@@ -37,7 +37,7 @@ export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-/** Returns the SQL that inserts newer versions. A day is the number of days since 1970. */
+/** A day is the number of days since 1970. */
 function upsert({ table, columns, dated }: JournalTable): Statement {
   const all = [...columns, ...(dated ? ['day'] : [])];
   const keys = all.join(', ');
@@ -162,7 +162,6 @@ function encode(changes: readonly Change[]): Encoded {
   return { changes, sequences: allSequences, calls };
 }
 
-/** Prepares a batch from the entries read from journals. */
 export function prepareBatch(prefixes: readonly JournalPrefix[]): PreparedBatch {
   const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
   return { ...encode(changes), prefixes, unreadable };
@@ -212,7 +211,6 @@ async function bisect(pool: Pool, part: Encoded, quarantine: Quarantine): Promis
   }
 }
 
-/** Writes the newest image of each entity, independently of a journal batch. */
 export async function writeEntries(
   pool: Pool,
   entries: readonly JournalEntry[],
@@ -222,7 +220,6 @@ export async function writeEntries(
   if (changes.length > 0) await bisect(pool, encode(changes), quarantineIn(pool, onQuarantine));
 }
 
-/** Writes the greatest values of a table's sequences. */
 export async function writeSequences(
   pool: Pool,
   table: JournalTable,

@@ -6,20 +6,19 @@ import { promisify } from 'node:util';
 
 export interface GitObject {
   readonly id: string;
-  /** `blob`, `tree`, `commit` or `tag` */
   readonly type: string;
-  /** The path under which the object first appears in the history, or the name of a tag; '' for commits. */
+  /** Where the object first appears in the history, or the name of a tag; '' for commits. */
   readonly path: string;
 }
 
 export interface Piece {
   readonly object: GitObject;
-  /** Whether this is the first piece of an object. */
+  /** Whether the piece is the first of its object. */
   readonly first: boolean;
   readonly bytes: Buffer;
 }
 
-/** The maximum number of objects that were requested but not read yet. */
+/** Counts objects that were requested but not read yet. */
 const askedMax = 1_000;
 const errorLengthMax = 500;
 

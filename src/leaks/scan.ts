@@ -11,13 +11,12 @@ export interface LeakFound extends Found {
 }
 
 export interface ScanOptions {
-  /** Called for each file that could not be read. */
   readonly onUnread: (place: string, error: unknown) => void;
 }
 
 const chunkBytes = 256 * 1024;
 
-/** Returns whether the folder is a git repository, with a work tree or bare. */
+/** True with a work tree, and for a bare repository. */
 const isRepository = (path: string) =>
   existsSync(join(path, '.git')) || ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
 
@@ -65,7 +64,7 @@ async function* scanHistory(root: string): AsyncGenerator<LeakFound> {
   }
 }
 
-/** Yields all places that contain a token. Errors: a missing path, and the errors of git. */
+/** Errors: a missing path, and the errors of git. */
 export async function* scan(path: string, options: ScanOptions): AsyncGenerator<LeakFound> {
   if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
   yield* scanFiles(path, options);

@@ -65,7 +65,6 @@ function assumptions(costs: Costs, demand: Demand): string {
     .join('\n');
 }
 
-/** Returns the report for the terminal. */
 export function capacityText(costs: Costs, demand: Demand, need: Need): string {
   const traffic = Object.entries(demand.calls)
     .map(([kind, rate]) => `${whole(rate)} ${kind}`)

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import measured from './measured_costs.json' with { type: 'json' };
 
-/** Holds the costs of one call. CPU times are in µs. */
+/** CPU times are in µs. */
 const callCost = z.object({
   server: z.number(),
   redis: z.number(),
@@ -18,10 +18,7 @@ const callCost = z.object({
 });
 export type CallCost = z.infer<typeof callCost>;
 
-/**
- * Holds the costs that the bench measured, with a description of the machine. `npm run bench -- --costs <file>` writes
- * this file.
- */
+/** `npm run bench -- --costs <file>` writes this file. */
 export const costsSchema = z.object({
   schema: z.literal('petrel-costs'),
   version: z.literal(2),
@@ -51,30 +48,26 @@ export const costsSchema = z.object({
 export type Costs = z.infer<typeof costsSchema>;
 
 /**
- * Holds the default costs. Their bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with
- * PostgreSQL 18, which was too busy for measuring times.
+ * The bytes on disk (`aof`, `wal`, `stored`) come from a later run on another machine with PostgreSQL 18, which was
+ * too busy for measuring times.
  */
 export const measuredCosts = measured as Costs;
 
 export interface Demand {
-  /** The calls per second by kind of call. The kinds are those of `Costs.calls`. */
+  /** Calls per second by kind. The kinds are those of `Costs.calls`. */
   readonly calls: Readonly<Record<string, number>>;
-  /** The number of bots active within the hot time. */
   readonly bots: number;
-  /** The number of chats active within the hot time. */
   readonly chats: number;
   readonly deliveries: number;
-  /** How many seconds a record stays in Redis after its last use. */
+  /** A record stays in Redis for this time after its last use. */
   readonly hot_s: number;
-  /** How many seconds updates wait for receivers and polls on average. */
+  /** The mean time that updates wait for receivers and polls. */
   readonly waiting_s: number;
   /** The share of each core, and of each Redis server's memory, that the plan may fill. */
   readonly use: number;
-  /** The memory of one Redis server in bytes. */
   readonly shard_bytes: number;
-  /** The cores of one Postgres server. */
   readonly database_cores: number;
-  /** The number of fronts that may fail. */
+  /** This many fronts may fail. */
   readonly spare_fronts: number;
 }
 
@@ -99,18 +92,17 @@ export interface Need {
   readonly aof_bytes: number;
   readonly wal_bytes: number;
   readonly day_bytes: number;
-  /** The number of databases for the tables that flushers write to. */
+  /** For the tables that flushers write to. */
   readonly databases: number;
   readonly workers: number;
   readonly worker_cores: number;
 }
 
-/** How many seconds a request id is remembered. */
 const request_s = 60;
 const day_s = 86_400;
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-/** Computes the resources for a load. Throws if a kind of call was not measured. */
+/** Throws if a kind of call was not measured. */
 export function plan(costs: Costs, demand: Demand): Need {
   const { calls, use, hot_s } = demand;
   const kinds = Object.entries(calls).map(([kind, rate]) => {

@@ -12,16 +12,15 @@ export interface BenchBot {
   readonly username: string;
 }
 
-/** Holds a bot, and a user who has opened a chat with it. */
+/** The user has opened a chat with the bot. */
 export interface Pair {
   readonly bot: BenchBot;
   readonly user: { readonly id: number; readonly token: string };
 }
 
-/** Reports a wrong answer, which makes the run invalid and ends it. */
+/** The run is invalid and ends. */
 export class WrongAnswer extends Error {}
 
-/** Throws WrongAnswer unless `holds` is true. */
 export function expect(holds: boolean, what: string): asserts holds {
   if (!holds) throw new WrongAnswer(what);
 }
@@ -29,11 +28,11 @@ export function expect(holds: boolean, what: string): asserts holds {
 export interface CallOptions {
   readonly verb?: 'GET' | 'POST' | 'DELETE';
   readonly token?: string;
-  /** The body, sent as JSON. A string is sent unchanged. */
+  /** Sent as JSON. A string is sent unchanged. */
   readonly body?: unknown;
 }
 
-/** Sends a request. Throws WrongAnswer with the reason if the service could not be reached. */
+/** Throws WrongAnswer with the reason if the service could not be reached. */
 async function reached(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
@@ -42,7 +41,7 @@ async function reached(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Returns the text of an answer. Throws WrongAnswer if the status is not 200 or the content type is not JSON. */
+/** Throws WrongAnswer if the status is not 200 or the content type is not JSON. */
 export async function textOf(url: string, { verb, token, body }: CallOptions = {}): Promise<string> {
   const response = await reached(url, {
     method: verb ?? (body === undefined ? 'GET' : 'POST'),
@@ -88,7 +87,6 @@ export async function call<T>(url: string, options: CallOptions = {}): Promise<T
   }
 }
 
-/** Runs `work` `count` times, up to `width` times in parallel. */
 export async function inParallel<T>(
   count: number,
   width: number,
@@ -103,7 +101,7 @@ export async function inParallel<T>(
   return done;
 }
 
-/** Creates a user and a bot that belongs to the user, and opens their chat. */
+/** Also opens the chat of the user with the bot. */
 export async function makePair(baseUrl: string, adminToken: string, name: string): Promise<Pair> {
   const made = await call<{ user: { id: number }; token: string }>(`${baseUrl}/api/admin/users`, {
     token: adminToken,

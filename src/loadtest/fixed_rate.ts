@@ -13,13 +13,10 @@ export interface FixedRate {
   /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /**
-   * The length of the warm-up before the load, in seconds. The warm-up uses the same rate, and its latencies are not
-   * recorded.
-   */
+  /** In seconds. The warm-up uses the same rate, and its latencies are not recorded. */
   readonly warmup_s?: number;
   readonly connections: number;
-  /** A text that is unique to this load run. */
+  /** Unique to this load run. */
   readonly salt: string;
   readonly signal?: AbortSignal;
   /** Ends the load early if the share of failed calls exceeds this value. The first hundred calls never end it. */
@@ -27,11 +24,9 @@ export interface FixedRate {
 }
 
 export interface FixedRateResult {
-  /** The number of requests sent. */
   readonly sent: number;
-  /** The number of requests answered with 200. */
   readonly answered: number;
-  /** The number of other outcomes, by HTTP status or by the error code of the connection. */
+  /** By HTTP status or by the error code of the connection. */
   readonly failed: Readonly<Record<string, number>>;
   /** Answers per second, from the first request to the last answer. */
   readonly rate: number;
@@ -54,7 +49,7 @@ export interface Sent {
   readonly body: string | null;
 }
 
-/** Describes a pool of connections. Each connection has at most one request in flight. */
+/** Each connection has at most one request in flight. */
 export type Wire = ReturnType<typeof poolWire>;
 
 /** Opens connections through undici, with TLS and proxies. `ca` is the certificate of a private authority. */
@@ -68,7 +63,6 @@ export function poolWire(origin: string, connections: number, ca?: string) {
   });
   let open = 0;
   return {
-    /** Returns the number of idle connections. */
     free: () => connections - open,
     /** Sends a request on an idle connection. Then calls `over` with the HTTP status, or with 0 and the reason. */
     send(request: Sent, over: (status: number, why: string) => void) {
@@ -97,7 +91,7 @@ export function poolWire(origin: string, connections: number, ca?: string) {
 
 const asJson = { 'content-type': 'application/json' };
 
-/** Returns the requests of a series, repeated without end. */
+/** Repeats the requests without end. */
 export function requestsOf(
   templates: readonly Template[],
   rows: Series['rows'],
@@ -143,7 +137,6 @@ export async function loadAtRate(
   let [due, sent, over, answered, failures, late, lastAt] = [0, 0, 0, 0, 0, 0, 0];
   const began = performance.now() + 5;
   const dueAt = (number: number) => began + (number * 1_000) / rate;
-  /** Sends requests that are due while connections are idle. */
   const pump = () => {
     while (sent < due && wire.free() > 0) {
       const number = sent++;

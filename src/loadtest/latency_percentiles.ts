@@ -18,7 +18,6 @@ const us_max = 600_000_000;
 export const makeHistogram = (): RecordableHistogram =>
   createHistogram({ lowest: 1, highest: us_max, figures: 3 });
 
-/** Records a time in milliseconds. */
 export function note(histogram: RecordableHistogram, ms: number): void {
   histogram.record(Math.max(1, Math.min(us_max, Math.round(ms * 1_000))));
 }

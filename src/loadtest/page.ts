@@ -230,7 +230,6 @@ function soak({ soak: samples }: Results): string {
   );
 }
 
-/** Renders the report as a self-contained HTML document. */
 export function pageOf(results: Results): string {
   const { petrel, commit, made_at, machine, settings, goals: rows, seconds, ended } = results;
   const met = rows.filter((row) => row.met === true).length;

@@ -2,12 +2,12 @@
 
 export const safe = (text: string): string => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/** Returns the colour of a series by its index. The style sheet of the page defines the colours. */
+/** The style sheet of the page defines the colours. */
 const colour = (i: number) => `var(--s${(i % 6) + 1})`;
 
 const n1 = (value: number) => Number(value.toFixed(1));
 
-/** Formats a number in short form, for example 12,300 as 12.3 k. */
+/** For example, 12,300 becomes 12.3 k. */
 export function short(value: number): string {
   if (value >= 1e6) return `${Number((value / 1e6).toPrecision(3))} M`;
   if (value >= 1e4) return `${Number((value / 1e3).toPrecision(3))} k`;
@@ -35,20 +35,19 @@ function svg(height: number, label: string, parts: readonly string[]): string {
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** The text shown to the right of the bar. */
+  /** Shown to the right of the bar. */
   readonly shown: string;
-  /** The index of the series, which determines the colour. */
+  /** Determines the colour. */
   readonly series: number;
 }
 
 export interface BarGroup {
   readonly label: string;
-  /** The text shown below the label. */
   readonly note: string;
   readonly bars: readonly Bar[];
 }
 
-/** Draws groups of bars. Each group has its own scale, so only bars of the same group are comparable. */
+/** Each group has its own scale, so only bars of the same group are comparable. */
 export function barPlot(label: string, groups: readonly BarGroup[]): string {
   const [left, right, bar, gap] = [250, 215, 20, 18];
   const parts: string[] = [];
@@ -78,9 +77,8 @@ export interface Line {
 export interface Axes {
   readonly x: string;
   readonly y: string;
-  /** The labels on the x axis when x is a category instead of a number. */
+  /** For an x axis whose values are categories instead of numbers. */
   readonly names?: readonly string[];
-  /** Whether the scale is logarithmic. */
   readonly log?: boolean;
 }
 
@@ -94,7 +92,6 @@ function yTicks(lines: readonly Line[], log: boolean): number[] {
   return Array.from({ length: until - from + 1 }, (_, i) => 10 ** (from + i));
 }
 
-/** Draws lines on one scale, with the legend above them. */
 export function linePlot(label: string, lines: readonly Line[], axes: Axes): string {
   const { names, log = false } = axes;
   const [left, right, bottom] = [64, 20, 44];

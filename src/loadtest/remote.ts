@@ -12,11 +12,11 @@ export interface RemoteOptions {
   readonly token: string;
   readonly chat?: number;
   readonly only?: readonly string[];
-  /** The rates in requests per second. The loads run one after another. */
+  /** In requests per second. The loads run one after another. */
   readonly rates: readonly number[];
   readonly seconds: number;
   readonly connections: number;
-  /** The highest allowed p99 of each load, in milliseconds. */
+  /** The highest allowed p99 of each load, in ms. */
   readonly p99?: number;
   readonly json?: string;
   readonly html?: string;
@@ -25,12 +25,11 @@ export interface RemoteOptions {
 const rates_ms_max = 5_000;
 /** The maximum length of the warm-up in seconds. A warm-up also takes at most a quarter of the duration of its load. */
 const warmup_s_max = 1;
-/** The share of failed calls above which a load stops. */
 const failed_share_max = 0.01;
 
 interface Load {
   readonly latency: LatencyResult;
-  /** The reason why no further load may run; empty if there is none. */
+  /** Empty if a further load may run. */
   readonly stop: string;
 }
 
@@ -91,7 +90,7 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
-/** Returns the rate limits of the installation, read from its API document. A load that exceeds them gets 429. */
+/** Reads the API document. A load that exceeds these limits gets 429. */
 async function ratesAt(url: string): Promise<string> {
   const timeout = AbortSignal.timeout(rates_ms_max);
   try {

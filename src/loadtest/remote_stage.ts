@@ -17,18 +17,16 @@ export interface RemoteScenario {
 }
 
 export interface Stage {
-  /** The scenarios that this token can run. */
   readonly scenarios: readonly RemoteScenario[];
   /** Deletes everything that the run created. */
   close(): Promise<void>;
 }
 
 export interface StageOptions {
-  /** The URL of the installation, without a trailing slash. */
+  /** Without a trailing slash. */
   readonly url: string;
-  /** The token of a bot or a person. */
   readonly token: string;
-  /** The chat to send to. Only used with a bot's token. */
+  /** Only used with a bot's token. */
   readonly chat: number | undefined;
   /** The highest rate of edits. A message can be edited only once per second. */
   readonly rate: number;
@@ -43,10 +41,7 @@ interface Message {
 const text = 'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
 const batch = 100;
 
-/**
- * Returns whether a token belongs to a bot. The letter after the colon differs in a person's token. Tokens of identity
- * providers contain no colon.
- */
+/** The letter after the colon differs in a person's token. Tokens of identity providers contain no colon. */
 export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);
 
 function getMe(url: string, bot: string): RemoteScenario {
@@ -115,7 +110,6 @@ async function editMessageText(
   };
 }
 
-/** Returns the scenarios of a person who writes to their own bot. */
 function personal(url: string, token: string, bot: number): RemoteScenario[] {
   const path = `/api/chats/${bot}/messages`;
   const body = JSON.stringify({ text });
@@ -143,7 +137,7 @@ function personal(url: string, token: string, bot: number): RemoteScenario[] {
   ];
 }
 
-/** Creates the data that the load needs. Throws WrongAnswer if the installation refuses. */
+/** Throws WrongAnswer if the installation refuses. */
 export async function openStage({ url, token, chat, rate }: StageOptions): Promise<Stage> {
   if (isBotToken(token)) {
     const inChat =

@@ -160,10 +160,9 @@ export type Finding = z.infer<typeof finding>;
 export type SoakSample = z.infer<typeof soak>;
 export type GoalResult = Results['goals'][number];
 
-/** Returns the JSON Schema of the result file. */
 export const jsonSchema = (): object => z.toJSONSchema(resultsSchema);
 
-/** Parses the result file of an earlier run. If the file is invalid, throws an error with the first problems. */
+/** If the file is invalid, throws an error with the first problems. */
 export function readResults(text: string): Results {
   const parsed = resultsSchema.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;

@@ -6,9 +6,8 @@
 export interface Call {
   readonly verb: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  /** bearer token */
   readonly token?: string;
-  /** body as JSON */
+  /** JSON. */
   readonly body?: string;
 }
 
@@ -17,7 +16,7 @@ export interface Call {
  * row, `{pass}` counts how often all rows have been used, and `{salt}` is unique to the load.
  */
 export interface Series {
-  /** The scheme, host and port of the server. */
+  /** Scheme, host and port. */
   readonly origin: string;
   /**
    * The calls of the series. The first pass over the rows uses the first call, the second pass the second call, and so
@@ -33,7 +32,7 @@ export interface Series {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Holds a template: literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
+/** Literal texts, and the numbers of the columns between them. Column 0 is the number of the pass. */
 export type Pieces = ReadonlyArray<string | number>;
 
 export interface Template {
@@ -55,7 +54,6 @@ function piecesOf(text: string, salt: string): Pieces {
     .filter((part) => part !== '');
 }
 
-/** Returns whether all requests are the same. */
 export const isFixed = ({
   calls,
   rows,
@@ -84,7 +82,6 @@ export function fillIn(pieces: Pieces, row: readonly string[], pass: number): st
   return text;
 }
 
-/** Returns the first call of a series. */
 export function firstCall(series: Series, salt: string): Call {
   const [{ verb, path, token, body }] = templatesOf(series, salt) as [Template];
   const of = (pieces: Pieces) => fillIn(pieces, series.rows[0] ?? [], 0);

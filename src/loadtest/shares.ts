@@ -1,5 +1,3 @@
-/** Holds the mix of calls in the bench. */
-
 /** Percentages of all calls. */
 export const shares = {
   sendMessage: 38,

@@ -3,7 +3,7 @@ import type { Results, SideResult } from './results.js';
 
 export const whole = (value: number): string => Math.round(value).toLocaleString('en');
 
-/** Formats rows as a table. Aligns the first `texts` columns to the left, and the columns with numbers to the right. */
+/** The first `texts` columns contain text, and the others contain numbers. */
 export function table(rows: readonly (readonly string[])[], texts: number): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((cells) => (cells[i] ?? '').length)));
   const line = (cells: readonly string[]) =>
@@ -114,7 +114,7 @@ function soak({ soak: samples }: Results): string[] {
   return [table([head, ...rows], 1)];
 }
 
-/** Returns the findings that have no goal. Findings with a goal are in the table of goals. */
+/** Findings with a goal are in the table of goals. */
 function counted({ findings }: Results): string[] {
   const free = findings.filter(({ met }) => met === null);
   if (free.length === 0) return [];
@@ -139,7 +139,6 @@ function goals({ goals: rows }: Results): string[] {
   return [`${table(cells, 5)}\n${rows.length} goals, ${missed} not met`];
 }
 
-/** Describes the machine and the settings in one sentence. */
 export function conditionsOf({ petrel, commit, machine, settings, seconds }: Results): string {
   const pairs = (values: Readonly<Record<string, unknown>>) =>
     Object.entries(values)

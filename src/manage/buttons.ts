@@ -7,7 +7,7 @@ import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 /** The version of the data format. Increase it when a change makes old buttons unreadable. */
 const version = '1';
 
-/** Lists the pages about one bot. A list of bots opens one of these pages for the chosen bot. */
+/** A list of bots opens one of these pages for the chosen bot. */
 export const pages = {
   m: 'menu',
   e: 'edit',
@@ -22,7 +22,6 @@ export const pages = {
 } as const;
 export type PageKey = keyof typeof pages;
 
-/** Describes the action of a button. */
 export type Press =
   /** Shows page `number` of the bot list. Choosing a bot in the list opens the page `page` of that bot. */
   | { readonly ask: 'list'; readonly page: PageKey; readonly number: number }
@@ -43,7 +42,7 @@ export type Press =
   | { readonly ask: 'accept' | 'decline'; readonly bot: number }
   | { readonly ask: 'cancel' };
 
-/** Holds the letter of each action in the data of a button, and the fields that follow it. */
+/** Maps each action to its letter in the data and the fields that follow it. */
 const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: string[]]>> = {
   list: ['l', 'page', 'number'],
   page: ['p', 'page', 'bot'],
@@ -59,7 +58,7 @@ const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: 
   decline: ['n', 'bot'],
 };
 
-/** Encodes an action as callback data. Any ids fit into limits.callback_data_bytes_max bytes. */
+/** Any ids fit into limits.callback_data_bytes_max bytes. */
 export function dataOf(press: Press): string {
   const [letter, ...fields] = forms[press.ask];
   const values = press as Readonly<Record<string, unknown>>;
@@ -70,7 +69,7 @@ export function dataOf(press: Press): string {
   return [version, letter, ...texts].join(':');
 }
 
-/** Parses the value of a field. Undefined for malformed text. */
+/** Undefined for malformed text. */
 function readField(ask: string, name: string, text: string): string | number | undefined {
   const isText = ask === 'write' || ask === 'remove';
   if (name === 'language') return text;

@@ -1,5 +1,3 @@
-/** Defines the commands of the management bot. */
-
 import type { PageKey } from './buttons.js';
 import type { ManageTexts, TextKey } from './texts.js';
 
@@ -34,10 +32,8 @@ export function readCommand(text: string, username: string): string | null {
 
 const described = (name: CommandName) => `command_${name}` as const satisfies TextKey;
 
-/** Returns the menu of commands in the form of `setMyCommands`. */
 export const menuOf = (t: ManageTexts) =>
   commandNames.map((command) => ({ command, description: t[described(command)] }));
 
-/** Returns the menu of commands as lines of a message. */
 export const commandLines = (t: ManageTexts): string =>
   commandNames.map((command) => `/${command} – ${t[described(command)]}`).join('\n');

@@ -23,9 +23,7 @@ import { contentOf } from './words.js';
 
 export interface ManagerOptions {
   readonly store: Store;
-  /** The id of the management bot. */
   readonly bot: number;
-  /** Receives unexpected errors. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -41,7 +39,6 @@ const passing = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
 export class Manager {
-  /** The id of the management bot. */
   readonly bot: number;
   readonly #store: Store;
   readonly #onError: (error: unknown) => void;
@@ -151,7 +148,6 @@ export class Manager {
     }
   }
 
-  /** Starts sending notices. */
   start(): void {
     this.#sending ??= this.#sendNotices();
   }

@@ -12,10 +12,7 @@ import { nothing, type Talk } from './talk.js';
 import type { TextKey } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/**
- * Handles a message. `text` is null for a message without text. Errors: those of the operations that the message
- * starts.
- */
+/** `text` is null for a message without text. Errors: those of the operations that the message starts. */
 export async function onMessage(turn: Turn, text: string | null, username: string): Promise<Reply> {
   const command = text === null ? null : readCommand(text, username);
   if (command !== null) return onCommand(turn, command);

@@ -1,4 +1,3 @@
-/** Builds the texts of notices to people. */
 import type { Notice, NoticeMessage } from '../store/accounts/notices.js';
 import { button, rowsOf } from './buttons.js';
 import { type ManageTexts, textsFor } from './texts.js';
@@ -17,7 +16,6 @@ function saidOf(t: ManageTexts, notice: Notice): Said {
   return { key: `notice_${notice.kind}`, values: { ...values, where, from, to, since } };
 }
 
-/** Returns the message of a notice in the person's language. */
 export function noticeMessage(notice: Notice, language: string | null): NoticeMessage {
   const t = textsFor(language);
   const content = contentOf(t, saidOf(t, notice));

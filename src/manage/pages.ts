@@ -18,7 +18,7 @@ const perRow = 2;
 /** The number of usernames to show. More would not fit into a message. */
 const writersListed = 50;
 
-/** Returns the Unix time in seconds at which a confirmation of an important change expires. */
+/** In Unix seconds. */
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
 
 export const textPages = {
@@ -37,7 +37,7 @@ function inRows(buttons: readonly InlineButton[]): InlineButton[][] {
   return rows;
 }
 
-/** Shows one page of the person's bots. The chosen bot opens on `page`. */
+/** The chosen bot opens on `page`. */
 export async function listScreen(turn: Turn, page: PageKey, number: number): Promise<Screen> {
   const { bots } = turn.store;
   const count = await bots.countOf(turn.user.id);
@@ -67,14 +67,13 @@ export async function listOrPage(turn: Turn, page: PageKey): Promise<Reply> {
 const back = (t: ManageTexts, page: PageKey, bot: number) =>
   button(t.button_back, { ask: 'page', page, bot });
 
-/** Returns a page about one bot. */
 const about = (key: TextKey, bot: Bot, ...rows: readonly InlineButton[][]): Screen => ({
   key,
   values: valuesOf(bot),
   keyboard: rowsOf(...rows),
 });
 
-/** Asks for the language of a text. Languages with a text have a check mark. */
+/** Languages with a text have a check mark. */
 async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, bot: Bot): Promise<Screen> {
   const set = await textsOf(store, bot, textPages[page]);
   const to = (language: Language | '', name: string) =>
@@ -93,14 +92,13 @@ async function languagesPage({ t, store }: Turn, page: keyof typeof textPages, b
   );
 }
 
-/** Returns the bot's texts of one kind by language. */
 export async function textsOf(store: Turn['store'], bot: Bot, what: TextKind): Promise<Texts> {
   if (what === 'name') return bot.names;
   const { description, shortDescription } = await store.bots.descriptions(bot.id);
   return what === 'description' ? description : shortDescription;
 }
 
-/** Opens a page about a bot. Errors: `bot_not_found`, `not_bot_owner`. */
+/** Errors: `bot_not_found`, `not_bot_owner`. */
 export async function openPage(turn: Turn, page: PageKey, id: number): Promise<Reply> {
   const { t } = turn;
   const bot = await turn.store.bots.owned(turn.user.id, id);
@@ -144,7 +142,6 @@ export async function openPage(turn: Turn, page: PageKey, id: number): Promise<R
   }
 }
 
-/** Describes in words who may write to the bot. */
 export async function writersText({ t, store }: Turn, bot: Bot): Promise<string> {
   const { policy, usernames } = await store.bots.writeAccess(bot.id);
   if (policy !== 'selected') return policy === 'all' ? t.writers_all : t.writers_owner;

@@ -7,14 +7,14 @@ import type { ManageTexts } from './texts.js';
 import { languageNames } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/** Returns the name of a language; '' is the default. */
+/** '' is the default language. */
 export const languageIn = (t: ManageTexts, language: string): string =>
   languages.find((known) => known === language) ? languageNames[language as 'en'] : t.default_language;
 
 const tooOld: Reply = { alert: { key: 'old_button' } };
 const expired: Reply = { alert: { key: 'expired' } };
 
-/** Handles one press. Errors: those of the operations that the press starts. */
+/** Errors: those of the operations that the press starts. */
 export async function onPress(turn: Turn, data: string): Promise<Reply> {
   const press = readPress(data);
   if (press === null) return tooOld;
@@ -119,7 +119,7 @@ async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
 }
 
-/** Answers an offer. The operation checks whether the bot is still offered to this person. */
+/** The operation checks whether the bot is still offered to this person. */
 async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): Promise<Reply> {
   const { user, store, under } = turn;
   const values = { username: (await store.bots.find(id))?.username ?? String(id) };

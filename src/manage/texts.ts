@@ -9,12 +9,11 @@ import tt from './texts/tt.json' with { type: 'json' };
 import uz from './texts/uz.json' with { type: 'json' };
 
 export type TextKey = keyof typeof en;
-/** Holds the texts of one language. A missing text is a compile error. */
+/** A missing text is a compile error. */
 export type ManageTexts = Readonly<Record<TextKey, string>>;
 
 export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };
 
-/** Holds the name of each language in that language. */
 export const languageNames: Readonly<Record<Language, string>> = {
   ru: 'Русский',
   en: 'English',

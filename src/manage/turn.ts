@@ -11,32 +11,29 @@ import type { Talk } from './talk.js';
 import type { ManageTexts } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
-/** Holds a message of the bot: text and buttons. */
 export interface Screen extends Said {
   readonly keyboard?: InlineKeyboard | undefined;
 }
 
-/** Holds the reply to an update. */
 export interface Reply {
   /** Replaces the message whose button was pressed; sent as a new message if no button was pressed. */
   readonly screen?: Screen | undefined;
-  /** An additional message. */
   readonly also?: Screen | undefined;
-  /** The text shown over the chat in answer to a press. */
+  /** Shown over the chat in answer to a press. */
   readonly alert?: Said | undefined;
-  /** The next state of the conversation; unchanged if absent. */
+  /** Unchanged if absent. */
   readonly next?: Talk | undefined;
 }
 
 export interface Turn {
   readonly user: User;
   readonly t: ManageTexts;
-  /** The current Unix time in seconds, from the clock of Redis or of the node. */
+  /** Unix seconds, from the clock of Redis or of the node. */
   readonly now: number;
   readonly talk: Talk;
-  /** The store for reads. Changes use `under`. */
+  /** For reads. Changes use `under`. */
   readonly store: Store;
-  /** Returns the store for one change of this update. The same step always has the same request id. */
+  /** For one change of this update. The same step always has the same request id. */
   under(step: string): Store;
 }
 

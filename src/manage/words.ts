@@ -8,14 +8,13 @@ import { tokenEntity } from '../rules/token_entity.js';
 import type { Content, Entity } from '../store/core/codec.js';
 import type { ManageTexts, TextKey, Values } from './texts.js';
 
-/** Holds a text with its values. `{token}` stands for the live token of the bot `tokenOf`. */
+/** `{token}` stands for the live token of the bot `tokenOf`. */
 export interface Said {
   readonly key: TextKey;
   readonly values?: Values | undefined;
   readonly tokenOf?: number | undefined;
 }
 
-/** Builds the content of a message. */
 export function contentOf(t: ManageTexts, { key, values = {}, tokenOf }: Said): Content {
   let text = '';
   let mark: Entity | undefined;

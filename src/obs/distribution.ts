@@ -4,8 +4,7 @@
  */
 
 /**
- * Holds the upper bounds of the buckets in seconds. They range from a call answered from memory to the deadline of a
- * webhook receiver.
+ * Upper bounds in seconds. They range from a call answered from memory to the deadline of a webhook receiver.
  */
 export const durationBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60,
@@ -30,7 +29,7 @@ export class Distribution {
   }
 }
 
-/** Holds histograms by name. The names must come from a fixed set. */
+/** The names must come from a fixed set. */
 export class Distributions {
   readonly byName = new Map<string, Distribution>();
 
@@ -44,7 +43,7 @@ export class Distributions {
   }
 }
 
-/** Holds counts, each under a pair of names. Both names must come from fixed sets. */
+/** Counts each pair of names. Both names must come from fixed sets. */
 export class Counts {
   readonly byName = new Map<string, Map<string | number, number>>();
 
@@ -57,7 +56,7 @@ export class Counts {
     known.set(second, (known.get(second) ?? 0) + by);
   }
 
-  /** Returns the counts as rows of a metric with two labels. */
+  /** Returns rows of a metric with two labels. */
   *rows(): Iterable<readonly [labels: readonly string[], value: number]> {
     for (const [name, bySecond] of this.byName)
       for (const [second, value] of bySecond) yield [[name, String(second)], value];

@@ -4,7 +4,7 @@ import { maskTokens } from '../rules/token.js';
 
 export type { Logger };
 
-/** The destination that all loggers of a process share, so that lines never interleave. */
+/** Shared by all loggers of a process, so that lines never interleave. */
 let output: ReturnType<typeof pino.destination> | undefined;
 function open() {
   output ??= pino.destination({ fd: 1, sync: true });
@@ -24,17 +24,16 @@ export function createLog(level: string, role: string): Logger {
   );
 }
 
-/** Describes a request in the access log. The log contains neither path nor headers. */
+/** The access log contains neither path nor headers. */
 export interface Access {
-  /** The id of the request, which also appears in other log lines and in the response header `X-Request-Id`. */
+  /** Also appears in other log lines and in the response header `X-Request-Id`. */
   readonly request: string;
   readonly verb: string;
   /** The name of the method, the path pattern of the endpoint, or `unknown`. */
   readonly call: string;
-  /** The HTTP status; 0 when the client disconnected before the answer. */
+  /** 0 when the client disconnected before the answer. */
   readonly status: number;
   readonly ms: number;
-  /** The caller, if authenticated. */
   readonly bot?: number;
   readonly user?: number;
 }
@@ -66,7 +65,6 @@ export function createAccessLog(role: string) {
       if (waiting.length >= waitingMax) flush();
       else timer ??= setTimeout(flush, flushMs);
     },
-    /** Writes the buffered lines. */
     close: flush,
   };
 }

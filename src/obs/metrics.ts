@@ -11,7 +11,7 @@ type Rows<V> = Iterable<readonly [labels: readonly string[], value: V]>;
 interface Named {
   readonly name: string;
   readonly help: string;
-  /** The names of the labels. Absent for a metric with a single value. */
+  /** Absent for a metric with a single value. */
   readonly labels?: readonly string[];
 }
 
@@ -27,10 +27,7 @@ export type Figure = Named &
     | { readonly kind: 'histogram'; readonly read: () => Rows<Distribution> }
   );
 
-/**
- * Creates metrics that have a single value each. A metric is a counter if its name ends in `_total`, and a gauge
- * otherwise. `read` returns all values.
- */
+/** A metric is a counter if its name ends in `_total`, and a gauge otherwise. `read` returns all values. */
 export const figuresOf = <N extends string>(
   helps: Readonly<Record<N, string>>,
   read: () => Readonly<Record<N, number>> | Promise<Readonly<Record<N, number>>>,
@@ -101,7 +98,6 @@ export function createMetrics(info: BuildInfo) {
     1,
   );
   return {
-    /** Returns the metrics as text in the exposition format. */
     text: () => registry.metrics(),
     contentType: registry.contentType as string,
     register(figure: Figure) {

@@ -4,7 +4,6 @@ import type { Figure } from './metrics.js';
 
 export type RequestMeter = ReturnType<typeof createRequestMeter>;
 
-/** Counts the outcomes of all calls with one name since the start. */
 export interface CallFigures {
   readonly call: string;
   readonly ok: number;
@@ -16,7 +15,7 @@ export interface CallFigures {
   readonly failed: number;
   /** the client disconnected before the answer */
   readonly gone: number;
-  /** The number of calls by bucket of `durationBounds`. */
+  /** By bucket of `durationBounds`. */
   readonly times: number[];
 }
 
@@ -44,7 +43,7 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
   };
 }
 
-/** Matches the pages that consist of many files. All requests for one page count as one call. */
+/** All requests for a page of many files count as one call. */
 const ownPages = /^\/(app|docs|ops)(?![^/])/;
 
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
@@ -64,21 +63,21 @@ export function createRequestMeter() {
   const counts = new Counts();
   const times = new Distributions();
   return {
-    /** Returns the number of requests that the next measurement represents, or 0 to skip measuring. */
+    /** Returns 0 to skip measuring. */
     weight() {
       if (++ofSecond === 1) setTimeout(nextSecond, 1_000).unref();
       if (ofSecond <= timedEach) return 1;
       return ofSecond % sampled === 0 ? sampled : 0;
     },
     /**
-     * Records that a request ended. `call` is a name from the documents and never text from the request. Status 0 means
-     * that the client disconnected before the answer.
+     * `call` is a name from the documents and never text from the request. Status 0 means that the client
+     * disconnected before the answer.
      */
     over(call: string, status: number, ms: number, weight: number) {
       counts.add(call, status);
       if (weight > 0) times.of(call).observe(ms, weight);
     },
-    /** Returns the `max` most frequent calls, and all others combined as `other`. */
+    /** Combines all but the `max` most frequent calls as `other`. */
     callFigures(max: number): CallFigures[] {
       const found = new Map<string, CallFigures[]>();
       for (const [call, byStatus] of counts.byName) {

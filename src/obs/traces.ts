@@ -16,7 +16,7 @@ interface Span {
   readonly name: string;
   /** The kind of the span in OTLP: 1 internal, 2 server, 3 client. */
   readonly kind: 1 | 2 | 3;
-  /** The Unix time in ms. */
+  /** Unix time in ms. */
   readonly beginMs: number;
   readonly endMs: number;
   readonly attributes: Attributes;
@@ -31,7 +31,7 @@ interface Under {
 }
 
 export interface TracesOptions {
-  /** The URL that accepts OTLP over HTTP as JSON, for example `http://127.0.0.1:4318/v1/traces`. */
+  /** Accepts OTLP over HTTP as JSON, for example `http://127.0.0.1:4318/v1/traces`. */
   readonly url: string;
   /** The share of traces to keep, from 0 to 1. */
   readonly ratio: number;
@@ -40,12 +40,11 @@ export interface TracesOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Holds the outcome of a delivery attempt. */
 export interface TracedDelivery {
   readonly bot: number;
   readonly kind: string;
   readonly change: string;
-  /** The Unix time in ms at which the update was made. */
+  /** Unix time in ms. */
   readonly madeMs: number;
   readonly latencyMs: number;
   readonly tries: number;
@@ -79,7 +78,7 @@ const attributesOf = (attributes: Attributes) =>
     value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
   }));
 
-/** Converts a span to OTLP JSON. Times are nanoseconds as decimal text. */
+/** Times are nanoseconds as decimal text. */
 const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   ...span,
   startTimeUnixNano: `${Math.round(beginMs * 1_000)}000`,
@@ -88,7 +87,6 @@ const wireOf = ({ beginMs, endMs, attributes, failed, ...span }: Span) => ({
   status: failed ? { code: 2 } : {},
 });
 
-/** Returns the span of a request, and the spans of the scripts that it ran. */
 function spansOfRequest(under: Under, call: string, status: number, traceId: string, root: string): Span[] {
   return [
     {
@@ -116,7 +114,7 @@ function spansOfRequest(under: Under, call: string, status: number, traceId: str
   ];
 }
 
-/** Returns the span of a delivery attempt. The first attempt also reports the span of the event. */
+/** The first attempt also reports the span of the event. */
 function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string): Span[] {
   const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
   const endMs = nowMs();
@@ -147,7 +145,7 @@ function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string
   return [waited, attempt];
 }
 
-/** Collects the traces of one process. Spans wait in memory and are sent once a second. */
+/** Spans wait in memory and are sent once a second. */
 export class Traces {
   readonly #options: TracesOptions;
   readonly #requests = new AsyncLocalStorage<Under>();
@@ -175,7 +173,6 @@ export class Traces {
     this.#requests.getStore()?.scripts.push({ name, beginMs: endMs - ms, endMs });
   }
 
-  /** Records that the current request has ended. */
   over(call: string, status: number): void {
     const under = this.#requests.getStore();
     if (under) this.#add(under.change, (traceId, root) => spansOfRequest(under, call, status, traceId, root));

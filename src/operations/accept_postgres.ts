@@ -12,8 +12,8 @@ import { Runner } from '../redis/scripts/scripts.js';
 import { makeKeys } from '../store/core/keys.js';
 
 /**
- * Accepts the Postgres server of a shard. `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown
- * shard, and those of Redis and Postgres.
+ * `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard, and those of Redis and
+ * Postgres.
  */
 export async function acceptPostgres(
   given: Config,

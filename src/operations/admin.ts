@@ -12,7 +12,7 @@ import { personName, username } from '../wire/fields.js';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const timeOf = (seconds: number) => new Date(seconds * 1_000).toISOString();
 
-/** Runs `work` and records it in the log of administrators' calls. */
+/** Records the work in the log of administrators' calls. */
 async function noted<T>(
   { store }: Backends,
   action: string,
@@ -31,7 +31,7 @@ async function noted<T>(
   }
 }
 
-/** Creates a token and prints it. The token is never shown again. Throws a StartError for an invalid name. */
+/** Prints the token, which is never shown again. Throws a StartError for an invalid name. */
 export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
     throw new StartError('a name has up to 32 lower-case letters, digits, dots, hyphens and underscores');
@@ -71,7 +71,7 @@ export async function revokeAdmin(backends: Backends, name: string): Promise<voi
   say(`${name} is revoked: no node accepts this token now`);
 }
 
-/** Prints the newest `count` entries of the log. Throws a StartError for an invalid count. */
+/** Prints the newest entries. Throws a StartError for an invalid count. */
 export async function listCalls({ store }: Backends, count: number): Promise<void> {
   if (!Number.isInteger(count) || count < 1) throw new StartError('--limit must be a whole number from 1');
   let before: number = ruleLimits.id_max;
@@ -91,8 +91,7 @@ export async function listCalls({ store }: Backends, count: number): Promise<voi
 }
 
 /**
- * Creates a person and prints the person's first token, which is never shown again. Throws a StartError for an invalid
- * or taken name.
+ * Prints the person's first token, which is never shown again. Throws a StartError for an invalid or taken name.
  */
 export async function addPerson(backends: Backends, given: string, firstName: string): Promise<void> {
   const parsed = z

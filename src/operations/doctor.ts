@@ -15,7 +15,7 @@ import { shownUrl } from '../redis/slots.js';
 
 const mebibytes = (bytes: number): string => `${Math.round((bytes * 10) / 1024 ** 2) / 10} MiB`;
 
-/** Prints the findings. Returns whether one of them is a problem. */
+/** Returns whether one of the findings is a problem. */
 function printFindings(facts: Facts, say: (line: string) => void): boolean {
   const found = findingsOf(facts);
   for (const { bad, what, todo } of found) {
@@ -26,7 +26,7 @@ function printFindings(facts: Facts, say: (line: string) => void): boolean {
   return found.some(({ bad }) => bad);
 }
 
-/** Describes the space that uploaded files use, and the owner who is closest to the limit. */
+/** Also names the owner who is closest to the limit. */
 async function storedText({ config, pool }: Backends): Promise<string> {
   const stored = await loadStoredOverall(asDatabase(pool));
   if (stored === null) return 'none stored';
@@ -37,8 +37,7 @@ async function storedText({ config, pool }: Backends): Promise<string> {
 }
 
 /**
- * Prints the state of the installation. Returns true if there are no problems; advice is not a problem. Errors: those
- * of an unavailable Redis or Postgres.
+ * Returns true if there are no problems; advice is not a problem. Errors: those of an unavailable Redis or Postgres.
  */
 export async function runDoctor(backends: Backends): Promise<boolean> {
   const { config, connection, pool, shards } = backends;

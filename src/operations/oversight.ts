@@ -4,7 +4,7 @@ import { findName } from '../postgres/accounts/users.js';
 import { asDatabase } from '../postgres/sql.js';
 import { type Backends, StartError } from '../processes/backends.js';
 
-/** Returns the id for an argument that is an id or a username. Throws a StartError for an unknown username. */
+/** Accepts an id or a username. Throws a StartError for an unknown username. */
 async function idOf({ pool }: Backends, name: string): Promise<number> {
   if (/^\d{1,13}$/.test(name)) return Number(name);
   const id = await findName(asDatabase(pool), name.replace(/^@/, ''));
@@ -13,8 +13,8 @@ async function idOf({ pool }: Backends, name: string): Promise<number> {
 }
 
 /**
- * Suspends a bot or person, or ends the suspension. Returns once all nodes refuse the tokens, or accept them again.
- * Throws a StartError when there is no such bot or person.
+ * Returns once all nodes refuse the tokens, or accept them again. Throws a StartError when there is no such bot or
+ * person.
  */
 export async function suspend(
   backends: Backends,

@@ -24,7 +24,7 @@ async function openQueues({ pool, store }: Backends): Promise<number> {
   return opened;
 }
 
-/** Prints what was lost, and opens the queues of bots. The partitions were opened together with the backends. */
+/** The partitions were opened together with the backends. */
 export async function rebuildRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { pool, connection } = backends;
   const state = await journalState(backends);

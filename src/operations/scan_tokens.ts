@@ -14,13 +14,12 @@ const whoseOf = { bot: 'bot', user: 'person', admin: 'administrator' } as const;
 
 type Stores = Pick<Store, 'leaks' | 'admins'>;
 
-/** Revokes an administrator's token. Returns false when the token is not valid in this installation. */
+/** Returns false when the token is not valid in this installation. */
 async function revoked({ admins }: Stores, token: string): Promise<boolean> {
   const found = await admins.find(token);
   return found !== null && admins.revoke(found.name);
 }
 
-/** Tells whether a token is unknown to this installation, was blocked by this task, or could not be blocked. */
 type Verdict = 'blocked' | 'not known here' | 'not blocked';
 
 /**

@@ -39,7 +39,7 @@ const partitionsText = (partitions: readonly number[]) =>
 const again = ({ partitions, target }: moves.Move) =>
   `"petrel shards move ${rangesText(partitions).replaceAll(',', '')} ${target}"`;
 
-/** Returns a function that converts a process name to a text that operators recognise. */
+/** The returned function converts a process name to a text that operators recognise. */
 async function nodeNames(backends: Backends): Promise<(node: string) => string> {
   const known = new Map((await readNodes(backends)).map((node) => [node.id, node]));
   return (id) => {
@@ -86,7 +86,6 @@ const shardOf = ({ shards }: Backends, id: number): Shard => {
   return shard;
 };
 
-/** Returns the connection string with which a target reaches a source. */
 const conninfoOf = ({ config }: Backends, source: Shard, from?: string): string =>
   copy.conninfoOf(from ?? (source.id === 0 ? (config.DATABASE_URL as string) : source.url));
 
@@ -114,7 +113,7 @@ async function claimShards({ source, target, share }: Runner): Promise<void> {
   await copy.claimShard(target, share);
 }
 
-/** Assigns the partitions to a database in the shard map. Fails if another process has taken over the move. */
+/** Fails if another process has taken over the move. */
 const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: boolean): Promise<number> =>
   changeMap(
     control,
@@ -159,7 +158,6 @@ async function pause(runner: Runner): Promise<void> {
   await awaitEpoch(control, await place(runner, source, true));
 }
 
-/** Makes the source serve the partitions again. */
 async function resume(runner: Runner): Promise<void> {
   const { control, source, share, id } = runner;
   await copy.unfenceRows(source, share);
@@ -225,7 +223,7 @@ async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): P
   return task().finally(() => clearInterval(timer));
 }
 
-/** Claims the unfinished move; returns null when there is none. */
+/** Returns null when there is no unfinished move. */
 async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | null> {
   const began = performance.now();
   for (let tries = 0; ; tries++) {
@@ -238,7 +236,7 @@ async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | 
   }
 }
 
-/** Records a new move. Returns null if the target already has the partitions. Errors: StartError. */
+/** Returns null if the target already has the partitions. Errors: StartError. */
 async function begin(
   backends: Backends,
   partitions: readonly number[],
@@ -282,10 +280,7 @@ async function begin(
   return moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
 }
 
-/**
- * Holds the options of a move. `from` is the URL with which the target reaches the source, if it differs from the
- * settings.
- */
+/** `from` is the URL with which the target reaches the source, if it differs from the settings. */
 export interface MoveOptions {
   readonly from?: string | undefined;
   readonly say: Say;

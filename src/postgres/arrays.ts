@@ -16,7 +16,7 @@ function writeHead(buffer: Buffer, length: number, oid: number, nullable: boolea
   buffer.writeInt32BE(1, 16);
 }
 
-/** Encodes a `bigint[]`. The values must be exact integers with absolute values below 2^53. */
+/** The values must be exact integers with absolute values below 2^53. */
 export function bigintArray(values: readonly number[]): Buffer {
   const buffer = Buffer.allocUnsafe(values.length === 0 ? 12 : headBytes + values.length * 12);
   writeHead(buffer, values.length, bigintOid, false);
@@ -32,7 +32,7 @@ export function bigintArray(values: readonly number[]): Buffer {
   return buffer;
 }
 
-/** Encodes a `bytea[]`. A null value becomes a null element. */
+/** A null value becomes a null element. */
 export function byteaArray(values: readonly (Buffer | null)[]): Buffer {
   let bytes = values.length === 0 ? 12 : headBytes;
   for (const value of values) bytes += 4 + (value?.length ?? 0);

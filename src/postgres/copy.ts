@@ -16,10 +16,10 @@ export interface SequenceState {
   readonly called: boolean;
 }
 
-/** Holds a snapshot: all tables as they were when it was opened, without later writes. */
+/** Shows all tables as they were when it was opened, without later writes. */
 export type Snapshot = Awaited<ReturnType<typeof openSnapshot>>;
 
-/** Lists the tables that are not copied. The migration runner and running nodes fill them. */
+/** Not copied. The migration runner and running nodes fill these tables. */
 const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
@@ -55,12 +55,11 @@ function ordered(
 
 const connect = (url: string) => openSession(url, 'petrel-copy', 5_000);
 
-/** Opens a snapshot. Errors: those of Postgres. */
 export async function openSnapshot(url: string) {
   const client = await connect(url);
   await client.query('begin isolation level repeatable read read only');
   return {
-    /** Returns the tables. Each table comes after the tables that it references. */
+    /** Each table comes after the tables that it references. */
     async tables(): Promise<TableShape[]> {
       const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);
@@ -79,12 +78,12 @@ export async function openSnapshot(url: string) {
       }
       return states;
     },
-    /** Reads the settings of the installation: the number of partitions, and the check values of keys and peppers. */
+    /** Returns the number of partitions, and the check values of keys and peppers. */
     async installation(): Promise<Record<string, string>> {
       const { rows } = await client.query('select name, value from installation');
       return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
     },
-    /** Writes a table in the text format of COPY. Returns the number of rows. */
+    /** Uses the text format of COPY. Returns the number of rows. */
     async copyOut(
       { name, columns }: TableShape,
       to: readonly [...NodeJS.ReadWriteStream[], Writable],
@@ -101,7 +100,6 @@ export async function openSnapshot(url: string) {
   };
 }
 
-/** Returns whether a database has no tables at all. */
 export async function isEmpty(url: string): Promise<boolean> {
   const client = await connect(url);
   try {

@@ -8,15 +8,14 @@
 import { type Pool, type Queryable, statement } from './pool.js';
 
 export const day_ms = 86_400_000;
-/** The number of days after today that have a partition. */
+/** Days after today. */
 export const days_ahead = 3;
 /** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
 const advisory_lock = 7_261_530_115;
 
-/** Names a table that is partitioned by day, and the number of days that each new partition covers. */
+/** Each new partition covers `days` days. */
 export interface ByDay {
   readonly table: 'delivery_failures' | 'messages';
-  /** The column that determines the partition of a row. */
   readonly column: 'at' | 'day';
   readonly days: number;
 }
@@ -41,12 +40,12 @@ export const messagesByDay = (messageDays: number | undefined): ByDay => ({
   days: messageDays === undefined ? message_days_unbounded : Math.ceil(messageDays / message_partitions),
 });
 
-/** Describes a partition other than the default one. Its bounds are days since 1970. */
+/** Not the default partition. The bounds are days since 1970. */
 export interface Span {
   readonly name: string;
-  /** The first day of the partition; -Infinity for the partition with rows older than the partitioning of the table. */
+  /** -Infinity for the partition with rows older than the partitioning of the table. */
   readonly from: number;
-  /** The day after the last day of the partition. */
+  /** Exclusive. */
   readonly to: number;
 }
 
@@ -65,7 +64,7 @@ const dayOf = (text: string) =>
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
 
-/** Returns the days of the partition with this name, or undefined for the default partition. */
+/** Undefined for the default partition. */
 function spanOf(name: string): Span | undefined {
   const [, until] = /_until_(\d{8})$/.exec(name) ?? [];
   if (until !== undefined) return { name, from: Number.NEGATIVE_INFINITY, to: dayOf(until) };
@@ -75,9 +74,9 @@ function spanOf(name: string): Span | undefined {
 }
 
 export interface Spans {
-  /** time of the database's clock in ms */
+  /** In ms, by the database's clock. */
   readonly now: number;
-  /** partitions in ascending order */
+  /** Ascending. */
   readonly spans: readonly Span[];
 }
 
@@ -190,13 +189,9 @@ export const dropSpan = async (pool: Pool, table: ByDay['table'], { name }: Span
     ),
   )) === true;
 
-/** Returns whether all rows of a partition have passed their maximum age. */
 export const isPast = ({ to }: Span, now: number, ageMs: number): boolean => to * day_ms <= now - ageMs;
 
-/**
- * Returns the number of consecutive days after today that have their own partition. The number is below `days_ahead` if
- * creating partitions has failed.
- */
+/** Returns less than `days_ahead` if creating partitions has failed. */
 export async function daysAhead(
   sql: Queryable,
   table: Pick<ByDay, 'table'> = failuresByDay,

@@ -1,10 +1,9 @@
-/** Holds SQL statements for the identity of an installation, which records the Redis that the nodes use. */
+/** Records the Redis that the nodes of an installation use. */
 import { postgresLimits as limits } from './limits.js';
 import type { Queryable } from './pool.js';
 import { fragment, plainSql } from './sql.js';
 
 export interface PostgresIdentity {
-  /** The id of the installation. */
   readonly id: string;
   /** How often the installation has started with an empty Redis; 0 before the first time. */
   readonly generation: number;
@@ -12,15 +11,13 @@ export interface PostgresIdentity {
   readonly held: boolean;
 }
 
-/** Holds the last report of another node. */
 export interface OtherNode {
-  /** The generation of the Redis that this node uses. */
   readonly generation: number | null;
   /** Whether this Redis failed to answer the node. */
   readonly away: boolean;
 }
 
-/** Names the Postgres history with which partition 0 was opened most recently. */
+/** The Postgres history with which partition 0 was opened most recently. */
 export interface OpenedAs {
   readonly run_id: string | null;
   readonly seal: string | null;
@@ -37,7 +34,7 @@ export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
   return row;
 }
 
-/** Counts the roles that reported recently, including roles that were killed since. */
+/** Includes roles that were killed since their last report. */
 export const countNodes = (on: Queryable) => plainSql(on).value<number>`
   select count(*)::int from redis_nodes
   where seen_at > now() - ${limits.redis_node_age_ms_max}::int * interval '1 ms'`;
@@ -67,22 +64,19 @@ export const noteNode = (on: Queryable, node: string, { generation, away }: Othe
     )
     select ${columns}`;
 
-/** Removes the report of a node, and the reports of crashed nodes. */
 export const forgetNode = (on: Queryable, node: string) => plainSql(on).run`
   delete from redis_nodes where node = ${node} or seen_at < now() - interval '1 hour'`;
 
-/** Stores the new id of a copied installation in the copy of one shard. */
 export const renameShard = (on: Queryable, shard: number, installation: string) => plainSql(on).run`
   update installation set value = ${shard}::int::text || ' ' || ${installation}::text where name = 'SHARD'`;
 
-/** Gives a copy of an installation a new id, and returns the id. */
 export async function renameInstallation(on: Queryable, generation: number): Promise<string> {
   await saveGeneration(on, generation);
   return plainSql(on).value<string>`
     update installation set value = gen_random_uuid()::text where name = 'ID' returning value`;
 }
 
-/** Starts or ends the hold on all outgoing requests. Returns whether a hold ended. */
+/** Returns whether a hold ended. */
 export async function holdOutgoing(on: Queryable, held: boolean): Promise<boolean> {
   const sql = plainSql(on);
   if (!held) return sql.some`delete from installation where name = 'HELD' returning 1`;

@@ -1,11 +1,11 @@
-/** Raises marks, which are counters in Postgres. Every transaction that changes something raises a mark. */
+/** Marks are counters in Postgres. Every transaction that changes something raises a mark. */
 import { postgresLimits as limits } from './limits.js';
 import { type Call, type Pool, statement, type Transaction } from './pool.js';
 
-/** Holds the mark that a transaction raised at its end. A transaction that changed nothing raises no mark. */
+/** A transaction that changed nothing raises no mark. */
 export interface RaisedMark {
   readonly shard: number;
-  /** The server that ran the transaction, as the guard named it. */
+  /** As the guard named the server. */
   readonly server: string;
   readonly raised: number;
   /** The last id and the last control record version that were assigned. */
@@ -29,7 +29,7 @@ const raise = statement(
   'select $1::int as shard, $2::text as server, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
 );
 
-/** Builds the last statement of a transaction on the server with this name. The statement raises the mark. */
+/** `server` is the name of the server. The statement must be the last of its transaction. */
 export const raiseMark = (server: string): Call => ({
   statement: raise,
   // Spreads marks over several rows, so that transactions that end at the same time do not wait for each other.

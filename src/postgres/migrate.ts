@@ -15,7 +15,7 @@ import { openSession } from './session.js';
 /** Works from both `src/` and the built `dist/`. */
 const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
-/** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
+/** An arbitrary number that must be equal on all nodes. */
 const advisoryLock = 7_261_530_114;
 
 interface Migration {
@@ -27,10 +27,7 @@ interface Migration {
   readonly serves: number;
 }
 
-/**
- * Reports a database that this program must not use: the database is newer than the program, one of its migrations was
- * changed, or its server is too old.
- */
+/** The database is newer than the program, one of its migrations was changed, or its server is too old. */
 export class SchemaError extends Error {}
 
 function readMigrations(folder: string): Migration[] {
@@ -49,7 +46,7 @@ function readMigrations(folder: string): Migration[] {
   return migrations;
 }
 
-/** Returns the schema version that this program needs, which is the number of its last migration. */
+/** Returns the number of the last migration. */
 export function schemaVersion(folder = shippedFolder): number {
   return readMigrations(folder).length;
 }
@@ -60,10 +57,7 @@ interface Applied {
   readonly checksum: string;
 }
 
-/**
- * Compares the migration files with the migrations that the database has. Returns the files that are still to be
- * applied.
- */
+/** Returns the files that are still to be applied. */
 function pending(migrations: readonly Migration[], applied: readonly Applied[]): Migration[] {
   for (const row of applied) {
     const migration = migrations[row.version - 1];
@@ -106,7 +100,7 @@ async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Applies a file. Returns false when another program has already applied it. */
+/** Returns false when another program has already applied the file. */
 async function apply(client: pg.Client, migration: Migration): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
@@ -186,7 +180,6 @@ interface DatabaseState {
   readonly server: string;
   /** Whether the connection goes through a pooler. */
   readonly pooled: boolean;
-  /** The number of the last applied migration; 0 before the first one. */
   readonly applied: number;
   /** The oldest schema version whose programs work with the database. */
   readonly serves: number;
@@ -215,12 +208,11 @@ async function databaseState(url: string): Promise<DatabaseState> {
   }
 }
 
-/** Returns the schema version of a database; 0 before the first migration. Throws when the database is unreachable. */
+/** 0 before the first migration. Throws when the database is unreachable. */
 export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
 /**
- * Returns the reason why a program of this schema cannot use the database, or null when it can. Throws when the
- * database is unreachable.
+ * Returns null when a program of this schema can use the database. Throws when the database is unreachable.
  */
 export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
   const { server, pooled, applied, serves } = await databaseState(url);

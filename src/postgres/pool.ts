@@ -1,15 +1,11 @@
-/**
- * Manages connections to Postgres: prepared statements, transactions with retries, and the classification of errors.
- */
+/** Manages connections to Postgres, transactions with retries, and the classification of errors. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ApiError } from '../errors.js';
 import { addressOf, type PostgresAddress } from '../rules/database_url.js';
 import { postgresLimits as limits } from './limits.js';
 
-/**
- * Describes a statement that each connection prepares once, under its name. A name must always stand for the same text.
- */
+/** Prepared once per connection. A name must always stand for the same text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -19,34 +15,32 @@ export const statement = (name: string, text: string): Statement => ({ name, tex
 
 export interface Result<R> {
   readonly rows: R[];
-  /** The number of rows returned or changed. */
   readonly count: number;
 }
 
 export interface Queryable {
-  /** Runs a prepared statement. A Buffer is sent in binary form. A bigint is returned as a number. */
+  /** A Buffer is sent in binary form. A bigint is returned as a number. */
   query<R extends object = Record<string, unknown>>(
     statement: Statement,
     values?: readonly unknown[],
   ): Promise<Result<R>>;
 }
 
-/** Represents a transaction on one connection. */
 export interface Transaction extends Queryable {
-  /** The name that the guard gave to the server of the connection; '' without a guard. */
+  /** As the guard named the server; '' without a guard. */
   readonly server: string;
 }
 
-/** Is the cause of an error when the guard refuses a server. Other causes mean that the server could not be checked. */
+/** The guard refused a server. Other causes mean that the server could not be checked. */
 export class RefusedServer extends Error {}
 
-/** Checks each new connection before it is used. */
 export interface Guard {
-  /** Returns the name of a connection's server. Throws the error for the caller if that server must not be used now. */
+  /**
+   * Returns the name of a connection's server. Throws the error for the caller if that server must not be used now.
+   */
   admit(connection: Queryable): Promise<string>;
 }
 
-/** Holds a statement together with its values. */
 export interface Call {
   readonly statement: Statement;
   readonly values: readonly unknown[];
@@ -71,14 +65,9 @@ export interface Pool extends Queryable {
   ): Promise<R[]>;
   /** Makes the guard check all open connections again, because a pooler may have connected them to another server. */
   recheck(): Promise<void>;
-  /** Returns the number of retried transactions since the start. */
   retries(): number;
-  /**
-   * Returns the number of connections in use, the number of idle connections, and the number of calls that wait for a
-   * connection.
-   */
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
-  /** Waits for running calls and then closes all connections. */
+  /** Waits for running calls. */
   close(): Promise<void>;
 }
 
@@ -88,14 +77,13 @@ export interface PoolOptions {
    * fails.
    */
   readonly url: string;
-  /** The maximum number of connections. */
   readonly max: number;
-  /** The application name that Postgres shows for the connections. */
+  /** The application name in Postgres. */
   readonly name: string;
   readonly guard?: Guard;
   /** Whether a standby among several hosts may be used. */
   readonly standby?: boolean;
-  /** Called when a connection fails while it is idle. */
+  /** For a connection that fails while it is idle. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -167,7 +155,7 @@ const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sq
 /** Returns whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-/** Holds the timeouts of a session. They are set as startup parameters, or in each transaction behind a pooler. */
+/** Set as startup parameters, or in each transaction behind a pooler. */
 const timeouts = {
   statement_timeout: limits.postgres_statement_timeout_ms,
   // Ends a transaction that stays idle for the time limit of one statement. This releases the row locks of a stopped

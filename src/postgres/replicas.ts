@@ -27,7 +27,6 @@ export interface Replicas {
   close(): Promise<void>;
 }
 
-/** Serves an installation without standbys. */
 export const noReplicas: Replicas = {
   read: (_shard, primary, _partition, _flushed, read) => read(primary),
   counts: { replica: 0, behind: 0, failed: 0 },
@@ -35,14 +34,14 @@ export const noReplicas: Replicas = {
 };
 
 export interface Standby {
-  /** The id of the shard that this standby replicates; 0 is the control database. */
+  /** The standby replicates this shard; 0 is the control database. */
   readonly shard: number;
   readonly url: string;
 }
 
 export interface ReplicasOptions {
   readonly standbys: readonly Standby[];
-  /** The maximum number of connections to each standby. */
+  /** Per standby. */
   readonly max: number;
   readonly name: string;
   readonly onError: (error: Error) => void;
@@ -56,7 +55,7 @@ interface Replica {
   away: boolean;
 }
 
-/** Creates the replicas. They connect at the first read. */
+/** The replicas connect at the first read. */
 export function createReplicas({ standbys, max, name, onError }: ReplicasOptions): Replicas {
   const replicas: Replica[] = standbys.map(({ shard, url }) => ({
     shard,

@@ -25,9 +25,8 @@ export function partitionSql(id: string, count: number): string {
   return `((${mixed} * ${count}) >> 32)`;
 }
 
-/** Holds the partitions to move. */
 export interface Share {
-  /** The common name prefix of all publications, slots and subscriptions of this installation. */
+  /** All publications, slots and subscriptions of this installation have this prefix. */
   readonly prefix: string;
   /**
    * The name of the publication, the slot and the subscription. It differs for other partitions, another source or
@@ -37,12 +36,10 @@ export interface Share {
   readonly partitions: readonly number[];
   /** The total number of partitions. */
   readonly count: number;
-  /** The process that performs the move. */
   readonly runner: string;
 }
 
 export interface ShareOptions extends Pick<Share, 'partitions' | 'count' | 'runner'> {
-  /** The id of the installation. */
   readonly installation: string;
   readonly source: number;
   readonly target: number;
@@ -54,12 +51,10 @@ export function shareOf({ installation, source, target, partitions, count, runne
   return { prefix, name: `${prefix}${source}_${target}_${which}`, partitions, count, runner };
 }
 
-/** Stores a value under a name, and replaces a former value. */
 const noteInstallation = (sql: Sql, name: string, value: string) => sql.run`
   insert into installation (name, value) values (${name}, ${value})
   on conflict (name) do update set value = excluded.value`;
 
-/** Returns the error for a process whose move another process has taken over. */
 export const takenOver = () => new Error('another process has taken over this move');
 
 /**
@@ -69,7 +64,7 @@ export const takenOver = () => new Error('another process has taken over this mo
 export const claimShard = (shard: Shard, { runner }: Pick<Share, 'runner'>) =>
   noteInstallation(shard.db, 'SHARD_MOVE', runner);
 
-/** Runs a transaction of the move. Fails when another process has claimed the database. */
+/** Fails when another process has claimed the database. */
 function moving<T>(shard: Shard, { runner }: Share, work: (sql: Sql) => Promise<T>): Promise<T> {
   return shard.db.transaction(async (sql) => {
     const claimed = await sql.some`
@@ -88,7 +83,7 @@ function rowsOf(
   return `${partition} in (${partitions.join(', ')})`;
 }
 
-/** Quotes text as an SQL literal, for statements that cannot have parameters. */
+/** For statements that cannot have parameters. */
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Builds a libpq connection string for the primary among the hosts of a URL. */
@@ -216,9 +211,9 @@ export async function isCopying(source: Shard, target: Shard, { name }: Share): 
 
 export interface CopyState {
   readonly tables: number;
-  /** The number of tables whose initial copy is complete and that now receive changes. */
+  /** Their initial copy is complete, and they now receive changes. */
   readonly ready: number;
-  /** The number of errors since the subscription began. Their texts are in the log of the target. */
+  /** Counts since the subscription began. The texts are in the log of the target. */
   readonly errors: number;
 }
 
@@ -231,7 +226,6 @@ export async function copyState(target: Shard, { name }: Share): Promise<CopySta
   return state ?? { tables: 0, ready: 0, errors: 0 };
 }
 
-/** Loads the current write position in the log of the source. */
 export const positionOf = (source: Pool) => plainSql(source).value<string>`
   select pg_current_wal_insert_lsn()::text`;
 
@@ -247,7 +241,7 @@ export async function lagOf(source: Shard, { name }: Share, position: string): P
   return bytes;
 }
 
-/** Returns whether a statement failed because a lock was not available in time. */
+/** A lock was not available in time. */
 const isLocked = (error: unknown) =>
   ((error as Error).cause as { code?: string } | undefined)?.code === '55P03';
 const lockTriesMax = 30;
@@ -351,10 +345,9 @@ export async function skipIdentities(source: Queryable, target: Queryable): Prom
           coalesce(pg_sequence_last_value(pg_get_serial_sequence(${name}, 'id')::regclass), 1)))`;
 }
 
-/** The number of table pages that one statement reads: 8 MiB. */
+/** 8 MiB. */
 const pagesAtOnce = 1_024;
 
-/** Returns the tables that store the rows of a table: the table itself, or its partitions. */
 const leavesOf = (table: string) =>
   fragment(`(select oid as relid from pg_class where oid = to_regclass(${table}) and relkind = 'r'
     union all
@@ -425,7 +418,7 @@ export async function markOutdated(shard: Shard, share: Share): Promise<void> {
   );
 }
 
-/** Reverts `markAway`: records that these partitions belong to a database. */
+/** Reverts `markAway`. */
 export async function markPresent(shard: Shard, share: Share): Promise<void> {
   await moving(
     shard,
@@ -434,7 +427,6 @@ export async function markPresent(shard: Shard, share: Share): Promise<void> {
   );
 }
 
-/** Returns which of the given partitions a database records as its own. */
 export const presentIn = (shard: Pick<Shard, 'db'>, partitions: readonly number[]) => shard.db.column<number>`
   select partition from partitions where partition = any(${partitions}::int[]) and left_at is null`;
 
@@ -444,15 +436,13 @@ export interface LeftPartition {
   readonly outdated: boolean;
 }
 
-/** Returns which of the given partitions have left this database. */
 export const leftFrom = (shard: Shard, partitions: readonly number[]) => shard.db.rows<LeftPartition>`
   select partition, outdated from partitions
   where partition = any(${partitions}::int[]) and left_at is not null`;
 
-/** The number of results of repeatable calls that one statement copies. */
+/** Bounds one statement. */
 const requestsAtOnce = 1_000;
 
-/** Copies the stored results of repeatable calls that changed rows of the partitions. */
 async function bringRequests(source: Shard, target: Shard, share: Share): Promise<void> {
   for (let after = ''; ; ) {
     const rows = await source.db.rows<{ request: string; row: object }>`
@@ -496,17 +486,17 @@ export async function bringPartitions(source: Shard, target: Shard, share: Share
   });
 }
 
-/** Returns whether a database that was restored to an earlier state is still being rewritten from Redis. */
+/** True after a database was restored to an earlier state, until it has been rewritten from Redis. */
 export const isRewriting = (shard: Shard, partitions: readonly number[]) => shard.db.some`
   select from partitions where partition = any(${partitions}::int[]) and rewrite_after is not null limit 1`;
 
 export interface ShardSize {
   readonly bytes: number;
-  /** Postgres's last estimate of the number of messages. */
+  /** The last estimate of Postgres. */
   readonly messages: number;
 }
 
-/** Reads the size of these tables with their indexes in bytes, and the number of messages. */
+/** In bytes, with indexes. */
 export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<ShardSize> {
   return shard.db.one<ShardSize>`
     select coalesce(sum(pg_total_relation_size(i.relid)), 0)::bigint as bytes,

@@ -1,19 +1,14 @@
-/**
- * Holds SQL statements for the unfinished move of partitions, and for the process that runs it. There is at most one
- * unfinished move. The statements use the control database.
- */
+/** There is at most one unfinished move. The statements use the control database. */
 import type { Queryable } from './pool.js';
 import { takenOver } from './shard_copy.js';
 import { fragment, plainSql } from './sql.js';
 
-/**
- * Lists the steps of a move, in order. The source serves the partitions up to `fence`, and the target from `switch` on.
- */
+/** In order. The source serves the partitions up to `fence`, and the target from `switch` on. */
 export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
 
 export interface Move {
-  /** The ids of the partitions in ascending order. */
+  /** Ascending. */
   readonly partitions: readonly number[];
   readonly source: number;
   readonly target: number;
@@ -23,13 +18,12 @@ export interface Move {
   readonly renewed_at: Date;
 }
 
-/** How many seconds after its last report a process loses the move. */
+/** A process loses the move this long after its last report. */
 const lease_s = 10;
 export const moveRenewal_ms = 2_000;
 
 const columns = fragment('partitions, source, target, step, since, renewed_at');
 
-/** Loads the unfinished move; null if there is none. */
 export const loadMove = (on: Queryable) => plainSql(on).first<Move>`select ${columns} from shard_moves`;
 
 /** Adds a move. Returns null if another move has begun meanwhile. */
@@ -78,7 +72,7 @@ export const nodesWithout = (control: Queryable, shard: number) =>
     select n.node, s.node is not null as follows from redis_nodes n left join shard_nodes s on s.node = n.node
     where n.seen_at > now() - interval '10 seconds' and (s.node is null or not ${shard} = any(s.shards))`;
 
-/** Loads the map epoch that each process follows, including processes that ended without deregistering. */
+/** Includes processes that ended without deregistering. */
 export const nodeEpochs = (control: Queryable) =>
   plainSql(control).rows<{ readonly node: string; readonly epoch: number }>`
     select node, epoch from shard_nodes order by node`;

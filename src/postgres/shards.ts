@@ -10,7 +10,7 @@ import { type ControlMarks, markedTransaction } from './marks.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database, ShardDatabase } from './sql.js';
 
-/** Lists the tables whose rows are divided by partition, each with the column that determines a row's partition. */
+/** The column determines the partition of a row. */
 export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
   messages: 'chat_id',
   chat_sequences: 'chat_id',
@@ -33,7 +33,7 @@ export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'part
 };
 
 export interface Shard {
-  /** The id of the shard; 0 is the control database. */
+  /** 0 is the control database. */
   readonly id: number;
   readonly url: string;
   readonly pool: Pool;
@@ -43,7 +43,7 @@ export interface Shard {
 }
 
 export interface Shards {
-  /** All shards in ascending order of their ids. The control database comes first. */
+  /** Ascending by id. The control database comes first. */
   readonly all: readonly Shard[];
   readonly control: Shard;
   /**
@@ -56,15 +56,14 @@ export interface Shards {
    * partition. Statements fail with `unavailable` if a partition was moved and this process does not know it yet.
    */
   at(...partitions: readonly number[]): Database;
-  /** Returns the partitions of a shard, according to the last read of the map. */
+  /** According to the last read of the map. */
   owned(shard: Pick<Shard, 'id'>): readonly number[];
-  /** Returns whether writes to a partition are paused now. */
   isPaused(partition: number): boolean;
-  /** Returns the epoch of the map that this process follows; 0 if partitions were never divided. */
+  /** 0 if partitions were never divided. */
   epoch(): number;
 }
 
-/** Returns the shards of an installation with a single database. */
+/** For an installation with a single database. */
 export function oneShard(
   pool: Pool,
   db: ShardDatabase,
@@ -88,11 +87,10 @@ interface Divided<S> {
   owned(shard: Pick<Shard, 'id'>): readonly number[];
 }
 
-/** Returns the shards that have partitions now. */
+/** Skips shards that have no partitions now. */
 export const holding = <S extends Pick<Shard, 'id'>>(shards: Divided<S>): S[] =>
   shards.all.filter((shard) => shards.owned(shard).length > 0);
 
-/** Groups items by the shard of their partition. */
 export function byShard<S, T>(
   shards: { of(partition: number): S },
   items: readonly T[],
@@ -131,7 +129,7 @@ export interface MapRow {
 
 export interface ShardMap {
   readonly epoch: number;
-  /** The partitions that are outside the control database or paused. */
+  /** Partitions that are outside the control database or paused. */
   readonly rows: readonly MapRow[];
 }
 
@@ -139,7 +137,7 @@ const readEpoch = statement(
   'shard_epoch',
   "select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch",
 );
-/** Loads the epoch and the rows in one statement, so that both are from the same instant. */
+/** One statement reads both, so that both are from the same instant. */
 const readMap = statement(
   'shard_map',
   `select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch,
@@ -222,11 +220,11 @@ export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
 }
 
 export interface FollowOptions {
-  /** All configured shards. The control database comes first. */
+  /** The control database comes first. */
   readonly all: readonly Shard[];
   readonly partitions: number;
   readonly map: ShardMap;
-  /** The time at which the map was requested, as a value of performance.now(). */
+  /** When the map was requested, by performance.now(). */
   readonly at: number;
   /**
    * The name under which this process reports the epoch that it follows. Without a name, the process does not report.
@@ -237,9 +235,7 @@ export interface FollowOptions {
 }
 
 export interface FollowedShards extends Shards {
-  /** Loads the map now. */
   look(): Promise<void>;
-  /** Stops following the map. */
   stop(): Promise<void>;
 }
 
@@ -268,7 +264,7 @@ export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): 
   await all[0].pool.query(report, reportOf(node, -1, all));
 }
 
-/** Returns the map that a process follows, with the partitions of each configured shard. */
+/** Assigns the partitions to the configured shards. */
 function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: FollowOptions) {
   const places = new Map(rows.map((row) => [row.partition, row]));
   const owned = new Map<number, number[]>(all.map(({ id }) => [id, []]));
@@ -292,9 +288,8 @@ export function followShards(options: FollowOptions): FollowedShards {
   const { every, trust } = looksOf(all);
   const byId = new Map(all.map((shard) => [shard.id, shard]));
   let followed = divisionOf(options.map, options);
-  /** When the map was last known to be current, by the monotonic clock, in ms. */
   let readAt = options.at;
-  /** The epoch that this process reported last. */
+  /** As this process last reported it. */
   let reported: number | undefined;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;

@@ -1,14 +1,11 @@
-/**
- * Defines the interface between modules with SQL statements and a database connection, which is a pool or a
- * transaction.
- */
+/** Modules with SQL statements use this interface to a pool or a transaction. */
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
 import { type ControlMarks, markedTransaction } from './marks.js';
 import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
-/** Holds SQL text, in contrast to a value. The text must not come from a user. */
+/** Marks SQL text, in contrast to a value. The text must not come from a user. */
 class Fragment {
   readonly text: string;
 
@@ -23,27 +20,24 @@ class Fragment {
 
 export const fragment = (text: string) => new Fragment(text);
 
-/** Returns the SQL that converts a time to Unix seconds. */
+/** Converts a time to Unix seconds. */
 export const seconds = (column: string) => fragment(`floor(extract(epoch from ${column}))::bigint`);
 
-/** A statement written as a template literal. Its values become parameters, and its fragments become SQL text. */
+/** The values become parameters, and the fragments become SQL text. */
 type Template = [parts: TemplateStringsArray, ...values: unknown[]];
 
 export interface Sql {
-  /** Runs a statement whose text names its parameters $1, $2, … */
+  /** The text names its parameters $1, $2, … */
   query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
   rows<T = unknown>(...statement: Template): Promise<T[]>;
-  /** Returns the first row, or null if there is none. */
   first<T>(...statement: Template): Promise<T | null>;
-  /** Returns the row of a statement that always returns exactly one row. */
+  /** For a statement that always returns exactly one row. */
   one<T>(...statement: Template): Promise<T>;
-  /** Returns the first column of a statement that always returns exactly one row. */
+  /** For a statement that always returns exactly one row. */
   value<T>(...statement: Template): Promise<T>;
-  /** Returns the first column of the first row, or undefined if there is no row. */
+  /** Undefined if there is no row. */
   firstValue<T>(...statement: Template): Promise<T | undefined>;
-  /** Returns the first column of all rows. */
   column<T>(...statement: Template): Promise<T[]>;
-  /** Returns whether the statement returned a row. */
   some(...statement: Template): Promise<boolean>;
   run(...statement: Template): Promise<void>;
 }
@@ -53,7 +47,6 @@ function only<T>(found: readonly T[]): T {
   return found[0] as T;
 }
 
-/** Adds the template literal methods to `query`. */
 export function sqlOver(query: Sql['query']): Sql {
   const rows: Sql['rows'] = (parts, ...values) => {
     const params = values.filter((value) => !(value instanceof Fragment));
@@ -81,7 +74,6 @@ export interface Database extends Sql {
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
 }
 
-/** Represents a database from which partitions may be moved away. */
 export interface ShardDatabase extends Database {
   /**
    * Returns the same database, for statements on rows of these partitions. Each statement fails with `unavailable` once
@@ -90,12 +82,10 @@ export interface ShardDatabase extends Database {
   whileCurrent(partitions: readonly number[]): Database;
 }
 
-/** Returns whether a statement violated a unique constraint. */
 export function isDuplicate(error: unknown): boolean {
   return (error as { code?: string } | null)?.code === '23505';
 }
 
-/** Returns the row of a statement that always returns exactly one row. */
 export const one = async <T>(sql: Sql, text: string, params?: readonly unknown[]): Promise<T> =>
   only(await sql.query<T>(text, params));
 
@@ -122,7 +112,7 @@ export const checked = (query: string, check: string): string =>
 
 const prepared = new Map<string, Statement>();
 
-/** Returns a statement that each connection prepares once, under a name derived from its text. */
+/** The name derives from the text. */
 export function prepare(text: string): Statement {
   let known = prepared.get(text);
   if (!known) {
@@ -132,7 +122,7 @@ export function prepare(text: string): Statement {
   return known;
 }
 
-/** Runs statements on one connection or pool. Throws the unchanged errors of Postgres. */
+/** Throws the unchanged errors of Postgres. */
 export const plainSql = (queryable: Queryable): Sql =>
   sqlOver(
     async <T>(text: string, params: readonly unknown[] = []) =>

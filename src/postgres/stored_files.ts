@@ -1,10 +1,7 @@
-/** Holds SQL statements for stored uploads, and for the storage that each owner uses. */
+/** Also counts the bytes of each owner. */
 import type { Database, Sql } from './sql.js';
 
-/**
- * Records a file and returns true. Records nothing and returns false if the owner's files would exceed `max` bytes in
- * total.
- */
+/** Returns false and records nothing if the owner's files would exceed `max` bytes in total. */
 export const noteStored = (sql: Sql, owner: number, key: string, bytes: number, max: number) => sql.some`
   with total as (
     insert into stored_totals as t (owner_id, bytes) select ${owner}::bigint, ${bytes}::bigint
@@ -15,7 +12,7 @@ export const noteStored = (sql: Sql, owner: number, key: string, bytes: number, 
   insert into stored_files (key, owner_id, bytes) select ${key}, ${owner}::bigint, ${bytes}::bigint
   from total returning 1`;
 
-/** Removes the records of files that are no longer stored. Returns the number of removed records. */
+/** Returns the number of removed records. */
 export const forgetStored = (sql: Sql, keys: readonly string[]) => sql.value<number>`
   with gone as (delete from stored_files where key = any(${keys}::text[]) returning owner_id, bytes),
        freed as (
@@ -24,17 +21,16 @@ export const forgetStored = (sql: Sql, keys: readonly string[]) => sql.value<num
           where t.owner_id = g.owner_id)
   select count(*) as count from gone`;
 
-/** Adds up the bytes of an owner's stored files. */
 export const loadStored = async (sql: Sql, owner: number) =>
   (await sql.firstValue<number>`select bytes from stored_totals where owner_id = ${owner}`) ?? 0;
 
-/** Adds up the bytes of all stored files, and finds the owner who stores most. Null when nothing is stored. */
+/** Also finds the owner who stores most. Null when nothing is stored. */
 export const loadStoredOverall = (sql: Sql) =>
   sql.first<{ readonly bytes: number; readonly owner: number; readonly ownBytes: number }>`
     select (sum(bytes) over ())::bigint as bytes, owner_id as owner, bytes as "ownBytes" from stored_totals
     where bytes > 0 order by stored_totals.bytes desc limit 1`;
 
-/** Reads up to `limit` files that were recorded at least `ageMs` ago, oldest first. */
+/** Oldest first. */
 export const loadStoredBefore = (db: Database, ageMs: number, limit: number) => db.column<string>`
   select key from stored_files where created_at <= now() - ${ageMs}::bigint * interval '1 millisecond'
   order by created_at limit ${limit}`;

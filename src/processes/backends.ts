@@ -47,12 +47,10 @@ export { StartError };
 
 export interface Backends {
   readonly config: Config;
-  /** The id of the installation. */
   readonly installation: string;
   readonly log: Logger;
-  /** The control database. */
   readonly pool: Pool;
-  /** The databases of the tables that flushers write to. */
+  /** Flushers write to these databases. */
   readonly shards: Shards;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
@@ -63,26 +61,25 @@ export interface Backends {
   readonly nodeKeys: NodeKeys;
   readonly store: Store;
   readonly files: Files;
-  /** Returns why uploaded files cannot be written now, or null when they can. */
+  /** Null when uploaded files can be written. */
   readonly filesProblem: () => Promise<string | null>;
-  /** Whether this is a drill, during which nothing is sent to webhooks and browsers. */
+  /** True in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
-  /** The metrics of the roles in this process. */
+  /** Of the roles in this process. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** The reports of this process to the other processes. They begin when it starts to serve. */
+  /** The reports begin when the process starts to serve. */
   readonly node: OwnNode;
-  /** The traces of this process; absent when traces are off. */
+  /** Absent when traces are off. */
   readonly traces: Traces | undefined;
-  /** The id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
 }
 
 /**
- * Holds the log texts that explain the effect of a failed task. A task fails when Redis or Postgres is unavailable, or
- * when it runs out of time.
+ * Log texts that explain the effect of a failed task. A task fails when Redis or Postgres is unavailable, or when it
+ * runs out of time.
  */
 const meaning = {
   wakeQueue:
@@ -100,7 +97,6 @@ const isFinal = (error: unknown) =>
   (error instanceof RedisCheckError && !error.away) ||
   (error instanceof IdentityError && !error.passing);
 
-/** Returns the reason why a Postgres server was refused, if the refusal caused the error. */
 function refusalIn(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof RefusedServer) return at.message;
   return undefined;
@@ -131,7 +127,7 @@ function createPatience(log: Logger, msMax: number): Patience {
   };
 }
 
-/** Opens the Redis servers of a target, and the pub/sub channels on them. */
+/** Also opens the pub/sub channels. */
 export function openRedis(
   target: RedisTarget,
   keys: Keys,
@@ -175,7 +171,6 @@ function openWakeQueue(
   });
 }
 
-/** Opens all partitions, each under the current run id of its server. */
 async function openPartitions(connection: RedisServers, recovery: Recovery, count: number): Promise<void> {
   const byRun = new Map<string, number[]>();
   for (let partition = 0; partition < count; partition++) {
@@ -185,7 +180,7 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
-/** Waits until Redis is usable. Errors: IdentityError when Redis belongs to another installation, or `unavailable`. */
+/** Errors: IdentityError when Redis belongs to another installation, or `unavailable`. */
 async function reachRedis(connection: RedisServers, identity: Identity): Promise<void> {
   await connection.ready(1_000).catch((error: Error) => {
     throw identity.refusal() ?? error;
@@ -215,7 +210,6 @@ async function openManagementBot(store: Store, username: string): Promise<number
   }
 }
 
-/** Holds the state that every step of the start needs. */
 interface Opening {
   readonly config: ReturnType<typeof requireAll>;
   readonly target: RedisTarget;
@@ -251,7 +245,7 @@ async function openIdentity(opening: Opening): Promise<Identity> {
   return identity;
 }
 
-/** Loads the module for traces only when they are turned on. */
+/** The module is loaded only when traces are turned on. */
 async function openTraces({ config, role, troubles }: Opening): Promise<Traces | undefined> {
   const { OTLP_TRACES_URL: url, OTLP_TRACES_RATIO: ratio } = config;
   if (!url) return undefined;
@@ -267,7 +261,6 @@ function openReplicas({ config, role, troubles }: Opening): Replicas {
   return createReplicas({ standbys, max: config.POSTGRES_POOL, name: role, onError });
 }
 
-/** Opens Redis and Postgres, and the script runner between them, which recovers partitions of a lost Redis. */
 async function openServers(opening: Opening, identity: Identity) {
   const { config, target, keys, role, log, node, patiently } = opening;
   const { onError, onDelay } = opening.troubles;

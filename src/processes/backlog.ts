@@ -1,4 +1,3 @@
-/** Reads metrics on demand: the backlogs over all partitions, and the memory of the Redis servers. */
 import { nowMs, shared, within } from '../clock.js';
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';
@@ -8,7 +7,7 @@ import { parseInfo } from './facts.js';
 import { processLimits as limits } from './limits.js';
 import type { Role } from './role.js';
 
-/** Counts the pending items in Redis over all partitions, by kind. */
+/** Summed over all partitions. */
 export interface Backlog {
   journal: number;
   fullestJournal: number;
@@ -16,7 +15,7 @@ export interface Backlog {
   outbox: number;
   webhooksDue: number;
   webhooksOverdue: number;
-  /** How many seconds ago the most overdue webhook was due. */
+  /** For the most overdue webhook. */
   webhookOverdueSeconds: number;
 }
 
@@ -27,7 +26,7 @@ const nothingWaits = (): Backlog => ({
   ...{ webhooksDue: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
 });
 
-/** Reads the backlogs and the state of the Redis servers. Errors: `unavailable`. */
+/** Errors: `unavailable`. */
 export async function readBacklog({
   connection,
   keys,
@@ -65,7 +64,6 @@ export async function readBacklog({
   return found;
 }
 
-/** Adds the backlogs to the metrics of this process. */
 export function startBacklog({ connection, keys, troubles, figures }: Backends): Role {
   const onError = troubles.onDelay(
     'counting the backlogs in Redis',

@@ -19,7 +19,6 @@ const held_look_ms = 500;
 const late =
   'deliveries are late: nothing is lost, pending updates are delivered when Redis and Postgres answer again';
 
-/** Creates the parts of the role without starting them. */
 function createParts({
   config,
   managementBot,
@@ -84,7 +83,6 @@ function createParts({
   return { sender, recorder, answers, manager, meter, worker };
 }
 
-/** Adds the metrics of the parts, and their report for operators. */
 function report({ figures, node }: Backends, parts: ReturnType<typeof createParts>): void {
   const { sender, recorder, answers, meter, worker } = parts;
   figures.push(

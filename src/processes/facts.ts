@@ -15,12 +15,12 @@ import type { DatabaseFacts, Facts, ServerFacts } from './findings.js';
 
 const flusher_age_ms_max = 30_000;
 
-/** Returns the used fraction of a journal's limits. */
+/** From 0 to 1; above 1 when a limit is exceeded. */
 export function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
 
-/** Parses the answer of Redis to INFO. Missing numbers become 0. */
+/** Missing numbers become 0. */
 export function parseInfo(info: string) {
   const number = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   return {
@@ -56,7 +56,6 @@ async function runningFlushers({ connection, keys }: Backends): Promise<number> 
   return seen.filter((at) => Number(seconds) * 1_000 - Number(at) < flusher_age_ms_max).length;
 }
 
-/** Loads the number of open connections of one database, and their maximum. */
 export async function connectionsOf(
   pool: Pool,
 ): Promise<Pick<DatabaseFacts, 'connections' | 'connectionsMax'>> {
@@ -104,8 +103,7 @@ async function movingNow({ pool }: Backends): Promise<Facts['moving']> {
 }
 
 /**
- * Gathers the facts. `warnings` are warnings about the configuration of Redis. Errors: those of an unavailable Redis or
- * Postgres.
+ * `warnings` are warnings about the configuration of Redis. Errors: those of an unavailable Redis or Postgres.
  */
 export async function gather(
   backends: Backends,

@@ -3,61 +3,51 @@
 export interface ServerFacts {
   readonly server: string;
   readonly usedBytes: number;
-  /** memory limit of the Redis server in bytes; 0 when unlimited */
+  /** In bytes; 0 when unlimited. */
   readonly maxBytes: number;
   readonly replicas: number;
   readonly appending: boolean;
 }
 
 export interface DatabaseFacts {
-  /** The display name of the database: `Postgres`, or a name with the number of its shard. */
+  /** `Postgres`, or a name with the number of the shard. */
   readonly database: string;
   readonly connections: number;
   readonly connectionsMax: number;
   readonly quarantined: number;
-  /**
-   * The number of future days that have a partition for delivery failures. Null for a database without chat partitions.
-   */
+  /** Future days that have a partition. Null for a database without chat partitions. */
   readonly failureDaysAhead: number | null;
-  /** The number of future days that have a partition for messages. Null for a database without chat partitions. */
+  /** Future days that have a partition. Null for a database without chat partitions. */
   readonly messageDaysAhead: number | null;
-  /**
-   * The age in ms of the last detected loss of committed transactions in this database, and the number of lost
-   * transactions. Null if there was none.
-   */
+  /** `ago` is in ms. Null if the database lost no committed transactions. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
-  /** The number of partitions whose entities are still being rewritten from Redis to this database. */
+  /** Partitions whose entities are still being rewritten from Redis. */
   readonly rewriting: number;
 }
 
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
-  /** The warnings about the configuration of Redis, which is checked before Redis is used. */
+  /** About the configuration of Redis, which is checked before Redis is used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
   readonly journal: {
     readonly waiting: number;
-    /** The used fraction of the limits of the fullest journal. */
     readonly fullest: number;
-    /** The time since the last write to Postgres, in ms; null if there was none. */
+    /** In ms; null if nothing was written to Postgres. */
     readonly flushedAgo: number | null;
   };
   readonly overdueWebhooks: number;
-  /** The number of flushers seen recently, and the number of nodes of all roles. */
+  /** Seen recently. `nodes` counts all roles. */
   readonly flushers: number;
   readonly nodes: number;
-  /** Facts about each database. The control database comes first. */
   readonly databases: readonly DatabaseFacts[];
-  /**
-   * The partitions that are moving to another database, and the time since the last report of the moving process. Null
-   * if no partitions are moving.
-   */
+  /** Null if no partitions are moving. */
   readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
-  /** Whether this is a drill, during which nothing is sent to webhooks and browsers. */
+  /** True in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: boolean;
-  /** The reason why uploaded files cannot be written. Null when they can be written, or when this was not checked. */
+  /** Null when files can be written, or when this was not checked. */
   readonly files: string | null;
-  /** The time in ms since Redis was last found to have lost changes; null if it never was. */
+  /** In ms; null if Redis never lost changes. */
   readonly lostAgo: number | null;
 }
 
@@ -70,7 +60,7 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
-/** How many ms without a report a move counts as interrupted. */
+/** A move without a report for this long counts as interrupted. */
 const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
@@ -178,7 +168,7 @@ function ofMove({ what, paused, silentMs }: NonNullable<Facts['moving']>): Findi
   };
 }
 
-/** Lists the findings: first problems, then advice. Empty if there are none. */
+/** Problems come first. */
 export function findingsOf(facts: Facts): Finding[] {
   const { engine, warnings, servers, overdueWebhooks, nodes, databases, moving, lostAgo } = facts;
   const found: Finding[] = [];

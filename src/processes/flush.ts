@@ -21,7 +21,6 @@ async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
     );
 }
 
-/** Adds the metrics of the flusher, and its part of the report of the process. */
 function report({ figures, node }: Backends, flusher: Flusher): void {
   figures.push(
     ...figuresOf(

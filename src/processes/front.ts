@@ -1,4 +1,3 @@
-/** Runs the role `front`. It serves HTTP for bots and people. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';
@@ -58,7 +57,6 @@ function accessListener(access: AccessLog, trustedProxies: readonly string[]): A
   };
 }
 
-/** Registers the metrics of a front, and adds the front's data to the report of the process. */
 function report(
   metrics: Metrics,
   backends: Backends,
@@ -139,7 +137,7 @@ async function watchFiles({ filesProblem, log, figures }: Backends) {
   return { problem: () => problem, stop: () => clearInterval(timer) };
 }
 
-/** Opens the services that a front's settings turn on, and creates the dispatch over them. */
+/** Opens only the services that the settings turn on. */
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {
   const { config, log, store, files, traces } = backends;
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);

@@ -16,7 +16,7 @@ export class StartError extends Error {}
 
 const keyNote = 'TOKEN_KEYS ';
 
-/** Throws a StartError when this node's settings contradict the recorded settings. */
+/** Errors: StartError. */
 export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))
@@ -43,7 +43,7 @@ type Given = Pick<Config, 'PARTITIONS'> & {
   readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
 };
 
-/** Compares the settings with those recorded in Postgres, and changes nothing. Errors: StartError. */
+/** Changes nothing. Errors: StartError. */
 export async function checkSettings(db: Sql, config: Given): Promise<void> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   compare(await readInstallation(db), partitions, createSecrets(peppers, ring));
@@ -82,7 +82,7 @@ export async function noteSecrets(db: Database, { checks }: Secrets): Promise<vo
     throw new StartError(`TOKEN_KEYS ${first.id} is not the key that this installation has under this id`);
 }
 
-/** Compares the number of partitions with the number recorded in this Redis. Errors: StartError. */
+/** Uses the number recorded in this Redis. Errors: StartError. */
 export async function checkPartitions(redis: RedisConnection['client'], keys: Keys): Promise<void> {
   const ownCount = String(keys.partitions.count);
   const read = () => redis.hget(keys.installation(), 'PARTITIONS');

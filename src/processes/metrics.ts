@@ -34,7 +34,6 @@ export const statusPages = (
     request.replyWith(200, metrics.contentType, await metrics.text()),
 });
 
-/** Registers the metrics of every process, and the metrics of this process's roles. */
 export function registerMetrics(
   metrics: Metrics,
   { config, connection, keys, pool, runner, wakeQueue, figures }: Backends,

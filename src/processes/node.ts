@@ -14,10 +14,10 @@ import type { Backends } from './backends.js';
 import { processLimits } from './limits.js';
 import type { Role } from './role.js';
 
-/** Holds a report, its time of writing (Redis clock), and its age in ms. */
+/** `reported_ms` is by the clock of Redis. */
 export type SeenNode = (NodeReport | NodeCore) & { readonly reported_ms: number; readonly silent_ms: number };
 
-/** Reads the time of the Redis server in ms, because the clocks of nodes may differ. */
+/** In ms. Clocks of nodes may differ. */
 async function clockOf(client: RedisConnection['client']): Promise<number> {
   const [seconds, micros] = await client.time();
   return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
@@ -76,7 +76,7 @@ const loop_look_ms = 100;
 /** The share of busy time below which a process counts as idle. Its event loop delay is then not measured. */
 const idle_share_max = 0.02;
 
-/** Creates a function that measures CPU, memory and event loop delay since its previous call. */
+/** Measures since the previous call. */
 function createPulse() {
   const delay = monitorEventLoopDelay({ resolution: loop_look_ms });
   delay.enable();
@@ -113,7 +113,6 @@ function createPulse() {
   };
 }
 
-/** Returns the durations of all scripts, counted by bucket. */
 function scriptTimes({ runner }: Backends): number[] {
   const sum = new Array<number>(durationBounds.length + 1).fill(0);
   for (const { counts } of runner.times.byName.values())

@@ -55,7 +55,7 @@ export function createNodeKeys({ connection, runner, keys, secrets, onError }: N
   const key = keys.rings();
   let stopAnnouncing: (() => void) | undefined;
 
-  /** Returns the server of partition 0 and its time in ms, because the clocks of nodes may differ. */
+  /** Returns the server's time in ms, because the clocks of nodes may differ. */
   async function open() {
     await connection.ready(redisLimits.redis_command_timeout_ms, 0);
     const client = connection.at(0)?.client;
@@ -68,7 +68,6 @@ export function createNodeKeys({ connection, runner, keys, secrets, onError }: N
     await runner.call('presence/announce', 0, { processes: key }, { id: node, report: own });
   }
 
-  /** Returns the checks of the other running nodes. */
   async function others(): Promise<Checks[]> {
     const { client, now } = await open();
     const found: Checks[] = [];

@@ -20,7 +20,7 @@ import { processLimits } from './limits.js';
 import { readNodes, type SeenNode } from './node.js';
 import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
 
-/** Returns the result of a request, or null if the request fails or takes too long. */
+/** Returns null if the request fails or takes too long. */
 async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
@@ -29,7 +29,7 @@ async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   return Promise.race([asked.catch(() => null), late]).finally(() => clearTimeout(timer));
 }
 
-/** Caches an answer for `ms` milliseconds from the start of its request. */
+/** The time counts from the start of the request. */
 function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
@@ -73,7 +73,6 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
   };
 }
 
-/** Reads the journals of the partitions, and the facts from which findings are derived. */
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
   // Omits the Redis warnings, because every process checks Redis when it starts.
@@ -96,7 +95,7 @@ const away = (what: string): Finding => ({
   todo: `check ${what} and the network; ${what === 'Redis' ? 'without it no call is served' : 'until it answers, cold data cannot be read and changes wait in the journals'}`,
 });
 
-/** Returns the names of the databases that do not answer. */
+/** Returns names of databases. */
 async function silentOf({ shards }: Backends): Promise<string[]> {
   const answers = await Promise.all(
     shards.all.map(async (shard) => {
@@ -107,7 +106,7 @@ async function silentOf({ shards }: Backends): Promise<string[]> {
   return answers.flat();
 }
 
-/** Returns findings about processes that were killed or cannot reach Redis. */
+/** Covers processes that were killed or cannot reach Redis. */
 const silent = (nodes: readonly SeenNode[]): Finding[] =>
   nodes
     .filter(({ silent_ms }) => silent_ms > processLimits.node_silent_ms)

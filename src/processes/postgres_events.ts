@@ -5,7 +5,7 @@ import { type Figure, figuresOf } from '../obs/metrics.js';
 import type { Replicas } from '../postgres/replicas.js';
 
 export interface PostgresEvents {
-  /** Reports a Postgres that was restored to an earlier state. `shard` is 0 for the control database. */
+  /** `shard` is 0 for the control database. */
   back(found: WentBack, shard: number): void;
   elsewhere(before: string, now: string, shard: number): void;
   replaced(why: string, shard: number): void;
@@ -44,7 +44,6 @@ export function reportPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEve
   };
 }
 
-/** Creates the metrics about Postgres and its standbys. */
 export const postgresFigures = (
   { stats }: PostgresEvents,
   databases: ReadonlyArray<{ readonly history: Pick<History, 'rewriting'> }>,

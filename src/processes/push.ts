@@ -10,7 +10,6 @@ import { type Backends, isLate } from './backends.js';
 
 const late = 'some people are not notified of a message: failed notifications are not repeated';
 
-/** Records the chats of new messages when the flusher writes the messages. */
 export function startNoter({ config, store, figures, troubles }: Backends): Noter {
   const noter = createNoter({
     push: store.push,
@@ -31,7 +30,7 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
   return noter;
 }
 
-/** Starts to send push notifications. Returns undefined when they are turned off. */
+/** Returns undefined when push notifications are turned off. */
 export function startPusher({ config, store, figures, held, troubles }: Backends) {
   const settings = pushOf(config);
   if (settings === undefined) return undefined;

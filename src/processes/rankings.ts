@@ -11,7 +11,7 @@ import type { Backends } from './backends.js';
 
 type Sources = Pick<Backends, 'shards' | 'keys'>;
 
-/** Collects counts per bot. Each count comes from the shard of the bot. */
+/** The count of a bot comes from the shard of the bot. */
 async function countsOf(
   { shards, keys }: Sources,
   ask: (shard: Shard) => Promise<readonly rows.Counted[]>,
@@ -57,7 +57,6 @@ export async function mostFailing(sources: Sources, limit: number): Promise<numb
   return [...first, ...rest].slice(0, limit).map(({ id }) => id);
 }
 
-/** Finds the bots with the most dead letters. */
 export async function mostDead(sources: Sources, limit: number): Promise<number[]> {
   const letters = await countsOf(sources, (shard) => rows.loadDeadCounts(shard.db));
   return letters
@@ -66,7 +65,7 @@ export async function mostDead(sources: Sources, limit: number): Promise<number[
     .map(({ id }) => id);
 }
 
-/** Loads the names and delivery counts of these bots, in no particular order. */
+/** In no particular order. */
 export async function describeBots(
   sources: Sources,
   ids: readonly number[],
@@ -80,10 +79,7 @@ export async function describeBots(
   return known.map((row) => ({ ...row, ...(counts.get(row.id) ?? none), id: row.id }));
 }
 
-/**
- * Counts the webhooks, the failing webhooks and the dead letters. Stops counting dead letters at
- * ruleLimits.dead_updates_counted_max.
- */
+/** Stops counting dead letters at ruleLimits.dead_updates_counted_max. */
 export async function loadTotals(sources: Sources) {
   const [totals, letters] = await Promise.all([
     rows.loadTotals(sources.shards.control.db),

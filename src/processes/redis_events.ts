@@ -38,7 +38,6 @@ export function reportHistories(log: Pick<Logger, 'warn'>): Histories {
   };
 }
 
-/** Creates the metrics about Redis: refusals, drills, and partitions found on a different run of Redis. */
 export const redisFigures = (
   histories: Histories,
   pauses: Pauses,

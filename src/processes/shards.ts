@@ -29,12 +29,12 @@ export interface ShardUrl {
   readonly url: string;
 }
 
-/** Returns the URLs of the databases. The control database comes first. */
+/** The control database comes first. */
 export const shardUrls = (
   config: Pick<Config, 'DATABASE_SHARDS'> & { readonly DATABASE_URL: string },
 ): ShardUrl[] => [{ id: 0, url: config.DATABASE_URL }, ...config.DATABASE_SHARDS];
 
-/** Returns the standbys of the databases. Throws a StartError if a standby belongs to an unconfigured database. */
+/** Throws a StartError if a standby belongs to an unconfigured database. */
 export function standbysOf(
   config: Pick<Config, 'DATABASE_SHARDS' | 'DATABASE_REPLICA_URLS'>,
 ): Config['DATABASE_REPLICA_URLS'] {
@@ -46,7 +46,6 @@ export function standbysOf(
   );
 }
 
-/** Returns the setting that names a database. */
 export const shardName = (id: number): string => (id === 0 ? 'DATABASE_URL' : `DATABASE_SHARDS ${id}`);
 
 /**
@@ -65,10 +64,7 @@ export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): P
 const noteOf = (pool: Pool) => plainSql(pool).firstValue<string>`
   select value from installation where name = 'SHARD'`;
 
-/**
- * Opens the control database and the other databases for `work`, and closes them afterwards. Also passes the id of the
- * installation to `work`.
- */
+/** Closes the databases after `work`, which also gets the id of the installation. */
 async function withDatabases(
   urls: readonly ShardUrl[],
   name: string,
@@ -161,10 +157,9 @@ export interface OpenOptions {
   readonly config: Config & { readonly DATABASE_URL: string };
   readonly keys: Keys;
   readonly role: string;
-  /** The name of this process as a node. */
   readonly node: string;
   readonly connection: RedisServers;
-  /** Returns the script runner. Called at each use, because the runner is created after this object. */
+  /** A function, because the runner is created after this object. */
   readonly runner: () => ScriptRunner;
   readonly events: PostgresEvents;
   readonly identity: Pick<Identity, 'checkPostgres'>;
@@ -178,12 +173,12 @@ export interface OpenedShard extends Shard {
 
 export interface OpenedShards {
   readonly all: readonly [OpenedShard, ...OpenedShard[]];
-  /** Loads the map and then follows its changes. */
+  /** Loads the map first. */
   follow(): Promise<FollowedShards>;
   close(): Promise<void>;
 }
 
-/** Creates guarded pools. A pool connects with its first query. */
+/** A pool connects with its first query. */
 export function openShards({
   config,
   keys,

@@ -25,7 +25,6 @@ export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result:
   return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);
 }
 
-/** Wraps the request handler and meter of a front so that each request makes a trace. */
 export function tracedRequests(traces: Traces, handler: RequestHandler, meter: RequestListener) {
   return {
     handler: ((request) => traces.within(() => handler(request))) satisfies RequestHandler,

@@ -11,7 +11,7 @@ export interface BrowserKeys {
   readonly auth: Buffer;
 }
 
-/** Returns the encrypted body of a push message. Each message uses a new key, so that nobody can link two messages. */
+/** Each message uses a new key, so that nobody can link two messages. */
 export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   const sender = createECDH('prime256v1');
   sender.generateKeys();
@@ -23,7 +23,6 @@ export function seal(payload: unknown, { p256dh, auth }: BrowserKeys): Buffer {
   });
 }
 
-/** Returns whether a browser's keys can be used for encryption. */
 export function usableKeys({ p256dh, auth }: BrowserKeys): boolean {
   if (auth.length !== 16 || p256dh.length !== 65 || p256dh[0] !== 4) return false;
   try {

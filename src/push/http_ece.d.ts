@@ -1,16 +1,15 @@
-/** Declares types for the parts of http_ece that we use. */
 declare module 'http_ece' {
   import type { ECDH } from 'node:crypto';
 
   interface EncryptParams {
     readonly version: 'aes128gcm';
-    /** private key of the sender, new for each message */
+    /** The sender's key, new for each message. */
     readonly privateKey: ECDH;
-    /** public key of the receiver, as base64url */
+    /** The receiver's key, as base64url. */
     readonly dh: string;
     readonly authSecret: string;
   }
 
-  /** Encrypts according to RFC 8188 with the keys of RFC 8291. Returns the header and one record. */
+  /** Uses RFC 8188 with the keys of RFC 8291. Returns the header and one record. */
   export function encrypt(plain: Buffer, params: EncryptParams): Buffer;
 }

@@ -11,7 +11,7 @@ import { storeLimits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import { pushLimits as limits } from './limits.js';
 
-/** Describes a row written to Postgres, in the form that `journal/` passes. */
+/** In the form that `journal/` passes. */
 export interface WrittenRow {
   readonly table: { readonly table: string };
   readonly key: readonly number[];
@@ -26,13 +26,13 @@ export interface NoterOptions {
 }
 
 export interface Noter {
-  /** Accepts rows that are now in Postgres. */
+  /** The rows must be in Postgres. */
   written(rows: readonly WrittenRow[]): void;
   start(): void;
   stop(): Promise<void>;
   /**
-   * Returns the number of recorded messages (only the newest per chat), and the number of messages dropped because too
-   * many were pending.
+   * `noted` counts only the newest message per chat. `dropped` counts messages dropped because too many were
+   * pending.
    */
   readonly stats: { readonly noted: number; readonly dropped: number };
 }
@@ -62,7 +62,7 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  /** Whether anyone had a push subscription at the last check. Checks happen only while rows are written. */
+  /** As of the last check, which happens only while rows are written. */
   let wanted = true;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
@@ -92,7 +92,6 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
     }
   }
 
-  /** Schedules the next write while messages are pending. */
   function arm(): void {
     if (stopped || noting !== undefined) return;
     timer ??= setTimeout(() => {

@@ -1,21 +1,20 @@
-/** Builds the notification of a message from its sender and the start of its text. */
 import { signOf } from '../content/kinds.js';
 import type { Entity, MessageRecord, Profile } from '../store/core/codec.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { pushLimits as limits } from './limits.js';
 
-/** Defines the payload of a notification. The service worker in `web/client` uses it. */
+/** The service worker in `web/client` uses this payload. */
 export interface Notification {
   readonly chat_id: number;
   readonly message_id: number;
   readonly title: string;
   readonly body: string;
-  /** Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
 }
 
-/** Shortens text to `max` code points. */
+/** `max` counts code points. */
 function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const points = [...text.slice(0, max * 2 + 2)];

@@ -21,20 +21,20 @@ export interface PusherOptions {
   readonly vapid: Vapid;
   /** The setting PUSH_DELAY_MS. */
   readonly delayMs: number;
-  /** Whether this is a drill, during which nothing is sent. */
+  /** True in a drill, during which nothing is sent. */
   readonly held?: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 
 export interface PushStats {
-  /** The number of push messages that a push service accepted. */
+  /** Push messages that a push service accepted. */
   sent: number;
-  /** The number of subscriptions that the push service no longer knows. */
+  /** Subscriptions that the push service no longer knows. */
   gone: number;
   failed: number;
-  /** The number of people who had a window open. */
+  /** People who had a window open. */
   present: number;
-  /** The number of notifications dropped because too many for one person were in flight. */
+  /** Notifications dropped because too many for one person were in flight. */
   dropped: number;
 }
 
@@ -42,7 +42,7 @@ const take_interval_ms = 250;
 /** The longest pause while nothing is due. Messages are recorded `delayMs` before they are due. */
 const idle_interval_ms_max = 4_000;
 
-/** Holds one notification to one person about one chat, with a row for each of the person's browsers. */
+/** One notification to one person about one chat, with a row for each of the person's browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
 
 const chatOf = ({ chat_id, user_id }: Addressee) =>
@@ -79,10 +79,10 @@ export class Pusher {
   readonly #options: PusherOptions;
   readonly #stats: PushStats = { sent: 0, gone: 0, failed: 0, present: 0, dropped: 0 };
   readonly #inFlight = new Set<Promise<void>>();
-  /** The number of notifications in flight by person. */
+  /** In flight, by person. */
   readonly #busy = new Map<number, number>();
   readonly #idleMs: number;
-  /** The earliest time when a notification can be due. */
+  /** No notification is due before this time. */
   #lookAt = 0;
   #stopping = false;
   #timer: NodeJS.Timeout | undefined;
@@ -109,7 +109,6 @@ export class Pusher {
     );
   }
 
-  /** Waits for push messages in flight. */
   async stop(): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#timer);
@@ -117,7 +116,7 @@ export class Pusher {
     await Promise.all(this.#inFlight);
   }
 
-  /** Returns whether a notification is due. If none is due, sets the earliest time when one can be due. */
+  /** If none is due, sets `#lookAt`. */
   async #isDue(): Promise<boolean> {
     const ms = (await this.#options.store.push.untilDue()) ?? this.#idleMs;
     if (ms > 0) this.#lookAt = performance.now() + Math.min(ms, this.#idleMs);

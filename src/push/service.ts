@@ -1,5 +1,3 @@
-/** Serves push notifications in a front: returns the public key, and checks a browser's subscription. */
-
 import type { Guard } from '../delivery/outbound/guard.js';
 import { ApiError, fail } from '../errors.js';
 import type { PushService } from '../server/endpoint.js';
@@ -12,7 +10,7 @@ const base64url = /^[A-Za-z0-9_-]+={0,2}$/;
 const bytesOf = (text: string): Buffer =>
   base64url.test(text) ? Buffer.from(text, 'base64url') : Buffer.alloc(0);
 
-/** Creates the service. `privateKey` is the setting VAPID_PRIVATE_KEY. */
+/** `privateKey` is the setting VAPID_PRIVATE_KEY. */
 export function createPushService(privateKey: string, guard: Pick<Guard, 'vet'>): PushService {
   return {
     publicKey: publicKeyOf(privateKey),

@@ -6,13 +6,13 @@ import { nowSeconds } from '../clock.js';
 import { pushLimits as limits } from './limits.js';
 
 export interface VapidSettings {
-  /** 32 bytes as base64url: setting VAPID_PRIVATE_KEY */
+  /** The setting VAPID_PRIVATE_KEY: 32 bytes as base64url. */
   readonly privateKey: string;
-  /** contact of the operator: a mailto: or https: URL */
+  /** A mailto: or https: URL of the operator. */
   readonly subject: string;
 }
 
-/** Returns the public key with which browsers subscribe: an uncompressed P-256 point as base64url. */
+/** Browsers subscribe with this key: an uncompressed P-256 point as base64url. */
 export function publicKeyOf(privateKey: string): string {
   const ecdh = createECDH('prime256v1');
   ecdh.setPrivateKey(Buffer.from(privateKey, 'base64url'));
@@ -30,7 +30,7 @@ export function createVapid({ privateKey, subject }: VapidSettings) {
     y: point.subarray(33).toString('base64url'),
   };
   const key = importJWK(jwk, 'ES256');
-  /** The signed tokens by origin of the push service, oldest first */
+  /** By origin of the push service, oldest first. */
   const kept = new Map<string, { readonly text: Promise<string>; readonly until: number }>();
 
   async function sign(origin: string, exp: number): Promise<string> {
@@ -44,10 +44,7 @@ export function createVapid({ privateKey, subject }: VapidSettings) {
   }
 
   return {
-    /**
-     * Returns the `Authorization` header of a push message to a service. A token is signed once and used for many
-     * messages.
-     */
+    /** Returns the `Authorization` header. A token is signed once and used for many messages. */
     authorization(origin: string): Promise<string> {
       const now = nowSeconds();
       const known = kept.get(origin);

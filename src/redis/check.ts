@@ -19,13 +19,13 @@ import {
 
 export interface RedisCheck {
   readonly version: string;
-  /** The warnings: one sentence for each setting that works but is discouraged. */
+  /** One sentence for each setting that works but is discouraged. */
   readonly warnings: readonly string[];
 }
 
-/** Reports a Redis that Petrel cannot use. The message gives the reason and the fix. */
+/** The message gives the reason and the fix. */
 export class RedisCheckError extends Error {
-  /** Whether Redis did not answer properly, so that the cause may be temporary. */
+  /** Redis did not answer properly, so the cause may be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -52,8 +52,8 @@ export async function checkRedis(target: RedisTarget, timeout_ms = 10_000): Prom
 }
 
 /**
- * Returns warnings about Sentinels that could not elect a master. An unreachable Sentinel is only a warning, because
- * the other Sentinels may be enough.
+ * Warns if Sentinels could not elect a master. An unreachable Sentinel is only a warning, because the other
+ * Sentinels may be enough.
  */
 async function checkSentinels(watched: Watched, timeout_ms: number): Promise<string[]> {
   const said = await Promise.all(
@@ -82,7 +82,7 @@ async function checkCluster(seeds: readonly string[], timeout_ms: number): Promi
   };
 }
 
-/** Asks one server for the cluster's masters. Throws if the cluster does not serve every slot. */
+/** Throws if the cluster does not serve every slot. */
 async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> {
   return connected(seed, timeout_ms, async (client) => {
     const refuse = (why: string) =>

@@ -13,7 +13,6 @@ export interface ClusterOptions {
   /** The URLs of some servers of the cluster. The password and protocol of the first URL apply to all servers. */
   readonly seeds: readonly string[];
   readonly name: string;
-  /** The slot of each partition. */
   readonly slots: readonly number[];
   readonly onError?: ((error: Error) => void) | undefined;
   /**
@@ -23,13 +22,13 @@ export interface ClusterOptions {
   readonly admit?: ((connection: RedisConnection, partition: number | null) => Promise<boolean>) | undefined;
 }
 
-/** Maps cluster slots to masters, for hint subscriptions. */
+/** For hint subscriptions. */
 export interface SlotMap {
-  /** Returns the URL of a slot's master; null while unknown. */
+  /** Null while the master of the slot is unknown. */
   urlAt(slot: number): string | null;
-  /** Updates the map from a server's MOVED error. Ignores other errors. */
+  /** Reads a MOVED error. Ignores other errors. */
   learn(refusal: string, from: string): void;
-  /** Calls the listener whenever a slot has moved to another master. */
+  /** Called whenever a slot has moved to another master. */
   onMove(listener: () => void): void;
 }
 
@@ -40,14 +39,13 @@ interface View {
 }
 
 const refreshMs = 1_000;
-/** The minimum time between two requested refreshes. */
 const refreshPauseMs = 50;
 /** How long a refresh waits for a server's view. The views of slower servers are ignored. */
 const viewMsMax = 1_000;
 /** How long to keep the connection to a server without slots. Calls on it may be in flight. */
 const unownedMsMax = 10_000;
 
-/** Returns one server's view of the cluster. Errors: those of the connection, or of Redis. */
+/** Errors: those of the connection, or of Redis. */
 export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url'>): Promise<View> {
   const [info, slots] = await Promise.all([
     connection.client.cluster('INFO'),
@@ -60,7 +58,7 @@ export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url
   };
 }
 
-/** Returns the view with the highest epoch. Prefers servers that consider the cluster healthy. */
+/** Prefers servers that consider the cluster healthy, then the highest epoch. */
 function newest(views: readonly (View | null)[]): View | null {
   const sound = views.filter((view) => view !== null);
   const serving = sound.filter((view) => view.ok);
@@ -70,20 +68,20 @@ function newest(views: readonly (View | null)[]): View | null {
   );
 }
 
-/** Connects to every master with a partition, and follows changes of the map. */
+/** Connects only to masters with a partition. */
 export class RedisCluster implements RedisServers, SlotMap {
   readonly clustered = true;
   readonly #options: ClusterOptions;
-  /** All connections, by server URL. */
+  /** By server URL. */
   readonly #connections = new Map<string, RedisConnection>();
-  /** The time since which a server has had no partition, in ms of the monotonic clock. */
+  /** In ms of the monotonic clock. */
   readonly #unownedSince = new Map<string, number>();
-  /** The master of each slot; null while unknown. */
+  /** By slot; null while unknown. */
   readonly #owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
   readonly #waiting = createWaiting();
   readonly #listeners: Array<() => void> = [];
   readonly #timer = setInterval(() => this.#refreshSoon(), refreshMs).unref();
-  /** Whether a refresh is running, and whether another refresh was requested since it began. */
+  /** `#again` means that another refresh was requested since this one began. */
   #refreshing = false;
   #again = false;
   #closed = false;
@@ -145,7 +143,6 @@ export class RedisCluster implements RedisServers, SlotMap {
     await Promise.all([...this.#connections.values()].map((connection) => connection.close()));
   }
 
-  /** Returns the server of each partition. */
   #carrying(): Array<RedisConnection | null> {
     return this.#options.slots.map((slot) => this.#owners[slot] ?? null);
   }
@@ -174,7 +171,7 @@ export class RedisCluster implements RedisServers, SlotMap {
     return connection;
   }
 
-  /** Changes the master of slots. Returns whether any of them had another master. */
+  /** Returns whether any slot had another master. */
   #own({ start, end, url }: SlotRange): boolean {
     const owner = this.#connectionTo(url);
     const moved = this.#owners.slice(start, end + 1).some((present) => present !== owner);

@@ -6,12 +6,11 @@ import { ScriptCommand } from './scripts/script_command.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
 
-/** Represents the Redis servers of an installation: a single server, or the masters of a cluster. */
+/** A single server, or the masters of a cluster. */
 export interface RedisServers {
   readonly clustered: boolean;
-  /** Returns the server with a partition; null while unknown. */
+  /** Null while unknown. */
   at(partition: number): RedisConnection | null;
-  /** Returns the servers that have partitions. */
   nodes(): readonly RedisConnection[];
   /**
    * Finds the server for a call that did not run because its keys are on another server. Returns null for any other
@@ -23,15 +22,11 @@ export interface RedisServers {
    * with `unavailable` after `msMax`.
    */
   ready(msMax: number, partition?: number): Promise<void>;
-  /** Returns whether any server is usable. */
   reachable(): boolean;
   close(): Promise<void>;
 }
 
-/**
- * Names the server to which a call must be sent instead. With `asking`, this applies only to this call, because the
- * slot is being migrated.
- */
+/** With `asking`, the redirection applies only to this call, because the slot is being migrated. */
 export interface Redirected {
   readonly to: RedisConnection;
   readonly asking: boolean;
@@ -41,21 +36,17 @@ export interface ConnectOptions {
   readonly url: RedisServer;
   readonly name: string;
   readonly onError?: ((error: Error) => void) | undefined;
-  /** Called when the server becomes usable and when it stops being usable. */
+  /** Also called when the server stops being usable. */
   readonly onChange?: () => void;
   /** Checks each server before its use. The client reconnects if the result is false or an error. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
 }
 
-/**
- * Returns the milliseconds to wait before reconnect attempt `n`. They grow exponentially with jitter, up to about a
- * second.
- */
+/** Grows exponentially with jitter, up to about a second. */
 export function reconnectDelay(attempt: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2);
 }
 
-/** The interval at which to check whether the server still answers. */
 const watchMs = 250;
 
 /**
@@ -66,7 +57,7 @@ const watchMs = 250;
  */
 export class RedisConnection implements RedisServers {
   readonly clustered = false;
-  /** The URL of the server; with Sentinels, its host is the master's name. */
+  /** With Sentinels, the host is the master's name. */
   readonly url: string;
   readonly client: Redis;
   readonly #options: ConnectOptions;
@@ -75,7 +66,7 @@ export class RedisConnection implements RedisServers {
   /** The id that `admit` accepted on this connection, and the check in progress. */
   #admitted: string | null = null;
   #admitting: Promise<boolean> | undefined;
-  /** The number of closed connections. */
+  /** Counts closed connections. */
   #closes = 0;
   #silent = false;
   /**
@@ -85,7 +76,7 @@ export class RedisConnection implements RedisServers {
   #silence = { bytes: 0, ticks: 0 };
   /** The timer of `#checkSilence`. It runs only while the server owes answers. */
   #watch: NodeJS.Timeout | undefined;
-  /** Whether writes are held back until the end of the event loop turn. */
+  /** True until the end of the event loop turn. */
   #held = false;
   #clockReadAt = 0;
 

@@ -1,13 +1,11 @@
-/** Backs up a Redis server to a file, and copies keys between servers. */
 import { spawn } from 'node:child_process';
 import type { RedisConnection } from './connection.js';
 
-/** Reports a failed copy. The message gives the reason. */
+/** The message gives the reason. */
 export class CopyError extends Error {}
 
 /**
- * Returns the redis-cli arguments for the server behind a connection. Uses the address of the socket, because a URL
- * with Sentinels has no address.
+ * Returns redis-cli arguments. Uses the address of the socket, because a URL with Sentinels has no address.
  */
 function argumentsFor({ url, client }: RedisConnection): { args: string[]; password: string } {
   const { protocol, username, password, hostname, port } = new URL(url);
@@ -53,7 +51,6 @@ export function saveRdb(server: RedisConnection, file: string, path: string): Pr
 
 const batchKeys = 500;
 
-/** Returns the number of keys on a server. */
 export const countKeys = ({ client }: RedisConnection): Promise<number> => client.dbsize();
 
 /**

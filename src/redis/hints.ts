@@ -16,14 +16,13 @@ export type Hints = Pick<RedisHints, 'listen' | 'close'>;
 /** How long to keep an unused subscription, because a polling bot soon returns. */
 const lingerMs = 5_000;
 const subscribeMsMax = 1_000;
-/** The pause before a failed subscription is retried. */
 const retryMs = 250;
 
 interface Channel {
   readonly name: string;
   readonly slot: number;
   readonly listeners: Set<(hint: Buffer) => void>;
-  /** The subscriber of the slot, connected or still connecting; null while the slot's master is unknown. */
+  /** Null while the slot's master is unknown. The subscriber may still be connecting. */
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;
@@ -36,7 +35,6 @@ interface Subscriber {
   readonly channels: Set<Channel>;
 }
 
-/** Returns the map from channels to servers, for a single server. */
 const oneServer = (url: string): SlotMap => ({
   urlAt: () => url,
   learn: () => undefined,
@@ -52,7 +50,7 @@ const isMap = (servers: RedisServer | SlotMap): servers is SlotMap =>
  */
 export class RedisHints {
   readonly #map: SlotMap;
-  /** The only server; undefined on a cluster. */
+  /** Undefined on a cluster. */
   readonly #server: RedisServer | undefined;
   readonly #name: string;
   readonly #onError: ((error: Error) => void) | undefined;
@@ -117,7 +115,6 @@ export class RedisHints {
     }, lingerMs).unref();
   }
 
-  /** Subscribes to a channel on the master of its slot. */
   #place(channel: Channel): void {
     const url = this.#map.urlAt(channel.slot);
     if (url === null || channel.at?.url === url) return;

@@ -14,7 +14,7 @@ export interface MemoryWatchOptions {
   readonly connection: Pick<RedisServers, 'nodes'>;
   /** The setting REDIS_MEMORY_MAX: the bytes allowed on a server without `maxmemory`. Unlimited if absent. */
   readonly bytesMax?: number | undefined;
-  /** Called when a server becomes full, and when it stops being full. */
+  /** Also called when a server stops being full. */
   readonly onChange?: (full: boolean, server: RedisConnection) => void;
 }
 
@@ -24,11 +24,11 @@ const numberIn = (info: string, name: string): number =>
 export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions) {
   let full: ReadonlySet<RedisConnection> = new Set();
   let timer: NodeJS.Timeout | undefined;
-  /** Whether any call has checked the flag since the last refresh. */
+  /** Since the last refresh. */
   let asked = true;
   let started = false;
 
-  /** Returns whether a server is full. An unreachable server keeps its last known state. */
+  /** An unreachable server keeps its last known state. */
   async function isFullNow(server: RedisConnection): Promise<boolean> {
     const was = full.has(server);
     if (!server.reachable()) return was;
@@ -42,7 +42,6 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
     }
   }
 
-  /** Checks every server now. */
   const check = shared(async () => {
     const servers = connection.nodes();
     const found = await Promise.all(servers.map(isFullNow));
@@ -52,7 +51,7 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
       if (before.has(server) !== full.has(server)) onChange?.(full.has(server), server);
   });
 
-  /** Checks the servers while calls check the flag or a server is full. Otherwise stops the timer. */
+  /** Stops the timer when no call checks the flag and no server is full. */
   function onTick(): void {
     if (asked || full.size > 0) void check();
     else stopTimer();
@@ -76,7 +75,6 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
       noteRead();
       return full.size > 0 && full.has(server);
     },
-    /** Returns whether any server is full. */
     anyFull(): boolean {
       noteRead();
       return full.size > 0;

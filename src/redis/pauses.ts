@@ -5,9 +5,9 @@
 
 export interface Pause {
   readonly partition: number;
-  /** The milliseconds from the first blocked call to the next successful call. */
+  /** From the first blocked call to the next successful call. */
   readonly ms: number;
-  /** The number of calls that waited too long and were rejected without a change. */
+  /** Calls that waited too long and were rejected without a change. */
   readonly refused: number;
 }
 
@@ -18,17 +18,14 @@ export function createPauses(onEnd: (pause: Pause) => void = () => {}, now = () 
   let refused = 0;
   let longest = 0;
   return {
-    /** Records a blocked call. Starts a pause unless one is open. */
     began(partition: number) {
       if (!open.has(partition)) open.set(partition, { since: now(), refused: 0 });
     },
-    /** Records a call rejected because of the migration. */
     refused(partition: number) {
       refused++;
       const pause = open.get(partition);
       if (pause) pause.refused++;
     },
-    /** Records a successful call. Ends an open pause. */
     ran(partition: number) {
       // Takes a fast path, because a pause is almost never open.
       const pause = open.size === 0 ? undefined : open.get(partition);

@@ -8,7 +8,7 @@ import { credentials, isCluster, openClient, type RedisTarget } from './target.j
 
 export type QueueClient = Redis | Cluster;
 
-/** Creates a client for one server, a Sentinel-managed master, or a cluster. It connects on first use. */
+/** Connects on first use. */
 export function connectQueueClient(target: RedisTarget, name: string, onError: (error: Error) => void) {
   const shared = {
     connectionName: `petrel-${name}-doorbell`,

@@ -1,10 +1,9 @@
-/** Declares types for the parts of redis-parser that we use. */
 declare module 'redis-parser' {
   interface ParserOptions {
     returnReply(reply: unknown): void;
     returnError(error: Error): void;
     returnFatalError(error: Error): void;
-    /** Returns all strings as Buffers. */
+    /** Returns strings as Buffers. */
     readonly returnBuffers: boolean;
   }
 

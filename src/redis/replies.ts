@@ -6,18 +6,17 @@ import { createRequire } from 'node:module';
 import decoders from 'ioredis/built/resp/decoder.js';
 import RedisParser from 'redis-parser';
 
-/** The decoder built into ioredis. */
 export const OwnDecoder = decoders.Decoder;
 type DecoderOptions = ConstructorParameters<typeof OwnDecoder>[0];
 
 const { ARRAY, BLOB_STRING, NUMBER, SIMPLE_ERROR, SIMPLE_STRING } = decoders.RESP_TYPES;
 const carriageReturn = 13;
 
-/** Returns whether a connection's first reply is RESP2. RESP3 connections start with a map. */
+/** RESP3 connections start with a map. */
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
-/** Returns whether the bytes are exactly one error reply. An error has the same form in RESP2 and RESP3. */
+/** An error has the same form in RESP2 and RESP3. */
 const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 

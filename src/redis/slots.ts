@@ -1,8 +1,6 @@
-/** Maps keys and channels to slots of a Redis Cluster, and parses the addresses of its servers. */
-
 export const clusterSlots = 16_384;
 
-/** Computes CRC-16/XMODEM, the checksum by which Redis Cluster maps a hash tag to a slot. */
+/** Computes CRC-16/XMODEM, by which Redis Cluster maps a hash tag to a slot. */
 export function clusterSlot(tag: string): number {
   let crc = 0;
   for (let i = 0; i < tag.length; i++) {
@@ -13,12 +11,12 @@ export function clusterSlot(tag: string): number {
   return crc % clusterSlots;
 }
 
-/** Returns the slot of a key or channel, whose name must begin with its hash tag. */
+/** The name must begin with its hash tag. */
 export function slotOf(key: string): number {
   return clusterSlot(key.slice(1, key.indexOf('}')));
 }
 
-/** Returns the URL of another server in the cluster, with the protocol and password of `model`. */
+/** Takes the protocol and password from `model`. */
 export function urlOf(model: string, host: string, port: number): string {
   const url = new URL(model);
   url.hostname = host.includes(':') ? `[${host}]` : host;
@@ -26,13 +24,12 @@ export function urlOf(model: string, host: string, port: number): string {
   return url.href;
 }
 
-/** Returns a URL without its password, for messages. */
+/** Omits the password, for messages. */
 export function shownUrl(url: string): string {
   const { protocol, hostname, port } = new URL(url);
   return `${protocol}//${hostname}:${port || 6379}`;
 }
 
-/** Describes a MOVED or ASK redirection. */
 export interface Redirection {
   readonly kind: 'MOVED' | 'ASK';
   readonly slot: number;
@@ -40,8 +37,8 @@ export interface Redirection {
 }
 
 /**
- * Parses an error from the server at `from`. Returns null if the error is not a redirection. Uses the host of `from`
- * when the error omits the host, because a server may not know its own address.
+ * Returns null if the error is not a redirection. Uses the host of `from` when the error omits the host, because a
+ * server may not know its own address.
  */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);
@@ -54,11 +51,10 @@ export function readRedirection(refusal: string, from: string): Redirection | nu
 export interface SlotRange {
   readonly start: number;
   readonly end: number;
-  /** URL of the master that serves the slots */
+  /** The master of the slots. */
   readonly url: string;
 }
 
-/** Returns the masters in a CLUSTER SLOTS reply from the server at `from`. */
 export function readSlots(reply: unknown, from: string): SlotRange[] {
   const rows = reply as Array<[number, number, [string | null, number]]>;
   return rows.map(([start, end, [host, port]]) => {

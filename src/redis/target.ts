@@ -3,35 +3,33 @@ import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** Describes a master managed by Sentinels, which know its current address. */
+/** Sentinels know the current address of the master. */
 export interface Watched {
   /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;
-  /** The URLs of the Sentinels. The password and protocol of the first URL apply to all of them. */
+  /** The password and protocol of the first URL apply to all Sentinels. */
   readonly sentinels: readonly string[];
 }
 
-/** Names a single server, or a Sentinel-managed master. */
 export type RedisServer = string | Watched;
 
-/** Names a server, or the seed URLs of a cluster. */
+/** An array has the seed URLs of a cluster. */
 export type RedisTarget = RedisServer | readonly string[];
 
 export const isCluster = (target: RedisTarget): target is readonly string[] => Array.isArray(target);
 
-/** Returns the name by which the Sentinels know the master. */
+/** The Sentinels know the master by this name. */
 export const masterName = ({ url }: Watched): string => decodeURIComponent(new URL(url).hostname);
 
-/** The default port of Sentinels. */
 const sentinelPort = 26_379;
 
-/** Describes a server without its passwords, for messages. */
+/** Omits passwords, for messages. */
 export function shownServer(server: RedisServer): string {
   if (typeof server === 'string') return shownUrl(server);
   return `the master ${masterName(server)} of ${server.sentinels.length} Sentinels`;
 }
 
-/** Returns the user and password of a URL, without absent fields. */
+/** Omits absent fields. */
 export function credentials(url: string): { readonly username?: string; readonly password?: string } {
   const { username, password } = new URL(url);
   return {

@@ -1,14 +1,13 @@
 /** Waits until a condition is true. Checks the condition again only after a notification. */
 import { ApiError } from '../errors.js';
 
-/** Returns the caller's error for an unreachable Redis. `why` appears only in the log. */
+/** `why` appears only in the log. */
 export const unavailable = (why?: string): ApiError =>
   new ApiError('unavailable', { retry_after: 1 }, why === undefined ? {} : { cause: new Error(why) });
 
 export function createWaiting() {
   const waiting = new Set<() => void>();
   return {
-    /** Rechecks all waiting conditions. */
     wake() {
       for (const recheck of [...waiting]) recheck();
     },

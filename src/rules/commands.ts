@@ -1,4 +1,3 @@
-/** Validates a bot's command list and selects the commands to show a person. */
 import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
@@ -8,7 +7,7 @@ export interface BotCommand {
   readonly description: string;
 }
 
-/** Describes the scopes of the Bot API. A chat given as `@username` has already been resolved to its id. */
+/** A chat given as `@username` has already been resolved to its id. */
 export type CommandScope =
   | { readonly type: 'default' | 'all_private_chats' | 'all_group_chats' | 'all_chat_administrators' }
   | { readonly type: 'chat' | 'chat_administrators'; readonly chat_id: number }
@@ -33,7 +32,7 @@ export function checkCommands(commands: readonly BotCommand[]): BotCommand[] {
   });
 }
 
-/** Returns the storage key of a scope; the default scope if none is given. */
+/** Used as the storage key. */
 export function scopeKey(scope: CommandScope = { type: 'default' }): string {
   switch (scope.type) {
     case 'default':

@@ -4,14 +4,14 @@
  */
 
 export interface PostgresAddress {
-  /** The URLs of the hosts, in the order given. */
+  /** In the order given. */
   readonly urls: readonly string[];
   /**
    * Whether the URL points to a pooler in transaction mode. Session settings then do not persist, and each transaction
    * may use another server connection.
    */
   readonly pooled: boolean;
-  /** Whether named prepared statements can be used. */
+  /** True if named prepared statements can be used. */
   readonly named: boolean;
 }
 
@@ -31,7 +31,7 @@ export function parseAddress(text: string): PostgresAddress | null {
   return { urls, pooled: pooler !== null, named: pooler !== 'unnamed' };
 }
 
-/** Parses a URL that the settings have already validated. Throws if it is invalid. */
+/** The settings have already validated the URL. Throws if it is invalid. */
 export function addressOf(url: string): PostgresAddress {
   const address = parseAddress(url);
   // Omits the URL from the message, because it contains a password.

@@ -10,7 +10,7 @@ const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** The length limit in code units. No emoji sequence with its selectors is longer. */
+/** In code units. No emoji sequence with its selectors is longer. */
 const codeUnitsMax = 64;
 
 /** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
@@ -25,7 +25,7 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** Caches valid emoji without U+FE0F. The number of emoji in Unicode limits its size. */
+/** Valid emoji without U+FE0F. The number of emoji in Unicode limits the size of the cache. */
 const recommended = new Set<string>();
 
 /** Converts an emoji to the form that is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */
@@ -38,5 +38,5 @@ export function reactionEmoji(given: string): string {
   return bare;
 }
 
-/** Holds the heart set by the like endpoints (interface §4.1). */
+/** Set by the like endpoints (interface §4.1). */
 export const heart = '\u2764';

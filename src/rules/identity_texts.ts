@@ -1,14 +1,11 @@
-/** Handles a bot's name and descriptions by language (interface §2). */
 import { isBlank } from './text.js';
 
-/** The supported languages (interface §2). */
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'] as const;
 export type Language = (typeof languages)[number];
 
-/** Holds the texts by language. The key `''` is the default. Languages without a text have no key. */
+/** By language. The key `''` is the default. Languages without a text have no key. */
 export type Texts = Readonly<Record<string, string>>;
 
-/** Returns whether a text may be stored under this key: one of the seven language codes, or `''`. */
 export function isTextKey(key: string): boolean {
   return key === '' || (languages as readonly string[]).includes(key);
 }
@@ -22,7 +19,6 @@ export function cleanText(given: string): string {
   return isBlank(text) ? '' : text;
 }
 
-/** Returns the text for a language, else the default text, else `fallback`. */
 export function textIn(texts: Texts, language: string | null | undefined, fallback: string): string {
   return (language && Object.hasOwn(texts, language) ? texts[language] : texts['']) ?? fallback;
 }

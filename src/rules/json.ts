@@ -1,4 +1,3 @@
-/** Parses JSON with limits on depth and number of values. */
 import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { checkText } from './text.js';
@@ -6,9 +5,7 @@ import { checkText } from './text.js';
 const json_depth_max = 64;
 const [quote, comma, bracket, backslash, brace] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b];
 
-/**
- * Checks a parsed value. Errors: `bad_json` beyond 64 levels, `bad_unicode` for a name or text that cannot be stored.
- */
+/** Errors: `bad_json` beyond 64 levels, `bad_unicode` for a name or text that cannot be stored. */
 function checkValue(value: unknown, depth: number): void {
   if (typeof value === 'string') checkText(value);
   if (typeof value !== 'object' || value === null) return;

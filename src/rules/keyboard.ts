@@ -3,9 +3,7 @@ import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/**
- * Describes a button as bots send it. If it has several actions, the first action in the order of `actionOf` counts.
- */
+/** If a button has several actions, the first action in the order of `actionOf` counts. */
 export interface ButtonInput {
   readonly text: string;
   readonly callback_data?: string | undefined;
@@ -21,7 +19,7 @@ export interface ButtonInput {
 
 type Rows = ReadonlyArray<readonly ButtonInput[]>;
 
-/** Describes a button as it is stored and shown. It has exactly one action. */
+/** As stored and shown, with exactly one action. */
 export type StoredButton = { text: string; style?: string } & ReturnType<typeof actionOf>;
 
 /**
@@ -35,14 +33,14 @@ function linkOf(url: string): string {
     : fail('button_type_invalid');
 }
 
-/** Returns the URL of a page that can be opened. Error: `button_url_invalid`. */
+/** Error: `button_url_invalid`. */
 export const pageOf = (url: string, scheme: RegExp): string =>
   scheme.test(url) && URL.canParse(url) ? url : fail('button_url_invalid');
 
 const query = (text: string): string =>
   Buffer.byteLength(text) > limits.button_query_bytes_max ? fail('button_query_invalid') : text;
 
-/** Returns the action of a button with its supported fields, because only these are stored. */
+/** Returns only the supported fields, because only these are stored. */
 function actionOf(button: ButtonInput) {
   const { callback_data, url, login_url, web_app, copy_text } = button;
   if (callback_data !== undefined) {
@@ -74,12 +72,12 @@ function storedButton(button: ButtonInput): StoredButton {
   return style === undefined ? stored : { ...stored, style };
 }
 
-/** Returns the total size of a button's texts and URLs in bytes. */
+/** In bytes, over all texts and URLs of a button. */
 const sizeOf = ({ text, url, login_url, web_app, copy_text }: ButtonInput): number =>
   Buffer.byteLength(text + (url ?? login_url?.url ?? web_app?.url ?? copy_text?.text ?? ''));
 
 /**
- * Returns the keyboard to store, without empty rows; null if no button is left. Errors: `button_text_empty`,
+ * Returns the keyboard without empty rows; null if no button is left. Errors: `button_text_empty`,
  * `button_data_invalid`, `button_url_invalid`, `button_copy_text_invalid`, `button_query_invalid`,
  * `button_type_invalid` (a button without a known action), `keyboard_too_large`.
  */
@@ -93,7 +91,9 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
   return { inline_keyboard: kept.map((row) => row.map(storedButton)) };
 }
 
-/** Lists what a reply button may ask the person to share. The application shares none of it and shows the reason. */
+/**
+ * A reply button may ask the person to share these. The application shares none of them and shows the reason.
+ */
 export const shareKinds = ['contact', 'location', 'poll', 'users', 'chat', 'web_app'] as const;
 
 export interface ReplyButton {
@@ -101,7 +101,7 @@ export interface ReplyButton {
   readonly request?: (typeof shareKinds)[number];
 }
 
-/** Describes the keyboard that a message shows below the composer, its removal, or the request for a reply. */
+/** Shown below the composer. Also stands for the removal of a keyboard, or the request for a reply. */
 export interface ReplyKeyboard {
   readonly keyboard?: readonly (readonly ReplyButton[])[];
   readonly remove_keyboard?: true;
@@ -114,7 +114,6 @@ export interface ReplyKeyboard {
   readonly selective?: true;
 }
 
-/** Describes a button of a reply keyboard as bots send it. */
 export type ReplyButtonInput = string | { readonly text: string; readonly [key: string]: unknown };
 
 export interface ReplyKeyboardInput {
@@ -128,7 +127,7 @@ export interface ReplyKeyboardInput {
   readonly selective?: boolean | undefined;
 }
 
-/** Maps each button field that shares something to the kind of what it shares, in order of precedence. */
+/** In order of precedence. */
 const shareFields: Readonly<Record<string, ReplyButton['request']>> = {
   request_users: 'users',
   request_chat: 'chat',

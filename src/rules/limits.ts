@@ -47,7 +47,6 @@ export const ruleLimits = {
   preview_text_length_max: 128,
   /** The number of values in one nested parameter. A schema takes 2 µs for each wrong value. */
   json_values_max: 2_000,
-  /** The number of values in one list of entities or update types. */
   list_values_max: 10_000,
   /** The number of values in one JSON text, for instance a whole body. */
   json_text_values_max: 11_000,
@@ -55,7 +54,6 @@ export const ruleLimits = {
   album_items_max: 10,
   media_url_length_max: 2_048,
   media_title_length_max: 256,
-  /** The length of each text of a venue or contact. */
   object_text_length_max: 256,
   vcard_length_max: 2_048,
   poll_question_length_max: 300,

@@ -1,10 +1,9 @@
-/** Validates menu buttons of bots. */
 import { fail } from '../errors.js';
 import { pageOf } from './keyboard.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** Describes a menu button that a bot set. Without a menu button, people see the commands. */
+/** Without a menu button, people see the commands. */
 export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };

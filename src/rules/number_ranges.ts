@@ -1,5 +1,3 @@
-/** Parses lists of small numbers and ranges, such as `0-3, 7`. */
-
 /** Parses a list such as `0-3, 7`, in any order. Returns null for malformed text and for numbers of `bound` or more. */
 export function parseRanges(texts: readonly string[], bound: number): number[] | null {
   const found = new Set<number>();
@@ -12,7 +10,7 @@ export function parseRanges(texts: readonly string[], bound: number): number[] |
   return [...found].sort((a, b) => a - b);
 }
 
-/** Formats ascending numbers as ranges. */
+/** The numbers must be ascending. */
 export function rangesText(numbers: readonly number[]): string {
   const runs: Array<[number, number]> = [];
   for (const each of numbers) {

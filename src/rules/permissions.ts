@@ -1,9 +1,6 @@
 /** Defines the permissions of group members who are not administrators (behaviour §3). */
 
-/**
- * Holds the default permissions. Only administrators may pin messages, until an administrator permits members to pin
- * (interface §5.11).
- */
+/** Only administrators may pin messages, until an administrator permits members to pin (interface §5.11). */
 const defaults = {
   can_send_messages: true,
   can_send_audios: true,

@@ -3,7 +3,7 @@
  * command.
  */
 
-/** Lists the ports that the Fetch standard blocks: https://fetch.spec.whatwg.org/#port-blocking */
+/** From the Fetch standard: https://fetch.spec.whatwg.org/#port-blocking */
 const ofFetchStandard = [
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104,
   109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515,
@@ -11,7 +11,6 @@ const ofFetchStandard = [
   3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/** Lists the ports of databases, message queues and machine management. */
 const ofServers = [
   // SMB, rsync, remote desktop, VNC
   445, 873, 3389, 5900,

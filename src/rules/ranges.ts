@@ -2,7 +2,7 @@
 
 import { ruleLimits as limits } from './limits.js';
 
-/** Holds the first and the last byte, both inclusive. */
+/** Both inclusive. */
 export type Range = readonly [start: number, end: number];
 
 const digits = /^\d{0,15}$/;

@@ -12,7 +12,7 @@ export const rightNames = [
 ] as const;
 type RightName = (typeof rightNames)[number];
 
-/** Lists the other administrator flags that client libraries expect. */
+/** Client libraries expect these flags too. */
 export const otherFlags = [
   'can_be_edited',
   'can_manage_chat',
@@ -25,10 +25,6 @@ export const otherFlags = [
 
 const allRights = Object.fromEntries(rightNames.map((name) => [name, true]));
 
-/**
- * Returns a member's rights. The creator has all rights, an administrator has the granted rights, and other members
- * have none.
- */
 export function rightsOf(
   status: string,
   rights: Readonly<Record<string, boolean>>,
@@ -37,12 +33,10 @@ export function rightsOf(
   return status === 'administrator' ? rights : {};
 }
 
-/** Returns whether a member has an administrator right. */
 export const hasRight = (
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },
   right: RightName,
 ): boolean => rightsOf(status, rights)[right] === true;
 
-/** Returns whether a person with this status is a member of the chat. */
 export const isInChat = (status: string): boolean =>
   status === 'creator' || status === 'administrator' || status === 'member' || status === 'restricted';

@@ -5,7 +5,7 @@ import { ruleLimits as limits } from './limits.js';
 // Matches texts that consist only of white space, control and format characters, and characters that fonts draw blank.
 const invisible = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 
-/** Returns the number of Unicode code points. A lone surrogate counts as one code point. */
+/** A lone surrogate counts as one code point. */
 export function codePointLength(text: string): number {
   let count = text.length;
   for (let i = 0; i + 1 < text.length; i++) {
@@ -32,13 +32,12 @@ export function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed() && !text.includes('\0');
 }
 
-/** Returns the text unchanged. Error: `bad_unicode` if it contains U+0000 or half a surrogate pair. */
+/** Error: `bad_unicode` if the text contains U+0000 or half a surrogate pair. */
 export function checkText(text: string): string {
   if (!isWellFormed(text)) fail('bad_unicode');
   return text;
 }
 
-/** Returns whether a text shows nothing: it is empty, or contains only spaces, line breaks and invisible characters. */
 export function isBlank(text: string): boolean {
   return invisible.test(text);
 }

@@ -3,7 +3,7 @@ import { ruleLimits as limits } from './limits.js';
 
 export type TokenKind = 'bot' | 'user';
 
-/** The first character of the secret: A for bots, U for people, O for administrators. */
+/** A for bots, U for people, O for administrators. */
 type Letter = 'A' | 'U' | 'O';
 
 export interface TokenOwner {
@@ -30,7 +30,7 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   return rest;
 });
 
-/** Computes the CRC-32 of the first `length` characters, which must be ASCII. */
+/** The characters must be ASCII. */
 function crc32(text: string, length: number): number {
   let crc = -1;
   for (let i = 0; i < length; i++) crc = crcTable[(crc ^ text.charCodeAt(i)) & 0xff]! ^ (crc >>> 8);
@@ -44,7 +44,6 @@ function crc32(text: string, length: number): number {
 export const makeToken = (kind: TokenKind, id: number, random: Uint8Array): string =>
   make(kind === 'bot' ? 'A' : 'U', id, random);
 
-/** Builds a token of an administrator. */
 export const makeAdminToken = (id: number, random: Uint8Array): string => make('O', id, random);
 
 function make(letter: Letter, id: number, random: Uint8Array): string {
@@ -73,11 +72,10 @@ export function parseToken(text: string): TokenOwner | null {
   return id === null ? null : { kind: kind === 'A' ? 'bot' : 'user', id };
 }
 
-/** Returns whether the text has the format and a valid checksum of an administrator's token. */
 export const isAdminToken = (text: string): boolean =>
   text[text.length - secretLength] === 'O' && idOf(text) !== null;
 
-/** Returns the id in a token of any kind, or null if the text is not a token. */
+/** Accepts tokens of any kind. Returns null if the text is not a token. */
 function idOf(text: string): number | null {
   const colon = text.length - secretLength - 1;
   if (colon < 1 || colon > idDigitsMax || text[colon] !== ':') return null;
@@ -101,7 +99,7 @@ function idOf(text: string): number | null {
   return id;
 }
 
-/** The maximum lengths of a token: with its colon, and with the colon escaped as %3A. */
+/** With the colon, and with the colon escaped as %3A. */
 export const tokenLengthMax = idDigitsMax + 1 + secretLength;
 export const escapedTokenLengthMax = tokenLengthMax + 2;
 

@@ -1,6 +1,6 @@
 /** Defines the update kinds, and the bit masks that select the kinds that a bot's queue accepts (behaviour §9). */
 
-/** Lists the names of all update kinds. The index of a kind is its bit in a mask. */
+/** The index of a kind is its bit in a mask. */
 export const updateKinds = [
   'message',
   'edited_message',
@@ -18,7 +18,7 @@ export type UpdateKind = (typeof updateKinds)[number];
 
 export const kindBit = (kind: UpdateKind): number => 1 << updateKinds.indexOf(kind);
 
-/** Lists the kinds that a bot gets only if it requests them by name. */
+/** A bot gets these kinds only if it requests them by name. */
 const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_count'];
 
 /**
@@ -27,7 +27,7 @@ const listedOnly: readonly UpdateKind[] = ['chat_member', 'message_reaction_coun
  */
 export const defaultUpdateMask = 63;
 
-/** Holds the kinds that a bot gets without a request, as bits. `lua/lib/queue.lua` contains the same number. */
+/** A bot gets these kinds without a request. `lua/lib/queue.lua` contains the same number. */
 export const defaultKinds = updateKinds
   .filter((kind) => !listedOnly.includes(kind))
   .reduce((mask, kind) => mask | kindBit(kind), 0);
@@ -36,8 +36,8 @@ export const defaultKinds = updateKinds
 const listedBit = 1 << 30;
 
 /**
- * Returns the mask for a list of names. Ignores unknown names. Returns the default mask if all names are unknown,
- * because a typo must not drop every update.
+ * Ignores unknown names. Returns the default mask if all names are unknown, because a typo must not drop every
+ * update.
  */
 export function updateMask(names: readonly string[]): number {
   const mask = updateKinds
@@ -47,6 +47,5 @@ export function updateMask(names: readonly string[]): number {
   return mask === defaultUpdateMask ? mask + listedBit : mask;
 }
 
-/** Returns the names of the kinds in a mask. */
 export const maskNames = (mask: number): UpdateKind[] =>
   updateKinds.filter((kind) => (mask & kindBit(kind)) !== 0);

@@ -1,9 +1,8 @@
-/** Validates usernames of people, bots, groups and channels. */
 import { ruleLimits as limits } from './limits.js';
 
 const shape = /^[A-Za-z][A-Za-z0-9_]*$/;
 
-/** Returns whether the text (without `@`) is a valid username: letters, digits and single underscores between them. */
+/** The text has no `@`. Allows letters, digits and single underscores between them. */
 export function validUsername(text: string): boolean {
   return (
     text.length >= limits.username_length_min &&
@@ -14,12 +13,10 @@ export function validUsername(text: string): boolean {
   );
 }
 
-/** Returns whether the text is a valid bot username, which must end in `bot` in any case. */
 export function validBotUsername(text: string): boolean {
   return validUsername(text) && usernameKey(text).endsWith('bot');
 }
 
-/** Returns the case-insensitive key of a username. */
 export function usernameKey(text: string): string {
   return text.toLowerCase();
 }

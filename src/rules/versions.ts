@@ -1,11 +1,10 @@
-/** Sets the minimum versions of the supported servers. They are the oldest versions with which the tests run. */
+/** The oldest versions with which the tests run. */
 
-/** The major version of PostgreSQL. */
 export const postgresVersionMin = 15;
 export const redisVersionMin = '7.0';
 export const valkeyVersionMin = '7.2';
 
-/** Compares two versions. The result is negative if `a` is older than `b`. Ignores suffixes such as `-rc1`. */
+/** Negative if `a` is older than `b`. Ignores suffixes such as `-rc1`. */
 function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((text) => (/^[\d.]*/.exec(text)?.[0] ?? '').split('.').map(Number));
   for (let i = 0; i < 3; i++) {
@@ -15,7 +14,7 @@ function compareVersions(a: string, b: string): number {
   return 0;
 }
 
-/** Returns the reason why this PostgreSQL version is unsupported, or null if it is supported. */
+/** Null if the version is supported. */
 export function postgresVersionProblem(version: string): string | null {
   return Number.parseInt(version, 10) >= postgresVersionMin
     ? null
@@ -25,7 +24,7 @@ export function postgresVersionProblem(version: string): string | null {
 export interface RedisVersion {
   readonly name: 'Redis' | 'Valkey';
   readonly version: string;
-  /** The reason why this version is unsupported, or null if it is supported. */
+  /** Null if the version is supported. */
   readonly problem: string | null;
 }
 

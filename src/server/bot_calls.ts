@@ -40,10 +40,7 @@ const unsupportedParams = [
   'suggested_post_parameters',
 ] as const;
 
-/**
- * Refuses unsupported parameters. Error: `parameter_unsupported`. Empty values and 0 count as absent, as in the
- * reference server.
- */
+/** Error: `parameter_unsupported`. Empty values and 0 count as absent, as in the reference server. */
 function refuseUnsupported(values: Params): void {
   for (const name of unsupportedParams) {
     const given = values[name];
@@ -51,7 +48,7 @@ function refuseUnsupported(values: Params): void {
   }
 }
 
-/** Runs a method that takes parameters. Throws or rejects with an `ApiError` when the call is refused. */
+/** Throws or rejects with an `ApiError` when the call is refused. */
 export function runMethod(
   method: Method & { readonly params: NonNullable<Method['params']> },
   context: MethodContext,
@@ -65,7 +62,7 @@ export function runMethod(
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** Returns how many messages a call makes: the length of its longest list of ids or media, otherwise 1. */
+/** Returns the length of the longest list of ids or media, otherwise 1. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -146,10 +143,10 @@ export interface AnswerCallsOptions {
 
 export function createAnswerCalls({ methods, store, files, receivers, onError }: AnswerCallsOptions) {
   const methodNamed = createMethodFinder(methods);
-  /** Counts the calls in answers. `skipped` counts calls in answers to updates that a bot caused. */
+  /** `skipped` counts calls in answers to updates that a bot caused. */
   const stats = { done: 0, failed: 0, skipped: 0 };
 
-  /** Runs one call. Returns false when the call is not allowed in an answer, or the bot may not act now. */
+  /** Returns false when the call is not allowed in an answer, or the bot may not act now. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || method.inAnswers === false) return false;

@@ -1,4 +1,3 @@
-/** Handles the HTTP requests of bots: method calls and file downloads. */
 import { fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Bot } from '../store/core/control.js';
@@ -10,7 +9,7 @@ import { changesState, type Method } from './method.js';
 import { noFiles, parseParams } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** Splits `/bot<token>/<method>`. Clients may write the colon of the token as %3A. */
+/** Clients may write the colon of the token as %3A. */
 function splitBotPath(path: string): { readonly token: string; readonly name: string } {
   const slash = path.indexOf('/', 4);
   const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);
@@ -18,10 +17,9 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-/** Matches the path `/file/bot<token>/<file_path>` without `/file`. */
+/** The path is `/file/bot<token>/<file_path>`. */
 const botPathOf = ({ path }: ApiRequest) => path.slice('/file'.length);
 
-/** Checks the verb. Bot methods accept GET and POST. Error: `method_not_allowed`. */
 function checkVerb({ method }: ApiRequest): void {
   if (method !== 'GET' && method !== 'POST') fail('method_not_allowed');
 }
@@ -88,7 +86,6 @@ function run(context: CallContext, request: ApiRequest, method: Method, bot: Bot
   return uploads.size === 0 ? called() : store.uploads.take(bot.owner, bytesOf(uploads)).then(called);
 }
 
-/** Runs a call with an `Idempotency-Key`. */
 async function callOnce(context: CallContext, request: ApiRequest, bot: Bot, method: Method): Promise<void> {
   const { store } = context;
   const caller = { kind: 'bot', id: bot.id } as const;

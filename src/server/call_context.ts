@@ -1,5 +1,3 @@
-/** Defines the context of every call of a front, and the form of replies. */
-
 import { ApiError, errorEnvelope } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
@@ -27,30 +25,26 @@ export interface DispatchOptions {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** The setting ADMIN_TOKEN, an administrator token besides the tokens of named administrators. */
+  /** The setting ADMIN_TOKEN, in addition to the tokens of named administrators. */
   readonly adminToken: string | undefined;
-  /**
-   * The setting ADMIN_ALLOW_CIDRS: the address ranges from which administrators may call. An empty list allows any
-   * address.
-   */
+  /** The setting ADMIN_ALLOW_CIDRS. An empty list allows any address. */
   readonly adminCidrs?: readonly string[];
-  /** The external identity provider, if one is configured. */
+  /** Absent without an external identity provider. */
   readonly provider?: TokenProvider | undefined;
-  /** The verifier of reports. Null or absent when reports of leaked tokens are off. */
+  /** Null or absent when reports of leaked tokens are off. */
   readonly leakKeys?: LeakKeys | null;
-  /** The push service. Null or absent when push notifications are off. */
+  /** Null or absent when push notifications are off. */
   readonly push?: PushService | null;
-  /** The reader of the installation's state. Null or absent when this process has no operations data. */
+  /** Null or absent when this process has no operations data. */
   readonly operations?: Operations | null;
-  /** The address ranges of trusted proxies. `X-Forwarded-For` of other peers is ignored. */
+  /** Address ranges. `X-Forwarded-For` of other peers is ignored. */
   readonly trustedProxies?: readonly string[];
-  /** Receives each result of a call by a bot or a person, for measurements. */
+  /** For measurements. */
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
-  /** The handlers of the process's own paths: health, readiness and metrics. */
+  /** Health, readiness and metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
 
-/** Holds the context that all calls of a front share. */
 export interface CallContext extends DispatchOptions {
   readonly methodNamed: (name: string) => Method | undefined;
   readonly findEndpoint: FindEndpoint;
@@ -58,7 +52,6 @@ export interface CallContext extends DispatchOptions {
   readonly adminClients: AdminClients;
   readonly shares: Shares;
   readonly downloads: Downloads;
-  /** Returns the client address for which limits are counted. */
   readonly clientAddress: (request: ApiRequest) => string;
 }
 
@@ -87,7 +80,7 @@ export function envelope(result: unknown): string {
     : `{"ok":true,"result":${JSON.stringify(result)}}`;
 }
 
-/** Replies with the result. Does nothing if the handler has already replied. */
+/** Does nothing if the handler has already replied. */
 export function finish({ onResult }: CallContext, request: ApiRequest, result: unknown): void {
   onResult?.(request, result);
   if (result !== replied) request.reply(200, envelope(result));

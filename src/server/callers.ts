@@ -7,22 +7,21 @@ import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import type { ApiRequest } from './request.js';
 
-/** Verifies tokens issued by an external identity provider. `identity/` implements this interface. */
+/** For tokens of an external identity provider. `identity/` implements this interface. */
 export interface TokenProvider {
-  /** Returns whether the text has the form of a provider token. */
   takes(token: string): boolean;
   /**
    * Resolves a token to a person. Null when the token is invalid now, or when its person is unknown here. `known`
    * creates no account. Error: `unavailable`.
    */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
-  /** Returns the Unix time in ms at which a valid token expires. */
+  /** Unix time in ms. */
   endOf(token: string): number;
 }
 
-/** Describes an administrator, identified by the token of the call. */
+/** Identified by the token of the call. */
 export interface Operator {
-  /** The id of a named administrator; 0 for ADMIN_TOKEN. */
+  /** 0 for ADMIN_TOKEN. */
   readonly id: number;
   readonly name: string;
 }
@@ -30,7 +29,7 @@ export interface Operator {
 /** Represents the administrator of setting ADMIN_TOKEN. No other administrator can have this name. */
 const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
 
-/** The longest delay setTimeout accepts, in ms. */
+/** In ms. setTimeout accepts no longer delay. */
 const timer_ms_max = 2 ** 31 - 1;
 
 function bearer({ authorization }: ApiRequest): string {
@@ -44,10 +43,9 @@ function sameText(a: string, b: string): boolean {
 
 export interface CallersOptions {
   readonly store: Store;
-  /** The setting ADMIN_TOKEN. */
   readonly adminToken: string | undefined;
   readonly provider?: TokenProvider | undefined;
-  /** Returns the client address as limits count it. */
+  /** As limits count it. */
   readonly clientAddress: (request: ApiRequest) => string;
 }
 
@@ -78,10 +76,7 @@ export class Callers {
     return provider?.takes(token) ? provider.person(token, known) : store.auth.user(token);
   }
 
-  /**
-   * Returns the bot of a token. Creates no promise when the bot is in memory. Errors: `unauthorized`,
-   * `too_many_requests`.
-   */
+  /** Creates no promise when the bot is in memory. Errors: `unauthorized`, `too_many_requests`. */
   bot(request: ApiRequest, token: string): Bot | Promise<Bot> {
     this.#checkGuesser(request, token);
     const bot = this.#options.store.auth.bot(token);
@@ -89,10 +84,7 @@ export class Callers {
     return bot ?? this.#refuse(request, token);
   }
 
-  /**
-   * Returns the administrator of a token. Errors: `unauthorized` when the token belongs to no administrator,
-   * `too_many_requests`.
-   */
+  /** Errors: `unauthorized` when the token belongs to no administrator, `too_many_requests`. */
   async operator(request: ApiRequest): Promise<Operator> {
     const token = bearer(request);
     const { store, adminToken } = this.#options;
@@ -101,7 +93,7 @@ export class Callers {
     return (await store.admins.find(token)) ?? this.#refuse(request, token);
   }
 
-  /** Returns the person of a token. Errors: `unauthorized` when the token is not valid, `too_many_requests`. */
+  /** Errors: `unauthorized` when the token is not valid, `too_many_requests`. */
   person(request: ApiRequest): User | Promise<User> {
     const token = bearer(request);
     // Skips throttling for a token signed by the provider, because it is not a guess.

@@ -5,13 +5,13 @@ import type { Method } from './method.js';
 
 type Given = Readonly<Record<string, unknown>>;
 
-/** Returns whether a call names a chat by `@username`. Calls with ids skip the lookup. */
+/** Calls with ids skip the lookup. */
 export function namesChat({ chatParams }: Method, params: unknown): boolean {
   for (const name of chatParams) if (typeof (params as Given)[name] === 'string') return true;
   return false;
 }
 
-/** Returns the same parameters with ids. Error: `chat_not_found` when no public chat has the username. */
+/** Error: `chat_not_found` when no public chat has the username. */
 export async function withChatIds({ chatParams }: Method, store: Store, params: unknown): Promise<object> {
   const given = params as Given;
   const resolved = await Promise.all(

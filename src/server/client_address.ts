@@ -4,7 +4,7 @@ import type { ApiRequest } from './request.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Parses an address; null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Null for other text. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
   // Removes the port that proxies may add: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
@@ -21,7 +21,6 @@ function counted(address: Address): string {
   return `${parts.map((part) => part.toString(16)).join(':')}::/64`;
 }
 
-/** Returns a test for addresses in these ranges. */
 function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
   const ranges = trusted.map((range) => ipaddr.parseCIDR(range));
   return (address) =>
@@ -31,7 +30,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Creates a check for trusted proxies. Forwarding headers of other peers are ignored. */
+/** Forwarding headers of other peers are ignored. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -65,7 +64,7 @@ function createClient(trusted: readonly string[]): (request: Peer) => Address | 
   };
 }
 
-/** Creates a function that returns the address for which limits are counted, with IPv6 as /64; '' when unknown. */
+/** IPv6 as /64; '' when unknown. */
 export function createClientAddress(trusted: readonly string[]): (request: Peer) => string {
   const clientOf = createClient(trusted);
   return (request) => {
@@ -76,14 +75,13 @@ export function createClientAddress(trusted: readonly string[]): (request: Peer)
 
 export type AdminClients = ReturnType<typeof createAdminClients>;
 
-/** Checks administrators' addresses against `allowed` (setting ADMIN_ALLOW_CIDRS). An empty list allows all. */
+/** `allowed` is the setting ADMIN_ALLOW_CIDRS. An empty list allows all. */
 export function createAdminClients(trusted: readonly string[], allowed: readonly string[]) {
   const clientOf = createClient(trusted);
   const isAllowed = rangesOf(allowed);
   return {
-    /** Returns the full address of a client; '' when unknown. */
+    /** '' when unknown. */
     address: (request: Peer) => clientOf(request)?.toString() ?? '',
-    /** Returns whether administrators may call from the client's address. */
     allows(request: Peer): boolean {
       if (allowed.length === 0) return true;
       const client = clientOf(request);

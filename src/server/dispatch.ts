@@ -43,10 +43,7 @@ const bots = { admit: admitBot, call: callBot };
 const files = { admit: admitFile, call: callFile };
 const application = { admit: admitEndpoint, call: callEndpoint };
 
-/**
- * Returns the kind of caller of a path. Undefined for a path of the process, such as its metrics, and for unknown
- * paths.
- */
+/** Undefined for a path of the process, such as its metrics, and for unknown paths. */
 function callersOf(path: string) {
   if (path.startsWith('/bot')) return bots;
   if (path.startsWith('/file/bot')) return files;
@@ -59,7 +56,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   const context = contextOf(options);
   const { own, clientAddress, store } = context;
 
-  /** Counts a request against its address. Error: `too_many_requests`. */
+  /** Error: `too_many_requests`. */
   const count = (request: ApiRequest) => store.fairUse?.request?.(clientAddress(request));
 
   return {

@@ -10,9 +10,7 @@ import type { ApiRequest } from './request.js';
 
 export type Downloads = ReturnType<typeof createDownloads>;
 
-/**
- * Returns the Content-Disposition header: an RFC 8187 file name, and a plain name for clients that do not support it.
- */
+/** Has an RFC 8187 file name, and a plain name for clients that do not support it. */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';
   if (name === undefined) return kind;
@@ -57,7 +55,7 @@ export function createDownloads(files: Files) {
   const running = new Map<number, number>();
   let all = 0;
 
-  /** Opens a stream, and counts it as active until it ends or fails. */
+  /** The stream counts as active until it ends or fails. */
   async function openCounted(file: MediaFile, start: number, end: number, caller: number): Promise<Readable> {
     const own = running.get(caller) ?? 0;
     if (all >= limits.downloads_max || own >= limits.downloads_per_caller_max)

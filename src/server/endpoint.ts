@@ -14,23 +14,22 @@ import type { ApiRequest } from './request.js';
 /** The only path with signed bodies. The server keeps the signature headers there and accepts larger bodies. */
 export const leakReportPath = '/api/leaks/report';
 
-/** Verifies reports of leaked tokens. `leaks/` implements this interface. */
+/** `leaks/` implements this interface. */
 export interface LeakKeys {
-  /** Returns whether the key of this id signed these bytes. Error: `unavailable` when the keys cannot be loaded. */
+  /** Error: `unavailable` when the keys cannot be loaded. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
 }
 
-/** Holds a push subscription as the browser describes it. */
 export interface GivenSubscription {
   readonly endpoint: string;
-  /** base64url */
+  /** base64url. */
   readonly p256dh: string;
   readonly auth: string;
 }
 
-/** Serves push subscriptions, for people without an open window. `push/` implements this interface. */
+/** For people without an open window. `push/` implements this interface. */
 export interface PushService {
-  /** The public key with which browsers subscribe, as base64url. */
+  /** Browsers subscribe with this key. base64url. */
   readonly publicKey: string;
   /**
    * Checks a subscription. Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be
@@ -39,7 +38,7 @@ export interface PushService {
   read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }
 
-/** Loads the state of the installation for operators. `processes/` implements this interface. */
+/** `processes/` implements this interface. */
 export interface Operations {
   /** Queries the stores at most once a second, for any number of clients. */
   overview(): Promise<Overview>;
@@ -48,11 +47,11 @@ export interface Operations {
 }
 
 export interface EndpointContext<U> {
-  /** The caller. Null for administrators and partners. */
+  /** Null for administrators and partners. */
   readonly user: U;
   readonly store: Store;
   readonly files: Files;
-  /** The uploaded files by the name of their form field. */
+  /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
@@ -61,18 +60,18 @@ export interface EndpointContext<U> {
    * streams. Returns a function that stops watching.
    */
   readonly onRevoked: (listener: () => void) => () => void;
-  /** The verifier of reports. Null when reports of leaked tokens are off. */
+  /** Null when reports of leaked tokens are off. */
   readonly leakKeys: LeakKeys | null;
-  /** The push service. Null when push notifications are off. */
+  /** Null when push notifications are off. */
   readonly push: PushService | null;
-  /** The reader of the installation's state. Null when this process has no operations data. */
+  /** Null when this process has no operations data. */
   readonly operations: Operations | null;
 }
 
 /** Returned by a handler that has sent the reply itself. */
 export const replied: unique symbol = Symbol('replied');
 
-/** Holds a body without `result`. Its fields are next to `ok` (interface §2). */
+/** A body without `result`. The fields are next to `ok` (interface §2). */
 export class Flat {
   readonly fields: Readonly<Record<string, unknown>>;
 
@@ -81,23 +80,22 @@ export class Flat {
   }
 }
 
-/** Describes the schema of an answer. Exactly one of these fields is set. */
+/** Exactly one of these fields is set. */
 interface Answer {
-  /** The schema of `result` in the envelope, from `wire/results.ts`. */
+  /** Inside the envelope, from `wire/results.ts`. */
   readonly result?: z.ZodType;
-  /** The schema of the whole body, for answers without an envelope. */
+  /** The whole body, for answers without an envelope. */
   readonly body?: z.ZodType;
-  /** The content type of an answer that is not JSON. */
+  /** For an answer that is not JSON. */
   readonly contentType?: string;
-  /** The schemas of the data of each server-sent event, by the name of the event. */
+  /** By the name of the server-sent event. */
   readonly events?: Readonly<Record<string, z.ZodType>>;
-  /** The schema of each line of an answer in JSON lines. */
+  /** For each line of an answer in JSON lines. */
   readonly line?: z.ZodType;
 }
 
 export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** The path, with `{name}` for each path parameter. */
   readonly path: string;
   /** `admin` requires an administrator's token. A `partner` signs the body, and the handler verifies the signature. */
   readonly caller: 'user' | 'admin' | 'partner';
@@ -108,7 +106,7 @@ export interface Endpoint extends Answer {
    * and query.
    */
   readonly rawBody?: true;
-  /** The schema of a body that is more than named parameters. The handler parses such a body. */
+  /** For a body that is more than named parameters. The handler parses such a body. */
   readonly given?: z.ZodType;
   /**
    * True when the call changes nothing in its chat. It then does not count against the chat's limit (behaviour §14).
@@ -116,7 +114,7 @@ export interface Endpoint extends Answer {
   readonly uncounted?: true;
   /** True when the call changes only Redis. It then need not wait for other changes by the same person. */
   readonly inRedis?: true;
-  /** The body parameter that the administrators' log shows as the target of the call. */
+  /** The administrators' log shows this body parameter as the target of the call. */
   readonly target?: string;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
@@ -141,7 +139,7 @@ type Definition<P extends z.ZodType, U> = Omit<
       })
   );
 
-/** Defines an endpoint. Without the schema of an answer, its result is `true`. */
+/** Without the schema of an answer, the result is `true`. */
 const define = <P extends z.ZodType, U>(caller: Endpoint['caller'], definition: Definition<P, U>) => {
   const { result, body, contentType } = definition;
   const answer = result ?? body ?? contentType;
@@ -160,14 +158,12 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 
-/** Defines an endpoint for people, who use their own token. */
+/** People use their own token. */
 export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>) =>
   define('user', definition);
 
-/** Defines an endpoint for administrators. */
 export const defineAdminEndpoint = <P extends z.ZodType>(definition: Definition<P, null>) =>
   define('admin', definition);
 
-/** Defines an endpoint for other services, which sign their requests. */
 export const definePartnerEndpoint = <P extends z.ZodType>(definition: Definition<P, null>) =>
   define('partner', definition);

@@ -1,4 +1,3 @@
-/** Handles requests to the application API by people, administrators and partners. */
 import { chatOfUser } from '../actions/compose.js';
 import { ApiError, fail } from '../errors.js';
 import { maskTokens } from '../rules/token.js';
@@ -16,16 +15,16 @@ import type { Match } from './router.js';
 import { createTurns } from './turns.js';
 
 interface EndpointCall extends Match {
-  /** The calling person. Null for administrators and partners. */
+  /** Null for administrators and partners. */
   readonly user: User | null;
-  /** The id of the calling administrator. It separates the idempotency keys of administrators. */
+  /** Separates the idempotency keys of administrators. */
   readonly administrator?: number;
 }
 
 /** Limits parallel changes by one person. They wait for the same rows and could occupy all Postgres connections. */
 const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** The outcome for a reply that is not JSON. Its status releases the idempotency key. */
+/** For a reply that is not JSON. The status releases the idempotency key. */
 const notKept: Outcome = { status: 500, body: '' };
 
 function matchOf({ findEndpoint }: CallContext, { method, path }: ApiRequest): Match {
@@ -43,7 +42,7 @@ export function admitEndpoint(context: CallContext, request: ApiRequest): boolea
   return caller instanceof Promise ? caller.then(() => true) : true;
 }
 
-/** Runs a call. Creates no promise when nothing is awaited, as in `callBot`. */
+/** Creates no promise when nothing is awaited, as in `callBot`. */
 export function callEndpoint(context: CallContext, request: ApiRequest): void | Promise<void> {
   const match = matchOf(context, request);
   const { endpoint } = match;
@@ -56,10 +55,7 @@ export function callEndpoint(context: CallContext, request: ApiRequest): void | 
     : callInTurn(context, request, { ...match, user });
 }
 
-/**
- * Returns the parameters of a request; none when they cannot be parsed. The call itself then answers with the parse
- * error.
- */
+/** Returns none when they cannot be parsed. The call itself then answers with the parse error. */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   try {
     return parseParams(request).values;
@@ -68,7 +64,7 @@ function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Returns the target of a call as the administrators' log shows it, with tokens masked. */
+/** As the administrators' log shows it, with tokens masked. */
 function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
   const named = Object.values(segments);
   if (endpoint.target !== undefined) {
@@ -184,10 +180,7 @@ function run(context: CallContext, request: ApiRequest, call: EndpointCall, stor
   return counted === undefined ? kept() : counted.then(kept);
 }
 
-/**
- * Runs a call with an `Idempotency-Key`. Saves JSON replies that the handler sends itself. Other replies release the
- * key.
- */
+/** Saves JSON replies that the handler sends itself under the key. Other replies release the key. */
 async function callOnce(context: CallContext, request: ApiRequest, call: EndpointCall): Promise<void> {
   const { store } = context;
   const { endpoint, segments, user, administrator = 0 } = call;

@@ -15,7 +15,7 @@ import { callLimits as limits } from './limits.js';
 import { parseParams, type UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** Holds a reply that can be saved. Its body is JSON text. */
+/** Can be saved. The body is JSON text. */
 export interface Outcome {
   readonly status: number;
   readonly body: string;
@@ -27,11 +27,10 @@ export interface KeyedCall {
   readonly request: ApiRequest;
   readonly caller: Caller;
   readonly method: string;
-  /** The parameters from the path. */
   readonly segments?: Readonly<Record<string, string>>;
-  /** True if the body is raw bytes. The content type is then ignored. */
+  /** For a body of raw bytes. The content type is then ignored. */
   readonly raw?: true | undefined;
-  /** True if the call creates something permanent. It is then refused while Redis is full. */
+  /** The call creates something permanent. It is then refused while Redis is full. */
   readonly grows: boolean;
   /**
    * Counts a repeated call that gets a saved answer. Other calls are counted when they run. Error: `too_many_requests`.
@@ -61,10 +60,7 @@ function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): re
   return [renamed, ...[...texts].filter(([name]) => !named.has(name)).sort()];
 }
 
-/**
- * Returns a canonical text of the parameters. It depends neither on the order of names nor on the boundary of a
- * multipart body.
- */
+/** Depends neither on the order of names nor on the boundary of a multipart body. */
 export function parametersText(
   request: ApiRequest,
   segments: Readonly<Record<string, string>> = {},
@@ -139,7 +135,7 @@ async function runOnce(
   return outcome;
 }
 
-/** Wraps the request of a handler that replies itself. Holds back a JSON reply until it is saved under the key. */
+/** For a handler that replies itself. Holds back a JSON reply until it is saved under the key. */
 export function holdReply(request: ApiRequest): {
   readonly request: ApiRequest;
   readonly held: () => Outcome | undefined;

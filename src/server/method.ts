@@ -1,4 +1,3 @@
-/** Defines a bot method as a value that routing, parsing and documentation use. */
 import { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -8,7 +7,7 @@ import { done } from '../wire/results.js';
 import { chatId } from '../wire/schema.js';
 import type { UploadedFile } from './params.js';
 
-/** Checks webhook addresses. `delivery/` implements this interface. */
+/** `delivery/` implements this interface. */
 export interface Receivers {
   /**
    * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
@@ -19,7 +18,7 @@ export interface Receivers {
     url: string,
     count: () => Promise<void>,
   ): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
-  /** Returns the PEM of an uploaded certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
+  /** Returns PEM. Errors: `certificate_too_big`, `certificate_invalid`. */
   readCertificate(given: Buffer): string;
 }
 
@@ -28,9 +27,8 @@ export interface MethodContext {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** The uploaded files by the name of their form field. */
+  /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
-  /** Calls `listener` when the client disconnects. */
   readonly onGone: (listener: () => void) => void;
 }
 
@@ -47,10 +45,7 @@ export type Effect = 'read' | 'change' | 'grow' | 'configure';
 interface Traits {
   readonly name: string;
   readonly effect: Effect;
-  /**
-   * True for a poll. Polls are counted separately from other calls, so that a bot over its limit still gets its
-   * updates.
-   */
+  /** Polls are counted separately from other calls, so that a bot over its limit still gets its updates. */
   readonly polls?: true;
   /**
    * False for a method that may not be called from the answer to a webhook delivery. Its result would be lost there, or
@@ -60,22 +55,21 @@ interface Traits {
 }
 
 export interface Method extends Traits {
-  /** The parameters that name a chat, in schema order. A change counts against the limit of the first chat. */
+  /** In schema order. A change counts against the limit of the first chat. */
   readonly chatParams: readonly string[];
   readonly summary: string;
-  /** The schema of the parameters. Null for a method without parameters that answers from memory. */
+  /** Null for a method without parameters that answers from memory. */
   readonly params: z.ZodType | null;
-  /** The errors of this method, besides the errors that every method can return. */
+  /** Besides the errors that every method can return. */
   readonly errors: readonly ErrorName[];
-  /** The schema of `result` in the envelope, from `wire/results.ts`. */
+  /** Inside the envelope, from `wire/results.ts`. */
   readonly result: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
-/** Returns whether a call may change state. */
 export const changesState = ({ effect }: Method): boolean => effect !== 'read';
 
-/** Holds a result with its own `description` in the envelope, as webhook methods return. */
+/** Adds a `description` to the envelope, as webhook methods return. */
 export class Described {
   readonly result: unknown;
   readonly description: string;
@@ -86,7 +80,7 @@ export class Described {
   }
 }
 
-/** Holds a result that is serialised only once with its envelope, because many calls return it. */
+/** Serialised only once with its envelope, because many calls return this result. */
 export class Prepared {
   readonly envelope: string;
 
@@ -95,7 +89,6 @@ export class Prepared {
   }
 }
 
-/** Returns the names of the parameters whose schema is `chatId`. */
 const chatParamsOf = (params: z.ZodType | null): string[] =>
   params instanceof z.ZodObject
     ? Object.entries(params.shape).flatMap(([name, schema]) => (schema === chatId ? [name] : []))
@@ -112,12 +105,12 @@ type Definition<P extends z.ZodType | null> = Traits & {
     | { readonly result?: never; readonly handler: Handler<P, void | Promise<void>> }
   );
 
-/** Defines a method. Without the schema of a result, its result is `true`. */
+/** Without the schema of a result, the result is `true`. */
 export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
   return { errors: [], result: done, ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
 
-/** Converts the first schema error to the error answer that clients expect (behaviour §1). */
+/** Clients expect these answers (behaviour §1). */
 function refusal(error: z.ZodError): ApiError {
   const { path = [], message = '', input } = error.issues[0] ?? {};
   if (message.startsWith('!') && message.slice(1) in catalogue) {
@@ -128,7 +121,7 @@ function refusal(error: z.ZodError): ApiError {
   return new ApiError('parameter_wrong', { name, what: message });
 }
 
-/** Returns the parsed parameters. Throws the `ApiError` for the first invalid parameter. */
+/** Throws the `ApiError` for the first invalid parameter. */
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;

@@ -12,13 +12,13 @@ import { callLimits as limits } from './limits.js';
 
 export interface MultipartPart {
   readonly name: string;
-  /** Whether the part is a file. False for a plain text field. */
+  /** False for a plain text field. */
   readonly file: boolean;
-  /** The base name of the file; '' when absent. */
+  /** Without the path; '' when absent. */
   readonly filename: string;
-  /** The content type in lower case, without parameters; 'text/plain' when absent. */
+  /** In lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;
-  /** The content of the part. It shares memory with the body. */
+  /** Shares memory with the body. */
   readonly bytes: Buffer;
 }
 
@@ -68,7 +68,7 @@ function isClosing(body: Buffer, at: number): boolean {
   return body[at] === dash && body[at + 1] === dash;
 }
 
-/** Returns the position after the spaces and the line break at `at`, or -1 when other text follows. */
+/** Skips spaces and the line break at `at`. Returns -1 when other text follows. */
 function lineEnd(body: Buffer, at: number): number {
   let end = at;
   while (body[end] === 0x20 || body[end] === 0x09) end++;

@@ -6,7 +6,7 @@ export interface Page<T> {
   readonly next_cursor?: string;
 }
 
-/** The number of rows converted to items per step. No step follows once the page is full. */
+/** Rows converted to items per step. No step follows once the page is full. */
 const shownAtOnce = 10;
 
 /**
@@ -36,13 +36,13 @@ export async function page<R, T>(
   return { items, ...(more && last !== undefined ? { next_cursor: cursorOf(last) } : {}) };
 }
 
-/** Creates a `show` that converts each row separately. */
+/** Converts each row separately. */
 export const each =
   <R, T>(view: (row: R) => T | Promise<T>) =>
   (rows: readonly R[]): Promise<T[]> =>
     Promise.all(rows.map(view));
 
-/** Builds a page from rows that were queried with `limit + 1`. The extra row shows that more rows follow. */
+/** The rows were queried with `limit + 1`. The extra row shows that more rows follow. */
 export const pageOfRows = <R, T>(
   found: readonly R[],
   limit: number,
@@ -50,14 +50,14 @@ export const pageOfRows = <R, T>(
   cursorOf: (row: R) => string,
 ): Promise<Page<T>> => page(found.slice(0, limit), found.length > limit, cursorOf, each(view));
 
-/** Builds a page like `pageOfRows`, for rows sorted by id. */
+/** Like `pageOfRows`, for rows sorted by id. */
 export const pageById = <R extends { readonly id: number }, T>(
   found: readonly R[],
   limit: number,
   view: (row: R) => T | Promise<T>,
 ): Promise<Page<T>> => pageOfRows(found, limit, view, ({ id }) => String(id));
 
-/** Yields a whole list page by page, from the cursor `first`. */
+/** Yields the whole list page by page, from the cursor `first`. */
 export async function* allPages<R>(
   read: (after: number, limit: number) => Promise<readonly R[]>,
   cursorOf: (row: R) => number,

@@ -8,22 +8,22 @@ import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** The base name that the client sent; '' when the part is a file only because of its content type. */
+  /** Without the path; '' when the part is a file only because of its content type. */
   readonly filename: string;
-  /** The content type that the client sent, in lower case, without parameters; 'text/plain' when absent. */
+  /** In lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
 /**
- * Holds the parameters. The object has no prototype, so that `__proto__` and `constructor` are ordinary names. Values
- * are text, except in a JSON body.
+ * The object has no prototype, so that `__proto__` and `constructor` are ordinary names. Values are text, except in
+ * a JSON body.
  */
 export type Params = Record<string, unknown>;
 
 export interface ParsedParams {
   readonly values: Params;
-  /** The uploaded files by the name of their form field, to which `attach://<name>` refers. */
+  /** By the name of the form field, to which `attach://<name>` refers. */
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 
@@ -32,7 +32,7 @@ const replacement = '\uFFFD';
 const nul = '\u0000';
 const [space, percent, ampersand, plus, equals, brace] = [0x20, 0x25, 0x26, 0x2b, 0x3d, 0x7b];
 
-/** Decodes UTF-8. Error: `bad_unicode` for invalid UTF-8 and for U+0000. */
+/** Error: `bad_unicode` for invalid UTF-8 and for U+0000. */
 export function decodeUtf8(bytes: Buffer): string {
   if (!isUtf8(bytes)) fail('bad_unicode');
   const text = bytes.toString('utf8');
@@ -48,13 +48,13 @@ function readJson(body: Buffer, into: Params): void {
   for (const name of names) into[name] = (value as Params)[name];
 }
 
-/** Holds the value of each byte as a hexadecimal digit; -1 for all other bytes. */
+/** -1 for a byte that is no hexadecimal digit. */
 const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   const value = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(value) ? -1 : value;
 });
 
-/** Returns the value of the two hexadecimal digits at `at`, or -1 if there are no two digits. */
+/** Returns -1 if there are no two hexadecimal digits at `at`. */
 function readEscape(bytes: Buffer, at: number): number {
   if (at + 1 >= bytes.length) return -1;
   const [high, low] = [
@@ -66,7 +66,9 @@ function readEscape(bytes: Buffer, at: number): number {
 
 let memory = Buffer.alloc(0);
 
-/** Returns a buffer of at least `bytes`. The next call overwrites it. Reusing it avoids garbage for each large form. */
+/**
+ * Returns at least `bytes`. The next call overwrites the buffer. Reusing it avoids garbage for each large form.
+ */
 function scratch(bytes: number): Buffer {
   if (memory.length < bytes) memory = Buffer.allocUnsafeSlow(bytes);
   return memory;
@@ -122,7 +124,7 @@ function beginsObject(body: Buffer): boolean {
   return false;
 }
 
-/** Parses the query parameters of a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
+/** For a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
 export function parseQuery({ query }: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
   if (query !== '') readQuery(query, values);

@@ -4,84 +4,79 @@
  */
 import type { Readable } from 'node:stream';
 
-/** Describes a request. The text fields of absent headers are ''. */
+/** Text fields of absent headers are ''. */
 export interface ApiRequest {
-  /** The HTTP verb in upper case. */
+  /** In upper case. */
   readonly method: string;
   /**
    * The percent-encoded path without the query, as the client sent it. Never log it raw, because it may contain a
    * token.
    */
   readonly path: string;
-  /** The query without the question mark, as the client sent it; '' when absent. */
+  /** Without the question mark, as the client sent it; '' when absent. */
   readonly query: string;
   readonly contentType: string;
   readonly authorization: string;
   readonly lastEventId: string;
   readonly idempotencyKey: string;
-  /** `X-Forwarded-For`, which any client can set; '' when absent. */
+  /** Any client can set `X-Forwarded-For`. '' when absent. */
   readonly forwardedFor: string;
-  /** `X-Request-Id`, which any client can set; '' when absent. */
+  /** Any client can set `X-Request-Id`. '' when absent. */
   readonly requestId: string;
   /**
    * True if a node that is shutting down (`leaving`) should refuse this request. The load balancer then sends the
    * request to another node.
    */
   readonly handover: boolean;
-  /** The `Host` header. There is exactly one. */
+  /** There is exactly one `Host` header. */
   readonly host: string;
-  /** `Accept`; '' when absent. Set only for pages. */
+  /** '' when absent. Set only for pages. */
   readonly acceptedTypes: string;
-  /** `Accept-Encoding`; '' when absent. Set only for pages and the OpenAPI document. */
+  /** '' when absent. Set only for pages and the OpenAPI document. */
   readonly acceptEncoding: string;
-  /** The id of the key that signed the body, on paths that take signed bodies; '' when absent. */
+  /** Names the key that signed the body, on paths that take signed bodies; '' when absent. */
   readonly keyId: string;
   readonly signature: string;
   readonly range: string;
   readonly ifRange: string;
   readonly ifNoneMatch: string;
-  /**
-   * The called method or endpoint as the access log shows it: a method name or an endpoint path, never text from the
-   * request.
-   */
+  /** As the access log shows it: a method name or an endpoint path, never text from the request. */
   called: string;
-  /** The id of the calling bot or person, for the access log; 0 while unknown. */
+  /** For the access log; 0 while unknown. */
   calledBy: number;
-  /** The complete body, within `limits`. Empty when the request had no body. */
+  /** Complete and within `limits`. Empty when the request had no body. */
   readonly body: Buffer;
-  /** The address of the peer, for instance '127.0.0.1'. */
   readonly remoteAddress: string;
-  /** True once the client has disconnected. Replies are then dropped. */
+  /** Replies are then dropped. */
   readonly aborted: boolean;
   /**
-   * Calls `listener` at most once, when the client disconnects before the reply. Calls it immediately if the client has
-   * already disconnected.
+   * Called at most once, when the client disconnects before the reply. Called immediately if the client has already
+   * disconnected.
    */
   onAbort(listener: () => void): void;
-  /** Sends the reply. `body` is JSON text; `retryAfter` (seconds) becomes the header Retry-After. */
+  /** `body` is JSON text; `retryAfter` (seconds) becomes the header Retry-After. */
   reply(status: number, body: string | Buffer, retryAfter?: number): void;
-  /** Sends a reply that is not JSON. */
   replyWith(status: number, contentType: string, body: string | Buffer): void;
-  /** Sends a reply with its own headers. The body is written no faster than the client reads. */
+  /** The body is written no faster than the client reads. */
   replyStream(reply: StreamedReply): void;
-  /** Starts a reply of unknown length. It is an event stream, or the text that `form` describes. */
+  /** The reply has unknown length. It is an event stream, or the text that `form` describes. */
   openStream(form?: StreamForm): EventStream;
 }
 
-/** Describes a reply whose text is written piece by piece. */
+/** The text of the reply is written piece by piece. */
 export interface StreamForm {
   readonly contentType: string;
-  /** The headers besides `Cache-Control`, which is `no-store`. */
+  /** Besides `Cache-Control`, which is `no-store`. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** A text that clients ignore. The engine flushes buffered data only together with a write. */
+  /** Clients ignore this text. The engine flushes buffered data only together with a write. */
   readonly filler: string;
 }
 
 export interface StreamedReply {
   readonly status: number;
-  /** All headers except the length, which is sent with the body. */
+  /** Excludes the length, which is sent with the body. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** The bytes of the body, at least 1. */
+  /** At least 1. */
   readonly length: number;
   /** Yields exactly `length` bytes, and is always destroyed afterwards. Null sends only the head. */
   readonly body: Readable | null;
@@ -89,8 +84,8 @@ export interface StreamedReply {
 
 export interface EventStream {
   /**
-   * Writes text. Returns false when more than `limits.stream_buffer_bytes_max` bytes wait unsent. The caller should
-   * then close the stream.
+   * Returns false when more than `limits.stream_buffer_bytes_max` bytes wait unsent. The caller should then close
+   * the stream.
    */
   write(text: string): boolean;
   /** Resolves when everything is sent, or the client has disconnected. */

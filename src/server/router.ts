@@ -1,13 +1,12 @@
-/** Finds the endpoint for a verb and a path. */
 import type { Endpoint } from './endpoint.js';
 
 export interface Match {
   readonly endpoint: Endpoint;
-  /** The decoded path parameters by name. */
+  /** Decoded, by name. */
   readonly segments: Readonly<Record<string, string>>;
 }
 
-/** Finds the endpoint of a path. `other_verb` means that the path exists only with other verbs. */
+/** `other_verb` means that the path exists only with other verbs. */
 export type FindEndpoint = (verb: string, path: string) => Match | 'other_verb' | null;
 
 function decoded(segment: string): string | null {
@@ -19,7 +18,6 @@ function decoded(segment: string): string | null {
   }
 }
 
-/** Holds an endpoint with its path pattern, and the positions and names of its path parameters. */
 interface Known {
   readonly endpoint: Endpoint;
   readonly pattern: readonly string[];
@@ -35,7 +33,7 @@ function knownOf(endpoint: Endpoint): Known {
   return { endpoint, pattern, parameters };
 }
 
-/** Returns whether all fixed segments match. Path parameters are '' in the pattern. */
+/** Path parameters are '' in the pattern. */
 function agrees(pattern: readonly string[], path: readonly string[]): boolean {
   for (let i = 0; i < pattern.length; i++) {
     if (pattern[i] !== '' && pattern[i] !== path[i]) return false;

@@ -19,7 +19,7 @@ import { fail } from '../errors.js';
 import { storeLimits } from '../store/limits.js';
 import { callLimits as limits } from './limits.js';
 
-/** Names an account: the id of a person, or an address. */
+/** The id of a person, or an address. */
 type Account = number | string;
 
 interface Waiting {
@@ -28,7 +28,7 @@ interface Waiting {
 }
 
 interface Spender {
-  /** The time in ms until which the account is over its share. */
+  /** The account is over its share until this time, in ms. */
   paidAt: number;
   waiting: Waiting[];
   waitingBytes: number;
@@ -61,7 +61,7 @@ const loop: ShareTimers = {
 export class Shares {
   readonly #timers: ShareTimers;
   readonly #spenders = new Map<Account, Spender>();
-  /** The accounts with waiting calls, in the order of their turns. */
+  /** In the order of their turns. */
   readonly #turns = new Set<Account>();
   /** The account of the latest call, and the start of its current run of calls. */
   #latest: Account | undefined;
@@ -79,8 +79,8 @@ export class Shares {
   }
 
   /**
-   * Runs `work` at once or in a slice, and returns its result or error. `bytes` is the size of its parameters. Error:
-   * `too_many_requests` when too many calls of the account wait.
+   * Runs `work` at once or in a slice. `bytes` is the size of its parameters. Error: `too_many_requests` when too
+   * many calls of the account wait.
    */
   run<T>(account: Account, bytes: number, work: () => T | Promise<T>): T | Promise<T> {
     if (account !== this.#latest) {
@@ -95,7 +95,6 @@ export class Shares {
     return Math.random() * sample_of < 1 ? this.#measure(account, sample_of, work) : work();
   }
 
-  /** Runs a later part of a call at once and charges it. */
   charge<T>(account: Account, work: () => T): T {
     return this.#measure(account, 1, work);
   }
@@ -112,7 +111,7 @@ export class Shares {
     return spender;
   }
 
-  /** Runs work and charges it. `counts` is the number of calls that this call represents. */
+  /** `counts` is the number of calls that this call represents. */
   #measure<T>(account: Account, counts: number, work: () => T): T {
     const began = this.#timers.now();
     try {
@@ -127,7 +126,7 @@ export class Shares {
     }
   }
 
-  /** Returns whether the account is over its share while others call. */
+  /** True if the account is over its share while others call. */
   #mustWait(account: Account): boolean {
     const spender = this.#spenders.get(account);
     if (spender === undefined || spender.paidAt === 0) return false;

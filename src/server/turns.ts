@@ -7,7 +7,7 @@ import { fail } from '../errors.js';
 export function createTurns(atOnce: number, waitingMax: number) {
   const accounts = new Map<number, { running: number; readonly waiting: Array<() => void> }>();
   return {
-    /** Waits for a slot and runs the call. Error: `too_many_requests` while too many calls of the account wait. */
+    /** Error: `too_many_requests` while too many calls of the account wait. */
     async run<T>(account: number, work: () => T | Promise<T>): Promise<T> {
       const own = accounts.get(account) ?? { running: 0, waiting: [] };
       accounts.set(account, own);

@@ -1,4 +1,3 @@
-/** Sets the limits of stored state: messages, chats, accounts, tokens, queues and streams. */
 export const storeLimits = {
   /** The size of one stored message: the content, the keyboard, and room for the fixed fields. */
   record_bytes_max: 48 * 1024,
@@ -20,7 +19,6 @@ export const storeLimits = {
   post_stream_interval_ms: 250,
   counts_interval_ms_min: 1_000,
   counts_batch_max: 100,
-  /** The number of random bytes in the code of an invite link. */
   invite_code_bytes: 16,
   member_events_batch_max: 100,
   member_event_mark_ms: 24 * 3_600_000,

@@ -1,4 +1,3 @@
-/** Builds the complete store from all its parts over one Redis, one Postgres and one set of keys. */
 import { noReplicas } from '../postgres/replicas.js';
 import { appliedOnce, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
@@ -79,7 +78,7 @@ type Aggregates = ReturnType<typeof createShared> & {
 
 type Defaulted = 'replicas' | 'transferConsent' | 'editAfterPress' | 'baseUrl';
 
-/** Holds the parts and settings of a store. By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
+/** By default, TRANSFER_CONSENT is off and EDIT_AFTER_PRESS is on. */
 export interface StoreOptions
   extends Omit<StoreContext, 'requestId' | 'again' | Defaulted>,
     Partial<Pick<StoreContext, Defaulted>> {
@@ -92,15 +91,13 @@ export interface StoreOptions
   readonly uploadBounds?: UploadBounds;
   /** The settings GUESSES_BURST and GUESSES_PER_MINUTE. Unlimited if absent. */
   readonly guessing?: Guessing;
-  /**
-   * Whether this node records which people have windows open on it. Such people get no notifications. Off by default.
-   */
+  /** People with windows open get no notifications. Off by default. */
   readonly notingWindows?: boolean;
-  /** Called for background failures, which are retried. */
+  /** Background failures are retried. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Creates the parts on which other parts depend. All calls share them. */
+/** Other parts depend on these. All calls share them. */
 function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: StoreOptions) {
   const control = new ControlCopies(shared);
   const auth = new Auth(shared, control, hints);
@@ -141,9 +138,7 @@ function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: 
 
 type Parts = ReturnType<typeof createParts>;
 
-/**
- * Lists the factories of the parts that make changes. These parts are stateless and use the request ids of their call.
- */
+/** These parts make changes. They are stateless and use the request ids of their call. */
 const changing = {
   callbacks: (own: StoreContext, p: Parts) => createCallbacks(own, p.readBack, p.forwarder),
   messages: (own: StoreContext, p: Parts) =>
@@ -165,7 +160,6 @@ const changing = {
 
 type Changing = { readonly [K in keyof typeof changing]: ReturnType<(typeof changing)[K]> };
 
-/** Creates the parts that all calls share. */
 function createShared(shared: StoreContext, parts: Parts, options: StoreOptions) {
   const { hints, onError, rates = {} } = options;
   const { control, auth, queues, forwarder, webhooks, chats, records, history, postCounts } = parts;
@@ -186,7 +180,7 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     mutes: createMutes(shared, chats),
     push: createPush(shared),
     presence,
-    /** The rate limits. Undefined if no limit is set. */
+    /** Undefined if no limit is set. */
     fairUse,
     uploads: createUploads(shared, options.uploadBounds ?? { bytesPerDay: 0, bytesTotal: 0 }),
     lookUps: createLookUps(shared),
@@ -202,7 +196,6 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     exports: createExports(shared),
     leaks: createLeaks(shared, control, auth),
     guesses: new Guesses(shared, options.guessing ?? { burst: 0, perMinute: 1 }),
-    /** Creates the key rotation for the given Redis servers. */
     rotation: (connection: Pick<RedisServers, 'nodes'>) => new Rotation(shared, control, connection),
     management: createManagement(shared, control, webhooks),
   };
@@ -231,7 +224,7 @@ export function createStore(options: StoreOptions): Store {
       });
     },
   };
-  /** Is the prototype of all stores. A store creates a part that makes changes when it is first used. */
+  /** The prototype of all stores. A store creates a part that makes changes when it is first used. */
   const prototype = Object.create(aggregates) as typeof aggregates;
   for (const [name, create] of Object.entries(changing))
     Object.defineProperty(prototype, name, {

@@ -1,5 +1,3 @@
-/** Builds bots as their owners and other people see them. */
-
 import type { MenuButton } from '../rules/menu_button.js';
 import type { AuditRow } from '../store/access/audit.js';
 import type { WriteAccess } from '../store/access/write_access.js';
@@ -7,7 +5,7 @@ import type { OfferRow } from '../store/bots/transfers.js';
 import type { Profile } from '../store/core/codec.js';
 import type { Bot, Commands, DefaultRights, Descriptions } from '../store/core/control.js';
 
-/** Returns a bot in the list of its owner, with its name in the owner's language. */
+/** Has the name in the owner's language. */
 export const viewBot = (profile: Profile) => ({
   id: profile.id,
   is_bot: true,
@@ -15,10 +13,7 @@ export const viewBot = (profile: Profile) => ({
   name: profile.n,
 });
 
-/**
- * Returns a bot with its settings, for its owner. Contains the pictures, and the texts by language with `""` for the
- * default.
- */
+/** For the owner. Texts are by language, with `""` for the default. */
 export const viewOwnBot = (
   profile: Profile,
   bot: Bot,
@@ -39,7 +34,7 @@ export const viewOwnBot = (
   },
 });
 
-/** Returns the rights without `can_manage_chat`, which every administrator has. */
+/** Omits `can_manage_chat`, which every administrator has. */
 const rightsIn = (asked: DefaultRights): DefaultRights =>
   Object.fromEntries(
     Object.entries(asked).map(([type, names]) => [
@@ -48,7 +43,7 @@ const rightsIn = (asked: DefaultRights): DefaultRights =>
     ]),
   );
 
-/** Returns the public page of a bot, in the viewer's language (interface §2). */
+/** In the viewer's language (interface §2). */
 export const viewBotPage = (
   profile: Profile,
   texts: { readonly description: string; readonly shortDescription: string },
@@ -74,7 +69,7 @@ export const viewBotPage = (
   can_write: canWrite,
 });
 
-/** Returns a pending offer to transfer a bot. Used on installations where transfers need consent. */
+/** Used on installations where transfers need consent. */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
   bot_id,
   bot_username,
@@ -83,7 +78,6 @@ export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at 
   expires_at,
 });
 
-/** Returns an event of the audit log (behaviour §14). */
 export const viewAudit = ({ id, event, actor_type, actor_id, details, at }: AuditRow) => ({
   id,
   event,

@@ -1,13 +1,12 @@
-/** Builds invite links as bots see them. */
 import type { ShownLink } from '../store/chats/members.js';
 import { viewStranger } from './users.js';
 
 const shownCodeLength = 4;
 
-/** Hides most of a link's code. Bots see the links of other administrators in this form. */
+/** Bots see the links of other administrators in this form. */
 const cut = (url: string): string => `${url.slice(0, url.lastIndexOf('/') + 1 + shownCodeLength)}…`;
 
-/** Builds a `ChatInviteLink`. Only the creator of the link sees all of it. */
+/** Only the creator of the link sees all of it. */
 export function viewInviteLink(link: ShownLink, viewer: number): Readonly<Record<string, unknown>> {
   const { url, creator, creates_join_request, is_primary, is_revoked } = link;
   return {

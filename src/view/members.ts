@@ -1,4 +1,3 @@
-/** Builds chat members in the form that client libraries expect. */
 import { permissionNames } from '../rules/permissions.js';
 import type { Profile } from '../store/core/codec.js';
 import { viewStranger, viewUser } from './users.js';
@@ -14,7 +13,7 @@ interface MemberState {
 const permissionsOf = (may: (name: string) => boolean) =>
   Object.fromEntries(permissionNames.map((name) => [name, may(name)]));
 
-/** Lists the flags that libraries expect and that no administrator in Petrel has. */
+/** Libraries expect these flags. No administrator in Petrel has them. */
 const notHere = {
   is_anonymous: false,
   can_manage_video_chats: false,
@@ -24,7 +23,6 @@ const notHere = {
   can_send_welcome_messages: false,
 };
 
-/** Returns the rights of an administrator of a group or channel. */
 export function viewRights(
   rights: Readonly<Record<string, boolean>>,
   type: 'group' | 'channel' | undefined,
@@ -46,8 +44,8 @@ export function viewRights(
 }
 
 /**
- * Builds a `ChatMember`: `status` and the fields that belong to it. `viewer` is the bot for which it is built. A bot
- * can edit the administrators that it promoted.
+ * Returns `status` and the fields that belong to it. `viewer` is the bot for which the member is built. A bot can
+ * edit the administrators that it promoted.
  */
 export function viewMember(
   profile: Profile,

@@ -1,13 +1,12 @@
-/** Builds messages in the wire format. */
 import { viewContent } from '../content/kinds.js';
 import type { ForwardOrigin, MessageRecord, Profile, Service } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** Describes the viewer of a message. Each side of a direct chat sees the chat under the name of the other side. */
+/** Each side of a direct chat sees the chat under the name of the other side. */
 export interface Viewer {
   readonly isBot: boolean;
-  /** The bot of a direct chat. Not used in groups and channels. */
+  /** Not used in groups and channels. */
   readonly bot: Profile | null;
 }
 
@@ -16,7 +15,7 @@ const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
 
-/** Returns the fields about a forward (behaviour §6), including the fields that older libraries expect. */
+/** Includes the fields that older libraries expect (behaviour §6). */
 function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
     const sender = from && viewStranger(from);
@@ -34,7 +33,6 @@ function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView 
   };
 }
 
-/** Returns the people and bots that a service message about members names. */
 function viewMembers({ new_chat_members: came, left_chat_member: gone }: Service): MessageView {
   if (came !== undefined) return { new_chat_members: came.map(viewStranger) };
   return gone === undefined ? {} : { left_chat_member: viewStranger(gone) };
@@ -85,10 +83,7 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   return view;
 }
 
-/**
- * Builds a `Message` (interface §2). Contains the message to which it replies, or which it pins, but not further
- * levels.
- */
+/** Contains the message to which it replies, or which it pins, but not further levels (interface §2). */
 export function viewMessage(message: StoredMessage, viewer: Viewer): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer);
   const { keyboard } = message.record.origin;

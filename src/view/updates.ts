@@ -16,7 +16,7 @@ function chatInstance(chat: { readonly id: number; readonly user: number }): str
   return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();
 }
 
-/** Builds a `ChatMemberUpdated`. The service part of the record contains the change. */
+/** The service part of the record contains the change. */
 function viewMemberChange({ message, from }: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   const { peer, record } = message;
   const { who, was, became, link } = record.origin.service as unknown as MemberChange;
@@ -30,7 +30,6 @@ function viewMemberChange({ message, from }: UpdateEntry, bot: Profile): Readonl
   };
 }
 
-/** Builds a `ChatJoinRequest`. */
 function viewJoinRequest({ message, from }: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   const { peer, record } = message;
   const { link } = record.origin.service as unknown as MemberChange;
@@ -43,7 +42,6 @@ function viewJoinRequest({ message, from }: UpdateEntry, bot: Profile): Readonly
   };
 }
 
-/** Builds a `MessageReactionCountUpdated`. */
 function viewCounts({ message, counts }: UpdateEntry): Readonly<Record<string, unknown>> {
   return {
     chat: viewChat(message.peer),
@@ -53,7 +51,6 @@ function viewCounts({ message, counts }: UpdateEntry): Readonly<Record<string, u
   };
 }
 
-/** Builds a `PollAnswer`. */
 const viewAnswer = ({ id, from }: UpdateEntry, options: readonly number[]) => ({
   poll_id: id,
   user: viewUser(from),
@@ -61,7 +58,6 @@ const viewAnswer = ({ id, from }: UpdateEntry, options: readonly number[]) => ({
   option_persistent_ids: options.map(String),
 });
 
-/** Builds one update as the bot receives it. */
 export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
     return { update_id: update.updateId, [update.kind]: viewMemberChange(update, bot) };

@@ -1,4 +1,3 @@
-/** Builds people, bots and chats in the wire format. */
 import type { Profile } from '../store/core/codec.js';
 
 export interface UserView {
@@ -13,7 +12,7 @@ export interface UserView {
 interface UserTokenView {
   readonly id: number;
   readonly name: string;
-  /** Unix time in seconds */
+  /** Unix time in seconds. */
   readonly created_at: number;
 }
 
@@ -30,24 +29,24 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** Returns a user who may share no chat with the viewer. Omits language and external id. */
+/** For a user who may share no chat with the viewer. Omits language and external id. */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
 }
 
-/** Returns a user in one of the viewer's chats, with the external id, for the application API (behaviour §11). */
+/** Includes the external id. For the application API (behaviour §11). */
 export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
   return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
 }
 
-/** Returns the caller, including the language. Nobody else sees the caller's language. */
+/** Includes the language, which nobody else sees. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
 });
 
-/** Returns the chat of a `Message`. For a direct chat, `profile` is the profile of the other side. */
+/** For a direct chat, `profile` is the profile of the other side. */
 export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   const username = profile.u === undefined ? {} : { username: profile.u };
   if (profile.t !== undefined) return { id: profile.id, type: profile.t, title: profile.n, ...username };
@@ -60,7 +59,7 @@ export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Returns a token of a person, without its secret. */
+/** Omits the secret. */
 export const viewUserToken = (token: UserTokenView & { readonly last_used_on: string | null }) => ({
   id: token.id,
   name: token.name,

@@ -85,11 +85,10 @@ export interface Asset {
   readonly headers: ReadonlyArray<readonly [string, string]>;
   readonly tag: string;
   readonly plain: Buffer;
-  /** The content by name of encoding. */
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
-/** Chooses the preferred encoding that the client accepts. A weight of 0 forbids an encoding. */
+/** A weight of 0 forbids an encoding. */
 export function chosenEncoding(accepted: string, offered: Iterable<string>): string | undefined {
   const takes = new Set<string>();
   for (const part of accepted.toLowerCase().split(',')) {
@@ -156,7 +155,7 @@ export async function jsonAsset(text: string): Promise<Asset> {
   };
 }
 
-/** Replies with a file. Error: `method_not_allowed`. */
+/** Error: `method_not_allowed`. */
 export function send(request: ApiRequest, asset: Asset): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const encoding = chosenEncoding(request.acceptEncoding, asset.encoded.keys());
@@ -177,7 +176,7 @@ export function send(request: ApiRequest, asset: Asset): void {
   });
 }
 
-/** Redirects the request. Error: `method_not_allowed`. */
+/** Error: `method_not_allowed`. */
 function redirect(request: ApiRequest, to: string): void {
   if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const body = Buffer.from(`The page is at ${to}\n`);
@@ -189,10 +188,7 @@ function redirect(request: ApiRequest, to: string): void {
   });
 }
 
-/**
- * Returns the files that a front serves for the application, by path. Empty if the build has none. They are loaded at
- * the first request.
- */
+/** By path. Empty if the build has no files. They are loaded at the first request. */
 export function applicationPages(folder = new URL('client/', import.meta.url)): Pages {
   const pages: Record<string, (request: ApiRequest) => void> = {};
   if (!existsSync(folder)) return pages;

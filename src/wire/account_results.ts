@@ -1,4 +1,3 @@
-/** Defines the results about the caller's own account. */
 import { z } from 'zod';
 import { issuedToken, pageOf, unixSeconds, user } from './results.js';
 

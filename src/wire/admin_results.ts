@@ -1,7 +1,3 @@
-/**
- * Defines the results for administrators: reports of processes, backlogs, bots with problems, and the log of
- * administrators' calls.
- */
 import { z } from 'zod';
 import { ruleLimits } from '../rules/limits.js';
 import { wireLimits as limits } from './limits.js';
@@ -50,7 +46,7 @@ const flush = z.strictObject({
   partitions: count,
 });
 
-/** Holds the fields that every version reports. */
+/** Every version reports these fields. */
 const core = {
   id: z.string(),
   role: z.string(),
@@ -73,10 +69,10 @@ const details = {
   flush: flush.optional(),
 };
 
-/** Describes the report of a process. Counters start with the process. The difference of two reports gives a rate. */
+/** Counters start with the process. The difference of two reports gives a rate. */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
-/** Holds the fields that can be parsed in reports of other versions. */
+/** Can be parsed in reports of other versions. */
 export const nodeCore = z.object(core);
 export type NodeCore = z.output<typeof nodeCore>;
 
@@ -164,7 +160,7 @@ const rankedBot = z
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** Describes a dead letter without the content of the message, because only the bot's owner may see that. */
+/** Omits the content of the message, because only the bot's owner may see that. */
 export const operatorLetters = pageOf(
   z
     .strictObject({

@@ -1,4 +1,3 @@
-/** Defines the parameter schemas shared by application endpoints. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { isBlank, isLongerThan } from '../rules/text.js';
@@ -21,7 +20,7 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-/** Accepts a positive id, which belongs to a person or a bot. Ids of groups and channels are negative. */
+/** The id of a person or a bot. Ids of groups and channels are negative. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
 export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
@@ -38,7 +37,6 @@ export const pageSize = integer()
   );
 
 const cursorError = 'a cursor of an earlier answer';
-/** Accepts the cursor of a list that is sorted by a number. */
 export const numberCursor = optional(
   text.regex(/^\d{1,15}$/, { error: cursorError }).transform(Number),
 ).describe('`next_cursor` of the previous page');
@@ -49,13 +47,13 @@ const usernameIf = (isValid: (name: string) => boolean) =>
     .refine(isValid, { error: answer('username_invalid') });
 export const username = usernameIf(validUsername);
 export const botUsername = usernameIf(validBotUsername);
-/** Accepts a username, with or without `@`. The handler reports a name that no person can have as unknown. */
+/** Accepts `@`. The handler reports a name that no person can have as unknown. */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
-/** Returns a schema for a name of 1 to `max` characters. Errors: `name_invalid`, `name_too_long`. */
+/** Errors: `name_invalid`, `name_too_long`. */
 const nameOf = (max: number) =>
   z
     .string({ error: unless(answer('name_invalid')) })
@@ -74,5 +72,5 @@ export const externalSubject = z
   .describe("The person's subject at the identity provider, from the claim set by JWT_SUBJECT_CLAIM");
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
 
-/** Accepts the confirmation that calls without undo require. */
+/** Calls without undo require this. */
 export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

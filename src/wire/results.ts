@@ -27,10 +27,9 @@ export const picture = z
   })
   .meta({ id: 'Picture', description: 'A picture of a bot, as WebP.' });
 
-/** Holds the picture fields that `BotPage` and `OwnedBot` share. */
 export const pictureFields = { avatar: picture.optional(), start_picture: picture.optional() };
 
-/** Describes the result of methods that only report success. */
+/** For methods that only report success. */
 export const done = z.literal(true);
 
 export const user = z
@@ -150,7 +149,6 @@ export const forwardOrigin = z
   ])
   .meta({ id: 'ForwardOrigin', description: 'The source of a forwarded message.' });
 
-/** Holds the fields of service messages about changes of a chat. */
 const serviceFields = {
   group_chat_created: z.literal(true).optional().describe('The group was created'),
   new_chat_members: z.array(user).min(1).optional().describe('People and bots who joined or were added'),
@@ -216,12 +214,10 @@ export const fileInfo = z
 
 export const messageList = z.array(message);
 
-/** Describes the result of copying one message, or of forwarding or copying several messages. */
 export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
   .meta({ id: 'MessageReference', description: 'The id of a new message.' });
 
-/** Describes a new message on a person's event stream. */
 export const messageEvent = z
   .strictObject({
     ...messageFields,
@@ -243,10 +239,7 @@ export const callbackQuery = z
 
 const flag = z.boolean();
 
-/**
- * Describes a member of a chat, with the rights of an administrator. Libraries expect more flags than this service has
- * rights.
- */
+/** Libraries expect more flags than this service has rights. */
 export const botChatMember = z
   .strictObject({
     user,
@@ -409,7 +402,6 @@ export const chatMember = z
   })
   .meta({ id: 'ChatMember', description: 'A member of a chat and their rights.' });
 
-/** Returns the schema of a page of a list that is read with `cursor`. */
 export const pageOf = <T extends z.ZodType>(item: T) =>
   z.strictObject({
     items: z.array(item),

@@ -9,7 +9,7 @@ import { parseJson } from '../rules/json.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { isLongerThan } from '../rules/text.js';
 
-/** Returns an error message that selects this entry of the catalogue. */
+/** Selects this entry of the error catalogue. */
 export const answer = (kind: ErrorName): string => `!${kind}`;
 
 const integerText = /^-?\d{1,16}$/;
@@ -43,7 +43,7 @@ export const integer = (error = 'an integer') => z.preprocess(asNumber, z.number
 
 const decimalText = /^-?\d{1,3}(\.\d{1,20})?$/;
 
-/** Returns a schema for a number between two bounds, also as decimal text. */
+/** Also accepts decimal text. */
 export function decimal(min: number, max: number) {
   const error = `a number from ${min} to ${max}`;
   const asDecimal = (value: unknown) =>
@@ -51,7 +51,7 @@ export function decimal(min: number, max: number) {
   return z.preprocess(asDecimal, z.number({ error }).min(min, { error }).max(max, { error }));
 }
 
-/** Returns a schema for a text of 1 to `max` characters. */
+/** The text has 1 to `max` characters. */
 export function shortText(max: number) {
   const error = `a text of 1 to ${max} characters`;
   return z
@@ -59,11 +59,11 @@ export function shortText(max: number) {
     .refine((given) => given !== '' && !isLongerThan(given, max), { error });
 }
 
-/** Returns a schema that refuses a parameter of the Bot API that Petrel does not support. */
+/** Petrel does not support this parameter of the Bot API. */
 export const unsupported = (what: string) =>
   optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 
-/** Returns a schema for a number in a range. Clamps values outside the range. */
+/** Clamps values outside the range. */
 export const clampedInteger = (min: number, max: number) =>
   integer().transform((value) => Math.min(max, Math.max(min, value)));
 
@@ -71,7 +71,6 @@ export const boolean = z.preprocess(asBoolean, z.boolean({ error: 'a boolean' })
 
 export const text = z.string({ error: 'a string' });
 
-/** Accepts the text of a message. */
 export const messageText = z
   .string({ error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string') })
   .describe(`Text of 1 to ${limits.text_length_max} characters, counted after entities are parsed`);
@@ -159,7 +158,7 @@ const noChat = {
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
 };
 
-/** Accepts a chat in a bot's parameters: an id, or the `@username` of a public chat. */
+/** An id, or the `@username` of a public chat. */
 export const chatId = z
   .preprocess(
     asNumber,
@@ -179,7 +178,7 @@ export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
 
-/** Accepts the ids of messages for one call: 1 to `limits.messages_batch_max`, in any order. */
+/** 1 to `limits.messages_batch_max` ids, in any order. */
 export const messageIds = json(
   z
     .array(messageId, {
@@ -244,7 +243,7 @@ const keyboardFlag = z.boolean({ error: unparsable }).optional();
 const rowsOf = <T extends z.ZodType>(each: T) =>
   z.array(z.array(each, { error: unparsable }), { error: unparsable }).optional();
 
-/** Accepts a button of a reply keyboard. A text stands for a button with this text. */
+/** A text stands for a button with this text. */
 const replyButton = z.union([z.string(), z.looseObject({ text: z.string() })], { error: unparsable });
 
 /** Checks only the structure. `rules/keyboard.ts` checks the limits. */

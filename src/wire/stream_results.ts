@@ -1,4 +1,4 @@
-/** Defines the data of each event on people's streams, by the name of the event (behaviour §11). */
+/** The data of each event, by the name of the event (behaviour §11). */
 import { z } from 'zod';
 import { reactionPayload } from './post_results.js';
 import { message, messageEvent, messageReference } from './results.js';
@@ -19,7 +19,7 @@ const reactions = z
 
 const ready = z.strictObject({}).meta({ id: 'ReadyEvent', description: 'The stream has started.' });
 
-/** Holds the schemas of the data of `/api/stream`. */
+/** Of `/api/stream`. */
 export const streamEvents = {
   ready,
   message: messageEvent,
@@ -63,5 +63,5 @@ export const streamEvents = {
     .meta({ id: 'ResetEvent', description: 'Events of this chat were lost. Read the chat again.' }),
 };
 
-/** Holds the schemas of the data of `/api/stream/posts`. */
+/** Of `/api/stream/posts`. */
 export const postStreamEvents = { ready, post_reactions: reactions };

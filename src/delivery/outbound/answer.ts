@@ -41,12 +41,10 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#deadline = setTimeout(() => this.#late(), deadlineMs);
   }
 
-  /** How long ago the request was made, in milliseconds. */
   get ageMs(): number {
     return performance.now() - this.#beganMs;
   }
 
-  /** Stops waiting for the answer and closes the connection. */
   giveUp(): void {
     this.#fail(new DeliveryFault('closed', 'Given up before there was an answer'));
   }

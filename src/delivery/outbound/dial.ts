@@ -12,11 +12,10 @@ import type { Trust } from './trust.js';
 
 export interface Dialled {
   readonly socket: TLSSocket;
-  /** The checked address of the connection. */
   readonly address: string;
 }
 
-/** Holds the parameters of one connection. `connectMs` limits all its phases together. */
+/** `connectMs` limits all phases of one connection together. */
 export interface Dial {
   readonly target: Target;
   readonly trust: Trust;
@@ -26,7 +25,7 @@ export interface Dial {
 
 const timedOut = () => new DeliveryFault('connect', 'Connection timed out');
 
-/** Waits for an event of a socket and removes its listeners. Destroys the socket on failure or timeout. */
+/** Destroys the socket on failure or timeout. */
 function waitFor(
   socket: TLSSocket,
   event: 'connect' | 'secureConnect',
@@ -57,7 +56,7 @@ function waitFor(
 
 const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
 
-/** Starts connecting to one vetted address. Passing the address instead of the host name prevents a second lookup. */
+/** Passing the address instead of the host name prevents a second lookup. */
 function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
   const socket = connectTls({
     host: address,

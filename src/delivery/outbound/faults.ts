@@ -73,7 +73,7 @@ const verification: Record<string, string> = {
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/** Converts a socket error to a fault. Unknown error codes become `otherwise`. */
+/** Unknown error codes become `otherwise`. */
 export function connectionFault(error: unknown, otherwise: readonly [FaultReason, string]): DeliveryFault {
   if (error instanceof DeliveryFault) return error;
   const code = codeOf(error);
@@ -82,7 +82,6 @@ export function connectionFault(error: unknown, otherwise: readonly [FaultReason
   return new DeliveryFault(reason, message, { cause: error });
 }
 
-/** Converts an error of the TLS handshake to a fault. */
 export function tlsFault(error: unknown): DeliveryFault {
   const code = codeOf(error);
   const verified = verification[code];

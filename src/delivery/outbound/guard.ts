@@ -12,7 +12,7 @@ export type Guard = ReturnType<typeof makeGuard>;
 export interface GuardOptions {
   /** The special ranges (CIDR) that are allowed. */
   readonly allow: readonly string[];
-  /** The ranges (CIDR) that are forbidden. They take precedence over `allow`. */
+  /** Forbidden ranges (CIDR). They take precedence over `allow`. */
   readonly deny?: readonly string[];
   readonly resolver: Resolver;
 }
@@ -20,7 +20,6 @@ export interface GuardOptions {
 /** Returns whether a host name always means this machine, even if a name server answers otherwise (RFC 6761 §6.3). */
 const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
 
-/** Creates the guard, which checks every outbound connection to an address chosen by a user. */
 export function makeGuard({ allow, deny = [], resolver }: GuardOptions) {
   const mayDial = addressTest(allow, deny);
 

@@ -12,9 +12,7 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/**
- * Holds the receiver of a bot's updates. It is built once per webhook. Webhooks with equal receivers share connections.
- */
+/** Built once per webhook. Webhooks with equal receivers share connections. */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
@@ -28,7 +26,7 @@ export function receiverOf(url: string, certificate?: string): Receiver {
   return { key: `${target.origin} ${anchor}`, target, certificate };
 }
 
-/** Holds the limits of a sender. The defaults are in `limits`; tests lower them. */
+/** The defaults are in `limits`; tests lower them. */
 export interface SenderOptions {
   readonly guard: Guard;
   readonly deadlineMs?: number;
@@ -51,14 +49,12 @@ interface Kept {
   inFlight: number;
   connections: number;
   usedMs: number;
-  /** The address of the last connection. */
   address: string;
 }
 
-/** Sends the updates of one process, with connection pools for all receivers. */
 export class Sender {
   readonly #options: Required<SenderOptions>;
-  /** The connection pools by receiver, least recently used first. */
+  /** Least recently used first. */
   readonly #kept = new Map<string, Kept>();
   /** The requests of each signal. They end when the signal is aborted. */
   readonly #underWay = new WeakMap<AbortSignal, Set<Answer>>();
@@ -109,12 +105,11 @@ export class Sender {
     });
   }
 
-  /** Open connections, pooled receivers and requests in flight, for the metrics. */
+  /** For the metrics. */
   stats(): { readonly connections: number; readonly receivers: number; readonly inFlight: number } {
     return { connections: this.#connections, receivers: this.#kept.size, inFlight: this.#inFlight };
   }
 
-  /** Closes all connections. Requests in flight fail. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
     const pools = [...this.#kept.values()].map(({ pool }) => pool);

@@ -3,7 +3,6 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** Holds the signing keys for a bot's webhook deliveries. */
 export interface SigningKeys {
   /** `whsec_…` */
   readonly secret: string;
@@ -12,13 +11,12 @@ export interface SigningKeys {
   readonly secretToken?: string | undefined;
 }
 
-/** One update to sign. */
 export interface Signable {
   readonly botId: string;
   readonly updateId: number;
   /** The exact bytes that are sent. */
   readonly body: Buffer;
-  /** The start of this attempt as Unix time in seconds. */
+  /** Unix time in seconds at the start of this attempt. */
   readonly nowS: number;
 }
 

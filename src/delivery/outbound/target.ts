@@ -4,7 +4,6 @@ import { domainToUnicode } from 'node:url';
 import { fail } from '../../errors.js';
 import { deliveryLimits as limits } from '../limits.js';
 
-/** Holds the destination of a webhook's requests. */
 export interface Target {
   /** The given URL, trimmed and with a scheme. */
   readonly url: string;
@@ -13,7 +12,6 @@ export interface Target {
   /** The host name in ASCII without a trailing dot, or an address without brackets. */
   readonly host: string;
   readonly port: number;
-  /** The path and the query. */
   readonly path: string;
   /** The header built from the user and password in the URL, as the Telegram Bot API server sends it. */
   readonly authorization: string | undefined;
@@ -25,7 +23,7 @@ export interface Target {
 const withScheme = (url: string): string =>
   /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
 
-/** Returns whether a URL contains a user or password, or an `@` before its host. */
+/** Also finds an `@` before the host. */
 export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 

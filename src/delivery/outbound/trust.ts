@@ -29,7 +29,6 @@ export function readCertificate(given: Buffer): string {
   }
 }
 
-/** Holds the rules for verifying a receiver's certificate. */
 export interface Trust {
   readonly secureContext: SecureContext;
   /** Returns the mismatch, or undefined if the certificate is valid for this host. */

@@ -1,4 +1,3 @@
-/** Lists the audit log of administrators’ calls. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';

@@ -7,7 +7,6 @@ import { botId, numberCursor, pageSize } from '../../wire/fields.js';
 import { auditPage } from '../../wire/owner_results.js';
 import { optional } from '../../wire/schema.js';
 
-/** Lists the audit log of a bot (behaviour §14). */
 export const listAudit = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/audit',

@@ -13,7 +13,6 @@ import { picture } from '../../wire/results.js';
 
 const params = z.object({ bot_id: botId });
 
-/** Builds the endpoints that read, set and remove one kind of picture. */
 function endpointsOf(
   kind: PictureKind,
   name: string,

@@ -1,4 +1,3 @@
-/** Lets administrators list, approve and decline requests to join a group or channel. */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { administeredChat } from '../../actions/invite_links.js';

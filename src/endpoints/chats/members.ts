@@ -21,14 +21,14 @@ import { json, optional } from '../../wire/schema.js';
 const path = '/api/chats/{chat_id}/members';
 const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
 
-/** Returns the profile of a member. Bots have their name in the viewer's language. */
+/** Bots have their name in the viewer's language. */
 async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
   if (isBot) return store.bots.profile(id, language);
   const user = await store.users.find(id);
   return user && userProfile(user);
 }
 
-/** Returns the caller's rights over the members of a group or channel. Errors: `chat_not_found`, `not_chat_member`. */
+/** Errors: `chat_not_found`, `not_chat_member`. */
 async function ownRights(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');

@@ -1,4 +1,3 @@
-/** Lists, sends, edits and deletes messages as a person (behaviour §11). */
 import { z } from 'zod';
 import { captionContent, chatOfUser, textContent, userSender, writingErrors } from '../../actions/compose.js';
 import { takeMedia, withMedia } from '../../actions/media.js';

@@ -1,4 +1,3 @@
-/** Turns notifications of a chat off and on for the caller. */
 import { z } from 'zod';
 import { readableChat } from '../../actions/reading.js';
 import { defineEndpoint } from '../../server/endpoint.js';

@@ -1,4 +1,3 @@
-/** Pins and unpins messages as a person (behaviour §5, §11). */
 import { z } from 'zod';
 import { chatOfUser, userSender, writingErrors } from '../../actions/compose.js';
 import { defineEndpoint } from '../../server/endpoint.js';

@@ -10,7 +10,6 @@ import { viewMessage } from '../../view/messages.js';
 import { appChatId } from '../../wire/fields.js';
 import { message } from '../../wire/results.js';
 
-/** Whether a person sees the reply keyboard of a message (behaviour §4). */
 function isShownTo({ id, username }: User, { chat, record, reply }: StoredMessage): boolean {
   if (!record.origin.keyboard?.selective || isDirect(chat) || reply?.record.sender === id) return true;
   const { text = '', entities = [] } = record.content;

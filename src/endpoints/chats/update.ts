@@ -1,4 +1,3 @@
-/** Changes the title, description and photo of a group or channel as a person. */
 import { z } from 'zod';
 import { chatDescription, putChatPhoto, removeChatPhoto } from '../../actions/chat_info.js';
 import { pictureErrors, viewPicture } from '../../actions/pictures.js';

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { confirm } from '../../wire/fields.js';
 
-/** Deletes the caller's account (behaviour §14). */
 export const deleteSelf = defineEndpoint({
   verb: 'DELETE',
   path: '/api/me',

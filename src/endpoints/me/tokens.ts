@@ -37,7 +37,7 @@ export const createToken = defineEndpoint({
   },
 });
 
-/** Revokes a token, which may be the token of this call. */
+/** May revoke the token of this call. */
 export const removeToken = defineEndpoint({
   verb: 'DELETE',
   path,

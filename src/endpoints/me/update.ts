@@ -1,4 +1,3 @@
-/** Changes the settings that people have for themselves (behaviour §11). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';

@@ -1,4 +1,3 @@
-/** Reads posts as a person (behaviour §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { withResults } from '../../actions/polls.js';

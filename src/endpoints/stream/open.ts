@@ -15,7 +15,6 @@ import { viewMessage } from '../../view/messages.js';
 import { boolean, optional } from '../../wire/schema.js';
 import { streamEvents } from '../../wire/stream_results.js';
 
-/** Returns the id of a chat in the application API. */
 const nameOf = (chat: ChatRef) => chat.id;
 
 function eventOf(

@@ -12,13 +12,12 @@ import { viewChat } from '../../view/users.js';
 import { chatInfo } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** Holds the permissions of the subscribers of a channel. */
+/** For subscribers of a channel. */
 const nothing = Object.fromEntries(permissionNames.map((name) => [name, false]));
 
-/** Lists the rights that only administrators have. */
 const notPermitted = { can_edit_messages: false, can_delete_messages: false };
 
-/** Holds the fields that typed client libraries require in every chat, for features that Petrel does not support. */
+/** Typed client libraries require these fields in every chat. Petrel does not support their features. */
 const unused = {
   accepted_gift_types: {
     unlimited_gifts: false,

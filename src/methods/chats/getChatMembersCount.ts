@@ -1,7 +1,7 @@
 import type { Method } from '../../server/method.js';
 import { getChatMemberCount } from './getChatMemberCount.js';
 
-/** Counts the members of a chat under the former name of getChatMemberCount. Telegraf still calls it. */
+/** The former name of getChatMemberCount. Telegraf still calls it. */
 export const getChatMembersCount: Method = {
   ...getChatMemberCount,
   name: 'getChatMembersCount',

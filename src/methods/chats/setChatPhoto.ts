@@ -16,7 +16,7 @@ function uploadOf({ uploads }: MethodContext, given: string | undefined) {
   return uploads.get(given.slice(attached.length)) ?? fail('photo_not_uploaded');
 }
 
-/** Sets the photo of a chat, cropped to a circle and stored as WebP. */
+/** Crops the photo to a circle and stores it as WebP. */
 export const setChatPhoto = defineMethod({
   name: 'setChatPhoto',
   effect: 'configure',

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { commandsKey, scopeParams } from '../../actions/command_scope.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Removes the commands of a scope and a language (behaviour §4). */
 export const deleteMyCommands = defineMethod({
   name: 'deleteMyCommands',
   effect: 'configure',

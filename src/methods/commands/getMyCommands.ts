@@ -3,7 +3,6 @@ import { commandsKey, scopeParams } from '../../actions/command_scope.js';
 import { defineMethod } from '../../server/method.js';
 import { botCommandList } from '../../wire/results.js';
 
-/** Returns the commands of a scope and language, or an empty list if none were set (behaviour §4). */
 export const getMyCommands = defineMethod({
   name: 'getMyCommands',
   effect: 'read',

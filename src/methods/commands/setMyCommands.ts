@@ -5,7 +5,6 @@ import { ruleLimits as limits } from '../../rules/limits.js';
 import { defineMethod } from '../../server/method.js';
 import { json, text } from '../../wire/schema.js';
 
-/** Sets the commands shown to users of a scope and language (behaviour §4). */
 export const setMyCommands = defineMethod({
   name: 'setMyCommands',
   effect: 'configure',

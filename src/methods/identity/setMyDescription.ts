@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { descriptionText, languageCode } from '../../actions/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Sets the text that people see before they start the bot (interface §4.3, §8). */
 export const setMyDescription = defineMethod({
   name: 'setMyDescription',
   effect: 'configure',

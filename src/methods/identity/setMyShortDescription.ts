@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { languageCode, shortDescriptionText } from '../../actions/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 
-/** Sets the short text on the bot's page (interface §4.3, §8). */
 export const setMyShortDescription = defineMethod({
   name: 'setMyShortDescription',
   effect: 'configure',

@@ -7,7 +7,6 @@ import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
 import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 
-/** Forwards a message with its origin (interface §4.3, behaviour §6). */
 export const forwardMessage = defineMethod({
   name: 'forwardMessage',
   effect: 'grow',

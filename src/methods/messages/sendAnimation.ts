@@ -3,7 +3,6 @@ import { media, mediaErrors, mediaParams, movingParams, sendMedia } from '../../
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
-/** Sends an animation: a GIF, or a video without sound (behaviour §4). */
 export const sendAnimation = defineMethod({
   name: 'sendAnimation',
   effect: 'grow',

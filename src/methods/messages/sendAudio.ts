@@ -4,7 +4,6 @@ import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 import { optional, text } from '../../wire/schema.js';
 
-/** Sends an audio file to be played as music (behaviour §4). */
 export const sendAudio = defineMethod({
   name: 'sendAudio',
   effect: 'grow',

@@ -28,7 +28,6 @@ const action = z.preprocess(
   z.enum(actions, { error: answer('chat_action_invalid') }),
 );
 
-/** Shows people in the chat what the bot is doing, such as typing. */
 export const sendChatAction = defineMethod({
   name: 'sendChatAction',
   effect: 'grow',

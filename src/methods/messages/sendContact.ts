@@ -8,7 +8,6 @@ import { optional, shortText } from '../../wire/schema.js';
 
 const words = shortText(limits.object_text_length_max);
 
-/** Sends a phone contact. */
 export const sendContact = defineMethod({
   name: 'sendContact',
   effect: 'grow',

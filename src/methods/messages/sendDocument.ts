@@ -3,7 +3,6 @@ import { media, mediaErrors, mediaParams, sendMedia, thumbnail } from '../../act
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
-/** Sends a file of any kind (behaviour §4). */
 export const sendDocument = defineMethod({
   name: 'sendDocument',
   effect: 'grow',

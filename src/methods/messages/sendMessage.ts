@@ -14,7 +14,6 @@ import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
 import { chatId, entities, messageText, parseMode, replyMarkup } from '../../wire/schema.js';
 
-/** Sends a text message (behaviour §4). */
 export const sendMessage = defineMethod({
   name: 'sendMessage',
   effect: 'grow',

@@ -3,7 +3,6 @@ import { media, mediaErrors, mediaParams, sendMedia, visualParams } from '../../
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
-/** Sends a picture: a file, an HTTPS URL or a `file_id` (behaviour §4). */
 export const sendPhoto = defineMethod({
   name: 'sendPhoto',
   effect: 'grow',

@@ -97,7 +97,7 @@ const params = z.object({
 });
 type Params = z.infer<typeof params>;
 
-/** The end of the poll. Errors: `parameter_wrong` for an end that is too early or too late, or given twice. */
+/** Errors: `parameter_wrong` for an end that is too early or too late, or given twice. */
 function endOf({ open_period, close_date }: Params): Pick<PollDraft, 'open_period' | 'close_date'> {
   const wrong = (what: string) => fail('parameter_wrong', { name: 'close_date', what });
   const now = nowSeconds();
@@ -111,7 +111,7 @@ function endOf({ open_period, close_date }: Params): Pick<PollDraft, 'open_perio
   return { close_date };
 }
 
-/** The correct options of a quiz. Error: `poll_correct_option_wrong`. */
+/** Error: `poll_correct_option_wrong`. */
 function correctOf(p: Params, count: number): number[] {
   const correct = p.correct_option_ids ?? (p.correct_option_id === undefined ? [] : [p.correct_option_id]);
   const wrong = correct.some((id, i) => id < 0 || id >= count || (i > 0 && id <= (correct[i - 1] as number)));
@@ -119,7 +119,7 @@ function correctOf(p: Params, count: number): number[] {
   return wrong || many || correct.length === 0 ? fail('poll_correct_option_wrong') : correct;
 }
 
-/** Builds the definition of a poll. The checks run in the order of the reference server. */
+/** The checks run in the order of the reference server. */
 function draftOf(bot: number, p: Params): PollDraft {
   const question = pollQuestion({
     text: p.question ?? '',
@@ -153,7 +153,6 @@ function draftOf(bot: number, p: Params): PollDraft {
   };
 }
 
-/** Sends a poll. */
 export const sendPoll = defineMethod({
   name: 'sendPoll',
   effect: 'grow',

@@ -9,7 +9,6 @@ import { decimal, optional, shortText } from '../../wire/schema.js';
 const words = shortText(limits.object_text_length_max);
 const id = optional(words).describe('Id or type of the place at a provider of maps');
 
-/** Sends a place with a name and an address. */
 export const sendVenue = defineMethod({
   name: 'sendVenue',
   effect: 'grow',

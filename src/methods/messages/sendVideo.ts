@@ -3,7 +3,6 @@ import { media, mediaErrors, mediaParams, movingParams, sendMedia } from '../../
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
-/** Sends a video (behaviour §4). */
 export const sendVideo = defineMethod({
   name: 'sendVideo',
   effect: 'grow',

@@ -8,7 +8,7 @@ import { message } from '../../wire/results.js';
 const bytes = limits.video_note_bytes_max;
 const side = limits.video_note_side_px_max;
 
-/** Sends a video note (behaviour §4). It has no caption. */
+/** A video note has no caption. */
 export const sendVideoNote = defineMethod({
   name: 'sendVideoNote',
   effect: 'grow',

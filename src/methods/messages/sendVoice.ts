@@ -3,7 +3,6 @@ import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../action
 import { defineMethod } from '../../server/method.js';
 import { message } from '../../wire/results.js';
 
-/** Sends a voice message (behaviour §4). */
 export const sendVoice = defineMethod({
   name: 'sendVoice',
   effect: 'grow',

@@ -3,7 +3,6 @@ import { botPostName, findPost, postFields } from '../../actions/posts.js';
 import { defineMethod } from '../../server/method.js';
 import { post } from '../../wire/post_results.js';
 
-/** Returns a post of a channel that the bot can read (behaviour §8). */
 export const getPost = defineMethod({
   name: 'getPost',
   effect: 'read',

@@ -1,16 +1,16 @@
-/** Holds SQL statements that end an account and then remove its remaining data in steps. */
+/** Ends an account and then removes its remaining data in steps. */
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
 
-/** Holds the bots and identities that ended together with an account. */
+/** Ended together with the account. */
 export interface Ended {
-  /** bots that the person owned, by id */
+  /** Bots that the person owned, by id. */
   readonly bots: readonly number[];
-  /** bots that had a direct chat with the person, by id */
+  /** Bots that had a direct chat with the person, by id. */
   readonly direct: readonly number[];
-  /** ids of the rows that link the person to identity providers */
+  /** Rows that link the person to identity providers, by id. */
   readonly identities: readonly number[];
 }
 
@@ -72,11 +72,10 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
   });
 }
 
-/** Holds the result of one step in the removal of an account's remaining data. */
 export interface RemovalStep<P> {
   readonly place: P;
   readonly over: boolean;
-  /** delay before the next step, in ms; 0 to run it at once */
+  /** In ms; 0 to run the next step at once. */
   readonly restMs: number;
 }
 
@@ -113,7 +112,7 @@ export const putOff = (sql: Sql, user: number, ms: number) => sql.run`
   update account_removals set next_at = clock_timestamp() + ${ms}::bigint * interval '1 millisecond'
   where user_id = ${user}`;
 
-/** Reads the posts in these partitions that have reactions of the person in Postgres. Starts after the given post. */
+/** Only posts with reactions in Postgres, after the given post. */
 export const loadReactedPosts = (
   sql: Sql,
   user: number,
@@ -127,27 +126,25 @@ export const loadReactedPosts = (
     and partition = any(${partitions}::bigint[])
   order by partition, number limit ${limit}`;
 
-/** Loads the external id of a deleted person. It is kept until the removal no longer needs it. */
+/** Kept until the removal no longer needs it. */
 export const loadExternalId = async (sql: Sql, user: number) =>
   (await sql.firstValue<string>`select external_id from users where id = ${user}`) ?? '';
 
-/** Reads the groups and channels that a person is or was in, with ids greater than `after`. */
+/** Includes chats that the person has left. Ids are greater than `after`. */
 export const loadChatsOfMember = (sql: Sql, user: number, after: number, limit: number) =>
   sql.column<number>`
     select chat_id from chat_members where member_id = ${user} and chat_id > ${after}
     order by chat_id limit ${limit}`;
 
-/** Finds the first bot that still has a direct chat with this person. */
 export const loadDirectBots = (sql: Sql, user: number) => sql.column<number>`
   select bot_id from direct_chats where user_id = ${user} order by bot_id limit 1`;
 
-/** Removes a direct chat that has no messages left. */
 export async function removeDirectChat(sql: Sql, bot: number, user: number): Promise<void> {
   await sql.run`delete from member_events where chat_id = ${bot} and user_id = ${user}`;
   await sql.run`delete from direct_chats where bot_id = ${bot} and user_id = ${user}`;
 }
 
-/** Removes the last data of a person. Only the id remains. */
+/** Only the id remains. */
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.run`delete from chat_members where member_id = ${user}`;
   // Deletes rows again, because calls that were running when the account ended may have added some.

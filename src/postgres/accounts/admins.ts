@@ -1,35 +1,30 @@
-/** Holds SQL statements for administrators' tokens and for the log of their API calls. */
 import { type Database, fragment, isDuplicate, type Sql, seconds } from '../sql.js';
 
 export interface AdminTokenRow {
   readonly id: number;
   readonly name: string;
-  /** when the token was created, Unix time in s */
+  /** Unix time in s. */
   readonly created_at: number;
-  /** when the token expires, Unix time in s; null for a token that does not expire */
+  /** Unix time in s; null for a token that does not expire. */
   readonly expires_at: number | null;
 }
 
 const tokenColumns = fragment(`id, name, ${seconds('created_at')} as created_at,
   ${seconds('expires_at')} as expires_at`);
 
-/** Finds the valid token with this fingerprint. */
 export const findAdminToken = (sql: Sql, fingerprint: Buffer) => sql.first<AdminTokenRow>`
   select ${tokenColumns} from admin_tokens
   where fingerprint = ${fingerprint} and (expires_at is null or expires_at > now())`;
 
 export interface NewAdminToken {
   readonly name: string;
-  /** The days until the token expires; null for a token that does not expire. */
+  /** Null for a token that does not expire. */
   readonly days: number | null;
-  /** Computes the fingerprint of the token with the given id. */
+  /** Takes the id of the token. */
   readonly fingerprintOf: (id: number) => Buffer;
 }
 
-/**
- * Adds a token and returns its id. Returns `taken` if another token has this name, and `full` if there are already
- * `max` tokens.
- */
+/** Returns `taken` if another token has this name, and `full` if there are already `max` tokens. */
 export function addAdminToken(
   db: Database,
   { name, days, fingerprintOf }: NewAdminToken,
@@ -55,15 +50,14 @@ export function addAdminToken(
 export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.rows`select ${tokenColumns} from admin_tokens order by name`;
 
-/** Removes a token. Returns false when there is no token of this name. */
+/** Returns false when there is no token of this name. */
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
   // Uses a transaction, because only a transaction reports the change to Redis.
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
 }
 
-/** Describes an API call made by an administrator. None of the texts may contain a token. */
+/** None of the texts may contain a token. */
 export interface AdminCall {
-  /** The name of the token. */
   readonly token: string;
   readonly action: string;
   readonly target: string;
@@ -72,9 +66,9 @@ export interface AdminCall {
 
 export interface AdminCallRow extends AdminCall {
   readonly id: number;
-  /** time of the call, Unix time in s; for a group of identical calls, the time of the first call */
+  /** Unix time in s; for a group of identical calls, the time of the first call. */
   readonly at: number;
-  /** HTTP status of the response; null for a change whose outcome is unknown */
+  /** HTTP status; null for a change whose outcome is unknown. */
   readonly status: number | null;
   readonly times: number;
 }
@@ -98,7 +92,7 @@ export const countAdminCall = (
   on conflict (hour, token, action, target, address, status) where hour is not null
   do update set times = admin_calls.times + 1`;
 
-/** Reads the log entries with ids below `before`, newest first. */
+/** Ids below `before`, newest first. */
 export const listAdminCalls = (sql: Sql, before: number, limit: number): Promise<AdminCallRow[]> =>
   sql.rows`
     select id, ${seconds('at')} as at, token, action, target, address, status, times

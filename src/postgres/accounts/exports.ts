@@ -1,16 +1,15 @@
-/** Holds SQL statements that load a person's data for export, in pages ordered by key. */
+/** Loads a person's data for export, in pages ordered by key. */
 
 import type { Notice } from '../bots/notices.js';
 import type { MemberStatus } from '../chats/chats.js';
 import { type Sql, seconds } from '../sql.js';
 
-/** Loads the id of the last message that the person has read in a chat; undefined if none is stored. */
 export const loadReadMark = (sql: Sql, user: number, chat: number) => sql.firstValue<number>`
   select message_id from read_marks where user_id = ${user} and chat_id = ${chat}`;
 
 export type PersonFacts = Awaited<ReturnType<typeof loadFacts>>;
 
-/** Loads when the account was created (Unix time in seconds) and the person's subjects at identity providers. */
+/** Times are Unix time in seconds. */
 export async function loadFacts(sql: Sql, user: number) {
   const [created_at = 0, identities] = await Promise.all([
     sql.firstValue<number>`select ${seconds('created_at')} from users where id = ${user}`,
@@ -23,11 +22,11 @@ export async function loadFacts(sql: Sql, user: number) {
 export interface NoticeFact {
   readonly id: number;
   readonly notice: Notice;
-  /** when the notice was stored, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly at: number;
 }
 
-/** Reads the notices to a person with ids greater than `after`. */
+/** Ids are greater than `after`. */
 export const loadNotices = (sql: Sql, user: number, after: number, limit: number) => sql.rows<NoticeFact>`
   select id, notice, ${seconds('created_at')} as at from notices
   where user_id = ${user} and id > ${after} order by id limit ${limit}`;
@@ -39,7 +38,7 @@ export interface ReactionFact {
   readonly record: Buffer;
 }
 
-/** Loads one page of a person's reactions to posts in these partitions. The page starts after the given reaction. */
+/** Only reactions in these partitions, after the given reaction. */
 export const loadReactions = (
   sql: Sql,
   user: number,
@@ -60,7 +59,7 @@ export interface MembershipFact {
   readonly rights: Readonly<Record<string, boolean>>;
 }
 
-/** Reads the groups and channels that a person is or was in, with ids greater than `after`. */
+/** Includes chats that the person has left. Ids are greater than `after`. */
 export const loadMembershipFacts = (
   sql: Sql,
   user: number,

@@ -1,7 +1,4 @@
-/**
- * Holds SQL statements for identities. An identity is the name that an identity provider uses for a person: an issuer
- * and a subject.
- */
+/** An identity is the name that an identity provider uses for a person: an issuer and a subject. */
 import { ApiError, fail } from '../../errors.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { insertUser, type NewUser } from './users.js';
@@ -10,7 +7,7 @@ export interface IdentityRow {
   readonly id: number;
   readonly issuer: string;
   readonly subject: string;
-  /** the person; null if the identity no longer belongs to anybody */
+  /** Null if the identity no longer belongs to anybody. */
   readonly user_id: number | null;
   readonly version: number;
 }
@@ -35,7 +32,7 @@ async function release(sql: Sql, issuer: string, user: number, keep: string | nu
   return rows.map(({ subject }) => subject);
 }
 
-/** Links a subject to a person, inside the caller's transaction. Error: `subject_taken`. */
+/** Runs inside the caller's transaction. Error: `subject_taken`. */
 export async function takeSubject(sql: Sql, issuer: string, user: number, subject: string): Promise<void> {
   const taken = await sql.firstValue<number>`
     insert into user_identities (issuer, subject, user_id) values (${issuer}, ${subject}, ${user})

@@ -1,22 +1,20 @@
-/** Holds SQL statements for tokens that were found in public, and for former tokens. */
+/** Stores tokens that were found in public, and former tokens. */
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** Describes a token that was found in public, and the id of the bot or person in it. */
 export interface FoundToken {
-  /** index of this token in the list of found tokens */
+  /** Index in the list of found tokens. */
   readonly at: number;
   readonly id: number;
   readonly hmac: Buffer;
-  /** place where the token was found; contains no tokens */
   readonly place: string;
 }
 
-/** Holds the found tokens that were valid, and the outbox rows for the cached copies of these tokens. */
+/** The found tokens that were valid, and the outbox rows for the cached copies of these tokens. */
 export interface Ended {
-  /** indexes of the tokens that were valid until now, and of bot tokens that were already blocked */
+  /** Tokens that were valid until now, and bot tokens that were already blocked. */
   readonly hits: readonly number[];
-  /** outbox rows that name the stale cached copies */
+  /** Rows that name the stale cached copies. */
   readonly outbox: readonly number[];
 }
 
@@ -102,7 +100,7 @@ export function removeLeakedUserTokens(
   return db.transaction(async (sql) => (await sql.query<Ended>(endUserTokens, values))[0] as Ended);
 }
 
-/** Returns which of the given lookup values (base64) once belonged to valid tokens. */
+/** Returns the lookup values (base64) that once belonged to valid tokens. */
 export async function loadFormer(
   sql: Sql,
   found: ReadonlyArray<Pick<FoundToken, 'hmac'>>,
@@ -113,13 +111,13 @@ export async function loadFormer(
   return new Set(former);
 }
 
-/** Returns whether a live, blocked or former token is stored under one of these lookup values. */
+/** Finds live, blocked and former tokens. */
 export const hasExisted = (sql: Sql, hmacs: readonly Buffer[]) => sql.some`
   select 1 from bots where token_hmac = any(${hmacs}::bytea[])
   union all select 1 from former_tokens where hmac = any(${hmacs}::bytea[])
   union all select 1 from user_tokens where hmac = any(${hmacs}::bytea[]) limit 1`;
 
-/** Removes outbox rows, after the cached copies were refreshed and the tokens revoked. */
+/** Call this after the cached copies were refreshed and the tokens revoked. */
 export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Promise<void> {
   if (outbox.length === 0) return;
   await sql.run`delete from control_outbox where id = any(${outbox}::bigint[])`;
@@ -128,18 +126,18 @@ export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Pro
 export interface LeakRow {
   readonly id: number;
   readonly bot_id: number | null;
-  /** username of the bot; null when the bot no longer exists */
+  /** Null when the bot no longer exists. */
   readonly username: string | null;
   readonly user_id: number | null;
-  /** whether the bot's token is still blocked, because the bot has no new token yet */
+  /** Whether the bot's token is still blocked, because the bot has no new token yet. */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;
-  /** whether the bot has not received a new token since */
+  /** True until the bot receives a new token. */
   readonly blocked: boolean;
 }
 
-/** Reads the leaks with ids below `before`, newest first. */
+/** Ids below `before`, newest first. */
 export const listLeaks = (sql: Sql, before: number, limit: number) => sql.rows<LeakRow>`
   select l.id, l.bot_id, b.username, l.user_id, (extract(epoch from l.found_at) * 1000)::bigint as found_at,
         l.reported_by, l.place, coalesce(b.blocked_hmac = b.token_hmac, false) as blocked

@@ -1,10 +1,10 @@
-/** Holds SQL statements by which operators suspend bots and people and reserve usernames (behaviour §14). */
+/** Lets operators suspend bots and people and reserve usernames (behaviour §14). */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { takeName } from './users.js';
 
-/** Suspends a bot, or ends its suspension. Error: `bot_not_found`. */
+/** Error: `bot_not_found`. */
 export function suspendBot(db: Database, bot: number, suspended: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const was = await sql.firstValue<boolean>`
@@ -25,7 +25,7 @@ export function suspendBot(db: Database, bot: number, suspended: boolean): Promi
   });
 }
 
-/** Suspends a person, or ends the suspension. Error: `user_not_found`. */
+/** Error: `user_not_found`. */
 export function suspendUser(db: Database, user: number, suspended: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const found = await sql.some`
@@ -37,10 +37,10 @@ export function suspendUser(db: Database, user: number, suspended: boolean): Pro
   });
 }
 
-/** The owner id stored for usernames that nobody may take. */
+/** The owner of usernames that nobody may take. */
 const reserved = 0;
 
-/** Reserves a username, so that nobody can take it. Error: `username_taken`. */
+/** Error: `username_taken`. */
 export function reserveName(db: Database, username: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const known = await sql.some`select 1 from names where name = lower(${username}) and owner = ${reserved}`;
@@ -49,7 +49,7 @@ export function reserveName(db: Database, username: string): Promise<boolean> {
   });
 }
 
-/** Ends the reservation of a username. Error: `username_not_reserved`. */
+/** Error: `username_not_reserved`. */
 export function releaseName(db: Database, username: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const released = await sql.some`
@@ -59,6 +59,6 @@ export function releaseName(db: Database, username: string): Promise<boolean> {
   });
 }
 
-/** Loads the reserved usernames after the given username, in alphabetical order. */
+/** Alphabetical. */
 export const loadReserved = (sql: Sql, after: string, limit: number) => sql.column<string>`
   select name from names where owner = ${reserved} and name > ${after} order by name limit ${limit}`;

@@ -1,11 +1,11 @@
-/** Holds SQL statements for push subscriptions (one per browser) and for pending push notifications. */
+/** Stores push subscriptions (one per browser) and pending push notifications. */
 import { bigintArray } from '../arrays.js';
 import { type Database, type Sql, seconds } from '../sql.js';
 import { lockPerson } from './users.js';
 
 export interface SubscriptionKeys {
   readonly endpoint: string;
-  /** public key of the browser: an uncompressed P-256 point */
+  /** The browser's key: an uncompressed P-256 point. */
   readonly p256dh: Buffer;
   readonly auth: Buffer;
 }
@@ -43,22 +43,21 @@ export const removeSubscription = (sql: Sql, user: number, endpoint: string) => 
 
 export interface SubscriptionFact {
   readonly endpoint: string;
-  /** when the browser was registered, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly created_at: number;
 }
 
-/** Reads the browsers of a person, oldest first. A person has only a few browsers. */
+/** Oldest first. A person has only a few browsers. */
 export const loadSubscriptions = (sql: Sql, user: number) => sql.rows<SubscriptionFact>`
   select endpoint, ${seconds('created_at')} as created_at
   from push_subscriptions where user_id = ${user} order by created_at, id`;
 
-/** Returns whether anybody has a push subscription. */
+/** True if anybody has a push subscription. */
 export const anySubscription = (sql: Sql) => sql.some`select 1 from push_subscriptions limit 1`;
 
-/** Describes the newest message of a chat for push notifications. */
 export interface NotedMessage {
   readonly chat: number;
-  /** the person in a direct chat; 0 for groups and channels */
+  /** 0 for groups and channels. */
   readonly user: number;
   readonly message: number;
   readonly sender: number;
@@ -135,13 +134,12 @@ export const takeDue = (sql: Sql, limit: number) => sql.rows<DueRow>`
    where p.user_id = due.user_id and p.chat_id = due.chat_id
   returning p.user_id, p.chat_id, p.message_id`;
 
-/** Returns the time until the next notification is due, in ms; null when none is scheduled. */
+/** In ms; null when none is scheduled. */
 export const untilDue = async (sql: Sql) =>
   (await sql.firstValue<number | null>`
     select (extract(epoch from min(due_at) - clock_timestamp()) * 1000)::float8 as ms
     from push_due where due_at is not null`) ?? null;
 
-/** Records the current time as the last notification of these people. */
 export const recordNotified = (sql: Sql, notified: readonly DueRow[]) => sql.run`
   update push_due p set pushed_at = now()
   from unnest(${bigintArray(notified.map(({ user_id }) => user_id))}::bigint[],
@@ -149,7 +147,6 @@ export const recordNotified = (sql: Sql, notified: readonly DueRow[]) => sql.run
   where p.user_id = t.user_id and p.chat_id = t.chat_id`;
 
 export interface Addressee extends DueRow, SubscriptionKeys {
-  /** id of the push subscription */
   readonly id: number;
   readonly language_code: string | null;
 }
@@ -193,6 +190,6 @@ export async function countFailure(sql: Sql, id: number, failed: boolean, max: n
     delete from push_subscriptions where id = ${id} and failures + 1 >= ${max}`;
 }
 
-/** Deletes notifications that were scheduled more than `ageMs` ago, including those that were never sent. */
+/** Also deletes notifications that were never sent. */
 export const purgeDue = (sql: Sql, ageMs: number) => sql.run`
   delete from push_due where noted_at < now() - ${ageMs}::bigint * interval '1 millisecond'`;

@@ -1,13 +1,10 @@
-/**
- * Holds SQL statements that delete a bot. The bot's row stays without an owner, because people can still read the bot's
- * messages.
- */
+/** The bot's row stays without an owner, because people can still read the bot's messages. */
 import { noteAudit } from '../bots/audit.js';
 import { lockOwned } from '../bots/ownership.js';
 import { releasePictures } from '../bots/pictures.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
-/** Deletes bots inside the transaction that locked them. Nobody can take their usernames for `holdMs`. */
+/** Runs inside the transaction that locked the bots. Nobody can take their usernames for `holdMs`. */
 export async function endBots(
   sql: Sql,
   bots: readonly number[],
@@ -39,7 +36,7 @@ export async function endBots(
   );
 }
 
-/** Deletes a bot of `owner`. Nobody can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
+/** Nobody can take the username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
 export function deleteBot(db: Database, bot: number, owner: number, holdMs: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     await lockOwned(sql, bot, owner);

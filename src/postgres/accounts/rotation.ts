@@ -1,7 +1,7 @@
-/** Holds SQL statements that re-encrypt stored secrets with new keys and move lookup values to a new pepper. */
+/** Re-encrypts stored secrets with new keys and moves lookup values to a new pepper. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** Describes a cached copy in Redis that a batch made stale. Its outbox row is removed after the copy is refreshed. */
+/** A batch made this cached copy in Redis stale. The outbox row is removed after the copy is refreshed. */
 export interface StaleCopy {
   readonly outboxId: number;
   readonly id: number;
@@ -13,7 +13,7 @@ export interface BotBox {
   readonly token_hmac: Buffer;
 }
 
-/** Reads the encrypted tokens of bots with ids greater than `after`, ordered by bot id. */
+/** Bots with ids greater than `after`, ordered by id. */
 export const listBotBoxes = (sql: Sql, after: number, limit: number) => sql.rows<BotBox>`
   select id, token_box, token_hmac from bots where id > ${after} and token_box is not null
   order by id limit ${limit}`;
@@ -63,7 +63,7 @@ export interface WebhookBoxes {
   readonly former_signing_box: Buffer | null;
 }
 
-/** Reads the encrypted webhook fields of bots with ids greater than `after`, ordered by bot id. */
+/** Bots with ids greater than `after`, ordered by id. */
 export const listWebhookBoxes = (sql: Sql, after: number, limit: number) => sql.rows<WebhookBoxes>`
   select bot_id, url_box, secret_box, signing_box, former_signing_box from webhooks
   where bot_id > ${after} order by bot_id limit ${limit}`;
@@ -102,14 +102,13 @@ export function replaceWebhookBoxes(
   });
 }
 
-/** Removes outbox rows whose copies were refreshed. */
 export async function strikeOff(sql: Sql, copies: readonly StaleCopy[]): Promise<void> {
   if (copies.length === 0) return;
   await sql.run`
     delete from control_outbox where id = any(${copies.map(({ outboxId }) => outboxId)}::bigint[])`;
 }
 
-/** Lists every column with encrypted values. A test compares this list with the schema. */
+/** A test compares this list with the schema. */
 export const boxColumns = {
   bots: ['token_box'],
   webhooks: ['url_box', 'secret_box', 'signing_box', 'former_signing_box'],
@@ -141,12 +140,11 @@ export async function readInstallation(sql: Sql): Promise<Map<string, string>> {
   return new Map(rows.map(({ name, value }) => [name, value]));
 }
 
-/** Stores the values whose names are not stored yet. */
 export const noteInstallation = (sql: Sql, values: ReadonlyMap<string, string>) => sql.run`
   insert into installation (name, value) select *
   from unnest(${[...values.keys()]}::text[], ${[...values.values()]}::text[]) on conflict do nothing`;
 
-/** Replaces a value if it still equals `was`. Returns whether it was replaced. */
+/** Returns whether the value still equalled `was`. */
 export const replaceInstallation = (sql: Sql, name: string, was: string, value: string) => sql.some`
   update installation set value = ${value} where name = ${name} and value = ${was} returning 1`;
 

@@ -1,9 +1,8 @@
-/** Holds SQL statements for people and their tokens. */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';
 
-/** Names who may add a person to groups and channels without an invitation. */
+/** Who may add a person to groups and channels without an invitation. */
 export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
 
 export interface UserRow {
@@ -14,7 +13,7 @@ export interface UserRow {
   readonly last_name: string | null;
   readonly language_code: string | null;
   readonly version: number;
-  /** lookup values of the person's live tokens (base64) */
+  /** Lookup values of live tokens (base64). */
   readonly tokens: readonly string[];
   readonly suspended: boolean;
   readonly add_to_groups: AddPolicy;
@@ -36,7 +35,7 @@ export async function takeName(sql: Sql, name: string, owner: number): Promise<v
   if (!taken) fail('username_taken');
 }
 
-/** Inserts a person inside the caller's transaction. Returns the id. Error: `username_taken`. */
+/** Runs inside the caller's transaction. Error: `username_taken`. */
 export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
   const id = await sql.value<number>`select nextval('ids') as id`;
   if (user.username !== undefined) await takeName(sql, user.username, id);
@@ -68,15 +67,15 @@ export function createUser(
 
 export interface UserTokenRow {
   readonly id: number;
-  /** name of the token; '' for a token issued without a name */
+  /** '' for a token issued without a name. */
   readonly name: string;
-  /** when the token was created, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly created_at: number;
-  /** date as YYYY-MM-DD in UTC; null for a token that was never used */
+  /** YYYY-MM-DD in UTC; null for a token that was never used. */
   readonly last_used_on: string | null;
 }
 
-/** Holds a newly created token and the digest (base64) under which it is stored. Only the creator knows the token. */
+/** `lookup` is the digest (base64) under which the token is stored. Only the creator knows the token. */
 export interface MadeUserToken {
   readonly id: number;
   readonly lookup: string;
@@ -118,7 +117,7 @@ export function replaceUserToken(db: Database, user: number, id: number, lookup:
   });
 }
 
-/** Reads the tokens of a person with ids greater than `after`, in order of creation. */
+/** Ids greater than `after`, in order of creation. */
 export const loadUserTokens = (
   sql: Sql,
   user: number,
@@ -128,7 +127,7 @@ export const loadUserTokens = (
   select id, name, ${seconds('created_at')} as created_at, last_used_on::text as last_used_on
   from user_tokens where user_id = ${user} and id > ${after} order by id limit ${limit}`;
 
-/** Removes one token of a person, by id or by name. Returns false when there is no such token. */
+/** Takes an id or a name. Returns false when there is no such token. */
 export function removeUserToken(
   db: Database,
   user: number,
@@ -146,18 +145,17 @@ export function removeUserToken(
   });
 }
 
-/** Records that tokens were used today. */
 export const noteTokensUsed = (sql: Sql, lookups: readonly Buffer[]) => sql.run`
   update user_tokens set last_used_on = (now() at time zone 'utc')::date
   where hmac = any(${lookups}::bytea[]) and last_used_on is distinct from (now() at time zone 'utc')::date`;
 
-/** Holds the changes to a person's own settings. Absent fields stay unchanged. */
+/** Absent fields stay unchanged. */
 export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;
 }
 
-/** Changes settings of a person. Returns false when there is no such person. */
+/** Returns false when there is no such person. */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<boolean> {
   return db.transaction(async (sql) => {
     const changed = await sql.some`
@@ -170,7 +168,7 @@ export function changeUser(db: Database, id: number, change: UserChange): Promis
   });
 }
 
-/** Removes every token of a person. Returns false when there is no such person. */
+/** Returns false when there is no such person. */
 export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, id))) return false;
@@ -210,10 +208,7 @@ export const loadUser = (sql: Sql, id: number) => sql.first<UserRow>`
       from user_tokens t where t.user_id = u.id), '{}') as tokens
   from users u where u.id = ${id} and u.deleted_at is null`;
 
-/**
- * Finds the id of the person, bot or public chat with this name. Null if the name is reserved or belonged to a deleted
- * bot.
- */
+/** Null if the name is reserved or belonged to a deleted bot. */
 export const findName = async (sql: Sql, name: string) =>
   (await sql.firstValue<number>`
     select owner from names where name = ${name.toLowerCase()} and free_at is null and owner <> 0`) ?? null;

@@ -1,10 +1,7 @@
-/**
- * Holds SQL statements for the audit log of bots. An event is written in the same transaction as the change that it
- * describes.
- */
+/** An event is written in the same transaction as the change that it describes. */
 import { type Sql, seconds } from '../sql.js';
 
-/** Lists the names of audit events, as the API returns them. */
+/** As the API returns them. */
 export const auditEvents = [
   'created',
   'token_shown',
@@ -27,9 +24,7 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/**
- * Names the actor of a change: a person (by id), the bot through the bot interface, an operator, or the service itself.
- */
+/** `bot` is the bot itself, through the bot interface. */
 export type AuditActor =
   | { readonly type: 'user'; readonly id: number }
   | { readonly type: 'bot' | 'operator' | 'service' };
@@ -37,11 +32,11 @@ export type AuditActor =
 export interface AuditRow {
   readonly id: number;
   readonly actor_type: AuditActor['type'];
-  /** id of the person who made the change; null for other actors */
+  /** Null for other actors than people. */
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;
-  /** when the event happened, Unix time in s */
+  /** Unix time in s. */
   readonly at: number;
 }
 
@@ -63,7 +58,7 @@ export async function noteAudit(
     values (${bot}, ${actor.type}, ${id}, ${event}, ${JSON.stringify(details)}) returning id`;
 }
 
-/** Holds the audit entry for updates that an operator replays in one call. */
+/** For updates that an operator replays in one call. */
 export interface ReplayNote {
   readonly actor: AuditActor;
   /** The id of the entry that earlier steps of the same call created; null for the first step. */
@@ -89,10 +84,7 @@ export async function noteReplay(
   return noteAudit(sql, bot, actor, 'updates_replayed', details);
 }
 
-/**
- * Loads the audit entries of a bot with ids below `before`, newest first. Omits entries from before the current owner
- * got the bot.
- */
+/** Ids below `before`, newest first. Omits entries from before the current owner got the bot. */
 export const loadAudit = (sql: Sql, bot: number, before: number, limit: number) => sql.rows<AuditRow>`
   select a.id, a.actor_type, a.actor_id, a.event, a.details, ${seconds('a.at')} as at
    from bot_audit a join bots b on b.id = a.bot_id

@@ -1,4 +1,3 @@
-/** Holds SQL statements for bots, their tokens and their commands. */
 import { fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { lockPerson, takeName } from '../accounts/users.js';
@@ -10,19 +9,19 @@ import type { BotPictures } from './pictures.js';
 
 export interface BotRow {
   readonly id: number;
-  /** null for a deleted bot, and for the management bot, which has no owner */
+  /** Null for a deleted bot, and for the management bot. */
   readonly owner_id: number | null;
   readonly username: string;
-  /** the default name, or the name given at creation if no default is set */
+  /** The default name, or the name given at creation if no default is set. */
   readonly name: string;
   /**
-   * lookup value of the live token (base64); '' while the token is blocked; null for a deleted bot and for the
-   * management bot
+   * Lookup value of the live token (base64); '' while the token is blocked; null for a deleted bot and for the
+   * management bot.
    */
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
-  /** names of the bot by language, '' for the default language */
+  /** By language; '' is the default language. */
   readonly names: TextsColumn;
   readonly version: number;
 }
@@ -75,7 +74,7 @@ export function createBot(
     readonly owner: number;
     readonly username: string;
     readonly name: string;
-    /** greatest number of bots that an owner may have */
+    /** The limit per owner. */
     readonly max?: number | undefined;
   },
   tokenFor: (id: number) => StoredToken,
@@ -96,7 +95,7 @@ export function createBot(
   });
 }
 
-/** Replaces a bot's token if `owner` owns the bot now. Returns null otherwise. */
+/** Returns null unless `owner` owns the bot now. */
 export function replaceBotToken(
   db: Database,
   id: number,
@@ -119,11 +118,11 @@ export function replaceBotToken(
 export const loadBot = (sql: Sql, id: number) => sql.first<BotRow>`
   select ${botColumns} from bots where id = ${id}`;
 
-/** Loads the bots with these ids. Skips unknown ids. */
+/** Skips unknown ids. */
 export const loadBots = (sql: Sql, ids: readonly number[]) => sql.rows<BotRow>`
   select ${botColumns} from bots where id = any(${ids}::bigint[])`;
 
-/** Reads the bots of a person with ids greater than `after`, ordered by id. Skips the first `skip` bots. */
+/** Ids greater than `after`, ordered by id. Skips the first `skip` bots. */
 export const loadBotsOf = (
   sql: Sql,
   owner: number,
@@ -137,25 +136,25 @@ export const loadBotsOf = (
 export const countBotsOf = (sql: Sql, owner: number) => sql.value<number>`
   select count(*) as count from bots where owner_id = ${owner}`;
 
-/** Holds the encrypted token. It is stored because the owner may ask to see it. */
+/** Stored because the owner may ask to see the token. */
 export interface TokenBox {
   readonly box: Buffer;
-  /** Whether the token was blocked after a leak. Nobody can see a blocked token. */
+  /** A token is blocked after a leak. Nobody can see a blocked token. */
   readonly blocked: boolean;
 }
 
 const boxColumns = fragment('token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked');
 
-/** Loads the encrypted token of a bot; null unless `owner` owns the bot now. */
+/** Null unless `owner` owns the bot now. */
 export const loadTokenBox = (sql: Sql, id: number, owner: number) => sql.first<TokenBox>`
   select ${boxColumns} from bots where id = ${id} and owner_id = ${owner}`;
 
-/** Reads the encrypted tokens of the given bots. Skips bots that `owner` does not own. */
+/** Skips bots that `owner` does not own. */
 export const loadTokenBoxes = (sql: Sql, owner: number, ids: readonly number[]) =>
   sql.rows<TokenBox & { readonly id: number }>`
     select id, ${boxColumns} from bots where owner_id = ${owner} and id = any(${ids})`;
 
-/** Returns the encrypted token for display to the bot's owner. Adds an audit entry unless the token is blocked. */
+/** Adds an audit entry unless the token is blocked. */
 export function showTokenBox(db: Database, id: number, owner: number): Promise<TokenBox | null> {
   return db.transaction(async (sql) => {
     const row = await sql.first<TokenBox>`
@@ -205,14 +204,14 @@ export function setCommands(
 export const loadCommands = (sql: Sql, id: number) => sql.first<CommandsRow>`
   select commands, version from bots where id = ${id}`;
 
-/** Holds the texts to set, by language. The key '' stands for the default language. A null value removes the text. */
+/** By language; '' is the default language. A null value removes the text. */
 export type TextsChange = Readonly<Record<string, string | null>>;
 
 const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
 
 /**
- * Sets and removes texts of a bot. If `owner` is given, the bot must belong to that person now. Returns null when the
- * bot does not exist or belongs to somebody else.
+ * If `owner` is given, the bot must belong to that person now. Returns null when the bot does not exist or belongs
+ * to somebody else.
  */
 export function setTexts(
   db: Database,
@@ -255,7 +254,7 @@ export function setTexts(
   });
 }
 
-/** Holds the rights that a bot asks for as administrator, by type of chat. */
+/** The rights that a bot asks for as administrator, by type of chat. */
 export interface DefaultRights {
   readonly group?: readonly string[];
   readonly channel?: readonly string[];
@@ -275,6 +274,6 @@ export const loadDescriptions = (sql: Sql, id: number) => sql.first<Descriptions
   from bots
   where id = ${id}`;
 
-/** Loads when the current owner got a bot. The time is infinite for an unknown bot, so that no audit entry is shown. */
+/** Infinite for an unknown bot, so that no audit entry is shown. */
 export const loadOwnedSince = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Date>`select owned_since from bots where id = ${bot}`) ?? new Date(8.64e15);

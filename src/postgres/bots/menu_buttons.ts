@@ -1,12 +1,10 @@
-/** Holds SQL statements for the menu buttons of bots and for the rights that bots ask for. */
 import { type Database, noteStale, type Sql } from '../sql.js';
 
-/** Describes a menu button as it is stored. */
 export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };
 
-/** Sets the menu button that a bot shows people without a button of their own. Null removes it. */
+/** The button for people without a button of their own. Null removes it. */
 export function setMenuButton(db: Database, bot: number, button: MenuButton | null): Promise<void> {
   return db.transaction(async (sql) => {
     await sql.run`
@@ -17,7 +15,7 @@ export function setMenuButton(db: Database, bot: number, button: MenuButton | nu
   });
 }
 
-/** Sets the menu button that a bot shows one person; null removes it. */
+/** Null removes the button. */
 export const setMenuButtonOf = (
   db: Database,
   bot: number,
@@ -33,11 +31,10 @@ export const setMenuButtonOf = (
           on conflict (bot_id, user_id) do update set button = excluded.button`,
   );
 
-/** Reads the menu button that a bot set for one person. */
 export const loadMenuButtonOf = (sql: Sql, bot: number, user: number) => sql.firstValue<MenuButton>`
   select button from bot_menu_buttons where bot_id = ${bot} and user_id = ${user}`;
 
-/** Sets the rights that a bot asks for as administrator of chats of a type. */
+/** The rights that a bot asks for as administrator, by type of chat. */
 export function setDefaultRights(
   db: Database,
   bot: number,

@@ -6,11 +6,11 @@ import type { Database, Sql } from '../sql.js';
 
 interface OfBot {
   readonly bot: number;
-  /** username of the bot when the change was made */
+  /** As it was when the change was made. */
   readonly username: string;
 }
 
-/** Describes a notice to a person. It must never contain a token. */
+/** Must never contain a token. */
 export type Notice =
   /** A token of the bot was found in public and no longer works; `where` is an address or '' */
   | ({ readonly kind: 'leak_found'; readonly where: string } & OfBot)

@@ -1,4 +1,3 @@
-/** Holds SQL statements that transfer or offer a bot to another person. */
 import { fail } from '../../errors.js';
 import { findName } from '../accounts/users.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';
@@ -12,7 +11,7 @@ export interface NewCredentials {
   /** encrypted signing secret of the webhook; the former secret stays valid for another `overlapMs` */
   readonly signing: Buffer;
   readonly overlapMs: number;
-  /** greatest number of bots that an owner may have */
+  /** The limit per owner. */
   readonly botsMax?: number | undefined;
 }
 
@@ -79,13 +78,12 @@ async function handOver(
   ]);
 }
 
-/** Reads the usernames of a bot and a person, for notices. A person without a username has ''. */
+/** '' for a person without a username. */
 const namesOf = (sql: Sql, bot: number, person: number) =>
   sql.one<{ username: string; person: string }>`
     select b.username, coalesce(u.username, '') as person from bots b, users u
     where b.id = ${bot} and u.id = ${person}`;
 
-/** Stores a notice to the person who received a bot or an offer. */
 async function notifyRecipient(
   sql: Sql,
   kind: 'transferred_to_you' | 'transfer_offered',
@@ -97,7 +95,7 @@ async function notifyRecipient(
   await notifyPerson(sql, to, { kind, bot, username, from });
 }
 
-/** Stores a notice about the outcome to the person who offered the bot. */
+/** Tells the person who offered the bot about the outcome. */
 async function notifyOfferer(
   sql: Sql,
   kind: 'transfer_accepted' | 'transfer_declined',
@@ -199,11 +197,11 @@ export interface OfferRow {
   readonly bot_username: string;
   readonly from_id: number;
   readonly to_id: number;
-  /** when the offer expires, Unix time in s */
+  /** Unix time in s. */
   readonly expires_at: number;
 }
 
-/** Reads the offers that a person made or received, for bots with ids greater than `after`, ordered by bot id. */
+/** Includes offers that the person made. Bots have ids greater than `after`, ordered by id. */
 export const loadOffers = (sql: Sql, user: number, after: number, limit: number) => sql.rows<OfferRow>`
   select t.bot_id, b.username as bot_username, t.from_id, t.to_id, ${seconds('t.expires_at')} as expires_at
    from bot_transfers t join bots b on b.id = t.bot_id and b.owner_id = t.from_id

@@ -1,29 +1,23 @@
-/** Holds SQL statements for the pictures of bots, and for stored files that no record refers to. */
+/** Also records stored files that no record refers to. */
 
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
 
-/** Describes a picture in one of its sizes. */
 export interface StoredPicture {
-  /** key in the blob store */
   readonly key: string;
-  /** size in bytes */
   readonly size: number;
-  /** width and height in pixels (the picture is square) */
+  /** In pixels. The picture is square. */
   readonly width: number;
   readonly height: number;
 }
 
-/**
- * Holds the pictures of a bot by kind. Each picture has all its sizes, largest first. A kind without a picture is
- * absent.
- */
+/** Each picture has all its sizes, largest first. A kind without a picture is absent. */
 export interface BotPictures {
   readonly avatar?: readonly StoredPicture[];
   readonly start_picture?: readonly StoredPicture[];
 }
 
-/** Holds the new picture, and the picture that it replaced. */
+/** `former` is the picture that was replaced. */
 export interface PictureChange {
   readonly present: readonly StoredPicture[] | null;
   readonly former: readonly StoredPicture[] | null;
@@ -58,7 +52,7 @@ export function setPicture(
   });
 }
 
-/** Removes all pictures of deleted bots, and marks their files as unused. */
+/** Marks the files as unused. */
 export async function releasePictures(sql: Sql, bots: readonly number[]): Promise<void> {
   const keys = await sql.column<string>`
     select size->>'key' from bots, jsonb_path_query(pictures, '$.*[*]') size
@@ -67,16 +61,13 @@ export async function releasePictures(sql: Sql, bots: readonly number[]): Promis
   await noteUnused(sql, keys);
 }
 
-/**
- * Records stored files that no record refers to. Call this before a file is written, and when its last reference is
- * removed.
- */
+/** Call this before a file is written, and when its last reference is removed. */
 export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;
   await sql.run`insert into unused_files (key) select unnest(${keys}::text[]) on conflict do nothing`;
 }
 
-/** Removes the entries of unused files after the files were deleted. */
+/** Call this after the files were deleted. */
 export const forgetUnused = (sql: Sql, keys: readonly string[]) => sql.run`
   delete from unused_files where key = any(${keys}::text[])`;
 

@@ -1,6 +1,5 @@
 /**
- * Holds SQL statements that find bots with problems for operators. Their cost is bounded, and they run only when an
- * operator asks.
+ * Finds bots with problems for operators. The cost is bounded, and the queries run only when an operator asks.
  */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Sql, seconds } from '../sql.js';
@@ -10,21 +9,18 @@ export interface Counted {
   readonly count: number;
 }
 
-/** Finds the bots whose webhook is failing now. */
 export const loadFailing = (sql: Sql, limit: number) => sql.column<number>`
   select bot_id as id from webhooks where url_box is not null and failing_since is not null
   order by failing_since, bot_id limit ${limit}`;
 
-/** Returns the given bots that have a webhook. */
 export const hookedAmong = (sql: Sql, bots: readonly number[]) => sql.column<number>`
   select bot_id from webhooks where url_box is not null and bot_id = any(${bots}::bigint[])`;
 
-/** Finds the bots with the most failed delivery attempts in a shard. */
 export const loadMostFailed = (shard: Sql, limit: number) => shard.rows<Counted>`
   select bot_id as id, failed as count from delivery_counts where failed > 0
   order by failed desc, bot_id limit ${limit}`;
 
-/** Counts the dead letters per bot in a shard. Counts at most limits.dead_updates_counted_max dead letters in total. */
+/** Counts at most limits.dead_updates_counted_max dead letters in total. */
 export const loadDeadCounts = (shard: Sql) => shard.rows<Counted>`
   select bot_id as id, count(*) as count from (
     select bot_id from dead_updates where record is not null
@@ -38,7 +34,6 @@ export interface DeliveredRow {
   readonly dead_letters: number;
 }
 
-/** Reads the delivery counts of these bots in a shard. */
 export const loadDelivered = (shard: Sql, ids: readonly number[]) => shard.rows<DeliveredRow>`
   select b.bot_id as id, coalesce(c.delivered, 0) as delivered, coalesce(c.failed, 0) as failed,
     (select count(*) from dead_updates d where d.bot_id = b.bot_id and d.record is not null) as dead_letters
@@ -48,17 +43,16 @@ export interface RankedRow {
   readonly id: number;
   readonly username: string;
   readonly hooked: boolean;
-  /** when the webhook began to fail, Unix time in s; null if the webhook works */
+  /** Unix time in s; null if the webhook works. */
   readonly failing_since: number | null;
 }
 
-/** Reads the control records of these bots, in no particular order. */
+/** In no particular order. */
 export const loadRanked = (sql: Sql, ids: readonly number[]) => sql.rows<RankedRow>`
   select b.id, b.username, w.url_box is not null as hooked,
    case when w.url_box is not null then ${seconds('w.failing_since')} end as failing_since
    from bots b left join webhooks w on w.bot_id = b.id
   where b.id = any(${ids}::bigint[])`;
 
-/** Counts the configured webhooks and the failing webhooks. */
 export const loadTotals = (sql: Sql) => sql.one<{ readonly webhooks: number; readonly failing: number }>`
   select count(*) as webhooks, count(failing_since) as failing from webhooks where url_box is not null`;

@@ -1,4 +1,4 @@
-/** Holds SQL statements for the rules on who may write to a bot (interface §5.8). */
+/** Stores who may write to a bot (interface §5.8). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -34,7 +34,7 @@ export function setWriteAccess(
   });
 }
 
-/** Finds the ids of the people with these usernames, without duplicates. */
+/** Removes duplicates. */
 async function resolve(sql: Sql, usernames: readonly string[]): Promise<number[]> {
   const rows = await sql.rows<{ name: string; taken: boolean; id: number | null }>`
     select given.name, n.owner is not null as taken, u.id
@@ -52,21 +52,17 @@ async function resolve(sql: Sql, usernames: readonly string[]): Promise<number[]
 export interface WriteAccessRow {
   readonly policy: WritePolicy;
   readonly version: number;
-  /** whether the given person may write to the bot */
   readonly may: boolean;
 }
 
-/** Loads who may write to a bot, and whether this person may. Null when the bot does not exist or was deleted. */
+/** Null when the bot does not exist or was deleted. */
 export const loadWriteAccess = (sql: Sql, bot: number, user: number) => sql.first<WriteAccessRow>`
   select b.write_policy as policy, b.write_version as version,
        b.write_policy = 'all' or b.owner_id = ${user} or (b.write_policy = 'selected' and exists (
          select from bot_writers w where w.bot_id = b.id and w.user_id = ${user})) as may
   from bots b where b.id = ${bot} and b.deleted_at is null`;
 
-/**
- * Loads the current usernames of the selected writers of a bot, ordered by person id. Returns at most
- * limits.writers_per_bot_max usernames. Skips people without a username.
- */
+/** Ordered by person id, at most limits.writers_per_bot_max. Skips people without a username. */
 export const loadWriters = (sql: Sql, bot: number) => sql.column<string>`
   select u.username from bot_writers w join users u on u.id = w.user_id
   where w.bot_id = ${bot} and u.username is not null order by u.id limit ${limits.writers_per_bot_max}`;

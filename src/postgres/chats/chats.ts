@@ -15,7 +15,7 @@ export interface ChatRow {
   readonly username: string | null;
   readonly private: boolean;
   readonly member_count: number;
-  /** permissions that differ from the defaults, separated by commas */
+  /** Only those that differ from the defaults, separated by commas. */
   readonly permissions: string;
   readonly incarnation: number;
   readonly version: number;
@@ -31,7 +31,7 @@ export interface MemberRow extends Standing {
 export interface SequenceRow {
   readonly last_message_id: number;
   readonly version: number;
-  /** incarnation that assigned the last message id */
+  /** Assigned the last message id. */
   readonly incarnation: number;
 }
 
@@ -98,7 +98,7 @@ export function openDirectChat(
 
 export interface DirectChatRow {
   readonly incarnation: number;
-  /** whether the user of the direct chat has blocked the bot */
+  /** Whether the user has blocked the bot. */
   readonly blocked: boolean;
   readonly version: number;
 }
@@ -115,7 +115,7 @@ export interface NewChat {
   readonly type: 'group' | 'channel';
   readonly title: string;
   readonly creator: number;
-  /** username of a public chat; absent for private chats */
+  /** Absent for private chats. */
   readonly username?: string | undefined;
   readonly private: boolean;
 }
@@ -184,9 +184,9 @@ export function loadMembers(sql: Sql, chat: number, after: number, limit: number
 }
 
 export interface UserChatsRow {
-  /** ids of the bots with whom the person has direct chats */
+  /** Bots with whom the person has direct chats. */
   readonly direct: readonly number[];
-  /** ids of the person's groups and channels */
+  /** Groups and channels. */
   readonly shared: readonly number[];
   readonly version: number;
 }
@@ -202,7 +202,7 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
   return row ?? null;
 }
 
-/** Reads when a person joined each of these chats, in Unix time (seconds). */
+/** In Unix time (seconds). */
 export async function loadJoined(
   sql: Sql,
   user: number,
@@ -227,7 +227,7 @@ export async function loadSequence(sql: Sql, chat: number, user: number): Promis
   return row ?? null;
 }
 
-/** Returns the pin of a chat. The record is null after the message was unpinned. */
+/** The record is null after the message was unpinned. */
 export async function loadPin(
   sql: Sql,
   chat: number,
@@ -243,7 +243,7 @@ export async function loadPin(
 export interface MessageRow {
   readonly message_id: number;
   readonly version: number;
-  /** the message record; null for a deleted message */
+  /** Null for a deleted message. */
   readonly record: Buffer | null;
 }
 
@@ -284,7 +284,7 @@ export function loadNewestMessages(
   );
 }
 
-/** Finds the greatest id below `before` of a message that is not deleted, or returns 0 when there is none. */
+/** Skips deleted messages. Returns 0 when there is no message below `before`. */
 export async function newestMessage(sql: Sql, chat: number, user: number, before: number): Promise<number> {
   const [row] = await sql.query<{ message_id: number }>(
     `select message_id from messages
@@ -297,7 +297,7 @@ export async function newestMessage(sql: Sql, chat: number, user: number, before
 
 const head = `substring(record from 1 for ${limits.message_head_bytes_max})`;
 
-/** Reads the first bytes of these messages' records. Skips deleted messages. */
+/** Skips deleted messages. */
 export async function loadHeads(
   sql: Sql,
   chat: number,
@@ -312,7 +312,7 @@ export async function loadHeads(
   return rows.map((row) => row.head);
 }
 
-/** Reads the first bytes of the newest message in each of these chats. Skips chats without a message. */
+/** Skips chats without a message. */
 export function loadNewestHeads(
   sql: Sql,
   chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,

@@ -1,4 +1,3 @@
-/** Holds SQL statements for the title, description and photo of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
 import { noteUnused, type StoredPicture } from '../bots/pictures.js';
@@ -8,9 +7,9 @@ import { loadStanding, noteService, type Who } from './events.js';
 export interface DetailsRow {
   readonly description: string;
   readonly photo: readonly StoredPicture[] | null;
-  /** permissions of members that differ from the defaults, separated by commas */
+  /** Only those that differ from the defaults, separated by commas. */
   readonly permissions: string;
-  /** codes of the primary invite links, by the id of their creator */
+  /** Codes of the primary invite links, by the id of their creator. */
   readonly links: Readonly<Record<string, string>>;
   readonly version: number;
 }
@@ -59,7 +58,7 @@ function changeInfo(
   });
 }
 
-/** Sets the title. Returns false if the chat already has this title. Errors: `chat_not_found`, `title_not_allowed`. */
+/** Returns false if the chat already has this title. Errors: `chat_not_found`, `title_not_allowed`. */
 export const setTitle = (db: Database, chat: number, by: Who, title: string): Promise<boolean> =>
   changeInfo(db, chat, by, 'title_not_allowed', async (sql, info) => {
     if (info.title === title) return false;
@@ -68,7 +67,7 @@ export const setTitle = (db: Database, chat: number, by: Who, title: string): Pr
     return true;
   });
 
-/** Sets the description. Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
+/** Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
 export const setDescription = (db: Database, chat: number, by: Who, description: string): Promise<boolean> =>
   changeInfo(db, chat, by, 'about_not_allowed', async (sql, info) => {
     if (info.description === description) fail('about_not_modified');

@@ -1,24 +1,20 @@
 /**
- * Holds SQL statements for events. An event is a change of a chat. After the commit it is reported to the chat's bots
- * and shown in the chat.
+ * An event is a change of a chat. After the commit it is reported to the chat's bots and shown in the chat.
  */
 import { noteStale, type Sql } from '../sql.js';
 
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'restricted' | 'left' | 'kicked';
 
-/**
- * Holds the status and rights of a member. A member who left while restricted has the status `left` and keeps the
- * restricted rights.
- */
+/** A member who left while restricted has the status `left` and keeps the restricted rights. */
 export interface Standing {
   readonly status: MemberStatus;
-  /** rights of an administrator, or permissions of a restricted member */
+  /** Of an administrator; permissions for a restricted member. */
   readonly rights: Readonly<Record<string, boolean>>;
-  /** when a ban or a restriction ends, Unix time in seconds; null or absent if it never ends */
+  /** Unix time in seconds; null or absent if a ban or restriction never ends. */
   readonly until_date?: number | null;
-  /** custom title of an administrator */
+  /** Only for an administrator. */
   readonly custom_title?: string | null;
-  /** id of the person or bot who made the member an administrator */
+  /** Who made the member an administrator. */
   readonly promoted_by?: number | null;
 }
 
@@ -26,14 +22,14 @@ export const isPresent = (status: MemberStatus): boolean => status !== 'left' &&
 
 const ended = 'coalesce(until_date <= extract(epoch from now()), false)';
 
-/** Lists the SQL columns of a standing. They omit a ban or restriction that has expired. */
+/** Omits a ban or restriction that has expired. */
 export const standingColumns = `
   case when ${ended} and status = 'kicked' then 'left' when ${ended} and status = 'restricted' then 'member'
        else status end as status,
   case when ${ended} then '{}'::jsonb else rights end as rights,
   case when ${ended} then null else until_date end as until_date, custom_title, promoted_by`;
 
-/** Loads the standing of a person or bot in a chat; null for somebody who was never a member. */
+/** Null for somebody who was never a member. */
 export async function loadStanding(sql: Sql, chat: number, member: number): Promise<Standing | null> {
   const [row] = await sql.query<Standing>(
     `select ${standingColumns} from chat_members where chat_id = $1 and member_id = $2`,
@@ -42,7 +38,6 @@ export async function loadStanding(sql: Sql, chat: number, member: number): Prom
   return row ?? null;
 }
 
-/** Describes an invite link as updates show it. */
 export interface EventLink {
   readonly code: string;
   readonly creator_id: number;
@@ -50,10 +45,10 @@ export interface EventLink {
   readonly is_revoked: boolean;
   readonly creates_join_request: boolean;
   readonly name: string | null;
-  /** Unix time in seconds */
+  /** Unix time in seconds. */
   readonly expire_date: number | null;
   readonly member_limit: number | null;
-  /** number of pending requests to join */
+  /** Pending requests to join. */
   readonly pending: number;
 }
 
@@ -61,17 +56,16 @@ export interface MemberEvent {
   readonly id: number;
   readonly member_id: number;
   readonly is_bot: boolean;
-  /** id of the person or bot who made the change */
   readonly by_id: number;
   readonly was: Standing;
   readonly became: Standing;
-  /** fields of the service message, in which `true` stands for the member; null if there is no service message */
+  /** In these fields `true` stands for the member. Null if there is no service message. */
   readonly service: Readonly<Record<string, unknown>> | null;
-  /** the link by which the member joined or asked to join; null for other changes */
+  /** The member joined or asked to join by this link. Null for other changes. */
   readonly link: EventLink | null;
-  /** for a request to join, the bots that may decide on it; null for other changes */
+  /** The bots that may decide on a request to join. Null for other changes. */
   readonly request_bots: readonly number[] | null;
-  /** when the member changed, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
 }
 
@@ -106,7 +100,7 @@ export async function noteEvent(
   await noteStale(sql, [['member_events', chat.id, chat.user]]);
 }
 
-/** Stores an event that shows a service message and changes nothing else. */
+/** The event changes nothing else. */
 export const noteService = (
   sql: Sql,
   chat: number,
@@ -114,7 +108,7 @@ export const noteService = (
   service: NonNullable<MemberEvent['service']>,
 ): Promise<void> => noteEvent(sql, { id: chat, user: 0 }, by, by.id, outside, outside, service);
 
-/** Stores an event that notifies these bots of a request to join. */
+/** Notifies these bots. */
 export function noteRequest(
   sql: Sql,
   chat: number,
@@ -126,7 +120,7 @@ export function noteRequest(
   return noteEvent(sql, { id: chat, user: 0 }, person, user, outside, outside, null, link, bots);
 }
 
-/** Reads the events of a chat that were not delivered to its bots yet, oldest first. */
+/** Oldest first. */
 export function pendingEvents(sql: Sql, chat: number, user: number, limit: number): Promise<MemberEvent[]> {
   return sql.query<MemberEvent>(
     `select id, member_id, is_bot, by_id, was, became, service, link, request_bots,

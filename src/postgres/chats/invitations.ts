@@ -1,4 +1,4 @@
-/** Holds SQL statements for the permission to add people to chats, and for invitations. */
+/** Decides who may add people to chats, and stores invitations. */
 import { fail } from '../../errors.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -31,10 +31,7 @@ async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boo
   return rows.length > 0;
 }
 
-/**
- * Returns whether `by` may add a person who is not in the chat now. Error: `user_not_found` for a stranger without a
- * username.
- */
+/** For a person who is not in the chat now. Error: `user_not_found` for a stranger without a username. */
 async function mayAdd(
   sql: Sql,
   user: number,
@@ -54,7 +51,7 @@ async function mayAdd(
   return policy === 'everyone' && (await countStrangerAdd(sql, user, by));
 }
 
-/** Invites a person. Errors: `invitation_declined`, `too_many_invitations`. */
+/** Errors: `invitation_declined`, `too_many_invitations`. */
 async function invite(sql: Sql, chat: number, user: number, by: number): Promise<void> {
   const { total, own } = await one<{ total: number; own: number }>(
     sql,
@@ -118,7 +115,7 @@ export function acceptInvitation(db: Database, chat: number, user: number): Prom
   });
 }
 
-/** Declines an open invitation. Error: `invitation_not_found`. */
+/** Error: `invitation_not_found`. */
 export function declineInvitation(db: Database, chat: number, user: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     const found = await sql.query(
@@ -144,11 +141,11 @@ export interface InvitationRow {
   readonly username: string | null;
   readonly member_count: number;
   readonly by_id: number;
-  /** when the person was invited, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
 }
 
-/** Reads the open invitations of a person with ids below `before`, newest first. */
+/** Ids below `before`, newest first. */
 export function loadInvitations(
   sql: Sql,
   user: number,

@@ -1,4 +1,3 @@
-/** Holds SQL statements for the invite links of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { hasRight } from '../../rules/rights.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -6,21 +5,20 @@ import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { type EventLink, loadStanding, outside } from './events.js';
 import { lockChat } from './members.js';
 
-/** Holds the settings that the creator of a link chooses. */
 export interface LinkSettings {
   readonly name: string | null;
-  /** Unix time in seconds; null for a link that does not expire */
+  /** Unix time in seconds; null for a link that does not expire. */
   readonly expire_date: number | null;
-  /** maximum number of current members who joined by the link; null for no maximum */
+  /** Counts current members who joined by the link; null for no maximum. */
   readonly member_limit: number | null;
-  /** whether an administrator must approve each person */
+  /** Whether an administrator must approve each person. */
   readonly creates_join_request: boolean;
 }
 
 export interface InviteLinkRow extends EventLink {
   readonly id: number;
   readonly chat_id: number;
-  /** number of current members who joined by the link */
+  /** Current members who joined by the link. */
   readonly members: number;
 }
 
@@ -35,15 +33,12 @@ const columns = fragment(`l.id, l.chat_id, l.code, l.creator_id, l.is_primary, l
 export const loadLink = (sql: Sql, id: number) =>
   sql.first<InviteLinkRow>`select ${columns} from invite_links l where l.id = ${id}`;
 
-/** Reads the links of a chat that are not revoked, with ids below `before`, newest first. */
+/** Ids below `before`, newest first. Skips revoked links. */
 export const loadLinks = (sql: Sql, chat: number, before: number, limit: number) => sql.rows<InviteLinkRow>`
   select ${columns} from invite_links l
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;
 
-/**
- * Finds a link by which somebody can join now; null if there is none. Another person may take its last place before the
- * join.
- */
+/** Null if nobody can join by the link now. Another person may take its last place before the join. */
 export const loadUsableLink = (sql: Sql, code: string) => sql.first<InviteLinkRow>`
   select ${columns} from invite_links l
   where l.code = ${code} and not ${ended} and (l.member_limit is null or l.members < l.member_limit)`;
@@ -68,7 +63,7 @@ export function asInviter<T>(
 const manage = <T>(db: Database, chat: number, by: number, change: (sql: Sql) => Promise<T>) =>
   asInviter(db, chat, by, 'invite_links_not_allowed', change);
 
-/** Revokes links. Deletes the oldest revoked links of the chat if there are too many. */
+/** Deletes the oldest revoked links of the chat if there are too many. */
 async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise<void> {
   await sql.run`update invite_links set revoked_at = now() where id = any(${ids}::bigint[])`;
   await sql.run`
@@ -77,7 +72,7 @@ async function endLinks(sql: Sql, chat: number, ids: readonly number[]): Promise
       order by revoked_at desc, id desc limit ${limits.revoked_links_per_chat_max})`;
 }
 
-/** Revokes expired links if the chat has no room for another link. Error: `too_many_invite_links`. */
+/** Revokes expired links if the chat is full. Error: `too_many_invite_links`. */
 async function makeRoom(sql: Sql, chat: number): Promise<void> {
   const links = await sql.rows<{ id: number; ended: boolean }>`
     select l.id, ${ended} as ended from invite_links l where l.chat_id = ${chat} and l.revoked_at is null`;
@@ -94,7 +89,7 @@ async function checkExpiry(sql: Sql, { expire_date }: LinkSettings): Promise<voi
 }
 
 /**
- * Adds a link and returns its id. Errors: `chat_not_found`, `invite_links_not_allowed`, `link_expiry_invalid`,
+ * Returns the id. Errors: `chat_not_found`, `invite_links_not_allowed`, `link_expiry_invalid`,
  * `too_many_invite_links`.
  */
 export const createLink = (db: Database, chat: number, by: number, code: string, settings: LinkSettings) =>
@@ -109,7 +104,7 @@ export const createLink = (db: Database, chat: number, by: number, code: string,
       returning id`;
   });
 
-/** Adds a primary link of this creator. `getChat` shows this link from the copy of the chat's details. */
+/** `getChat` shows this link from the copy of the chat's details. */
 async function addPrimary(sql: Sql, chat: number, creator: number, code: string): Promise<number> {
   await makeRoom(sql, chat);
   const id = await sql.value<number>`
@@ -136,7 +131,7 @@ export const exportLink = (db: Database, chat: number, by: number, code: string)
     return addPrimary(sql, chat, by, code);
   });
 
-/** Identifies a link of a chat. The creator uses the code, and other administrators who may invite use the id. */
+/** The creator uses the code, and other administrators who may invite use the id. */
 export type LinkName = { readonly code: string } | { readonly id: number };
 
 interface Named {
@@ -145,7 +140,7 @@ interface Named {
   readonly is_primary: boolean;
 }
 
-/** Finds a link that is not revoked. Error: `invite_link_expired`. */
+/** Error: `invite_link_expired`, also for a revoked link. */
 async function findLink(sql: Sql, chat: number, by: number, name: LinkName): Promise<Named> {
   const found =
     'code' in name

@@ -1,4 +1,3 @@
-/** Holds SQL statements for joining by an invite link, and for requests to join. */
 import { type ErrorName, fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -9,16 +8,14 @@ import { changeMember, lockChat } from './members.js';
 
 const newcomer = { status: 'member', rights: {} } as const;
 
-/** Refuses people whose account was suspended while the call was running. */
+/** Also refuses people whose account was suspended while the call was running. */
 async function mustBeActive(sql: Sql, user: number, refusal: ErrorName): Promise<void> {
   const active = await sql.some`
     select 1 from users where id = ${user} and deleted_at is null and suspended_at is null`;
   if (!active) fail(refusal);
 }
 
-/**
- * Stores a request to join, and an event for the bots that may decide on the request. A repeated call changes nothing.
- */
+/** Adds an event for the bots that may decide on the request. A repeated call changes nothing. */
 async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): Promise<void> {
   const { of_chat, of_user } = await sql.one<{ of_chat: number; of_user: number }>`
     select (select count(*) from join_requests where chat_id = ${chat} and user_id <> ${user})::int as of_chat,
@@ -37,7 +34,7 @@ async function ask(sql: Sql, chat: number, user: number, link: InviteLinkRow): P
 
 export interface Joined {
   readonly chat_id: number;
-  /** `member` for somebody who was in the chat before */
+  /** `member` for somebody who was in the chat before. */
   readonly status: 'joined' | 'requested' | 'member';
 }
 
@@ -67,10 +64,9 @@ export function joinByLink(db: Database, code: string, user: number): Promise<Jo
   });
 }
 
-/** Names the errors of a missing request to join, for bots and for people. */
 export type RequestMissing = 'join_request_missing' | 'join_request_not_found';
 
-/** Removes a request to join and returns the link of the request. Errors: see `approveRequest`. */
+/** Returns the link of the request. Errors: see `approveRequest`. */
 async function takeRequest(
   sql: Sql,
   chat: number,
@@ -107,8 +103,7 @@ export const approveRequest = (
   });
 
 /**
- * Declines a request to join. The person may ask again. Errors: `chat_not_found`, `join_requests_not_allowed`,
- * `already_participant`, `missing`.
+ * The person may ask again. Errors: `chat_not_found`, `join_requests_not_allowed`, `already_participant`, `missing`.
  */
 export const declineRequest = (
   db: Database,
@@ -135,18 +130,17 @@ export const withdrawRequest = (db: Database, code: string, user: number): Promi
     if (!found) fail('join_request_not_found');
   });
 
-/** Returns whether a person has asked to join a chat. */
 export const hasAsked = (sql: Sql, chat: number, user: number) =>
   sql.some`select 1 from join_requests where chat_id = ${chat} and user_id = ${user}`;
 
 export interface JoinRequestRow {
   readonly id: number;
   readonly user_id: number;
-  /** when the person asked, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
 }
 
-/** Reads the pending requests to join a chat, with ids below `before`, newest first. */
+/** Ids below `before`, newest first. */
 export const loadRequests = (
   sql: Sql,
   chat: number,

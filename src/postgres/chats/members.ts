@@ -1,4 +1,3 @@
-/** Holds SQL statements for the members of chats. */
 import { fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
 import { hasRight } from '../../rules/rights.js';
@@ -38,13 +37,13 @@ export const sameStanding = (a: Standing, b: Standing): boolean =>
   (a.until_date ?? 0) === (b.until_date ?? 0) &&
   (a.custom_title ?? '') === (b.custom_title ?? '');
 
-/** Returns the title of an administrator, which stays until it is changed or the member is demoted. */
+/** The title stays until it is changed or the member is demoted. */
 const titleOf = (was: Standing, { status, custom_title }: Standing): string | null =>
   (status === 'administrator'
     ? (custom_title ?? (custom_title === undefined ? was.custom_title : null))
     : null) ?? null;
 
-/** Keeps the restrictions of a member who leaves, so that they still apply if the member returns. */
+/** The restrictions still apply if the member returns. */
 function withRestrictions(was: Standing, became: Standing): Standing {
   const { rights, until_date = null } = was;
   if (was.status === 'restricted' && became.status === 'left') return { ...became, rights, until_date };
@@ -52,7 +51,7 @@ function withRestrictions(was: Standing, became: Standing): Standing {
   return back ? { status: 'restricted', rights, until_date } : became;
 }
 
-/** Returns the service message that a group shows when a member joins or leaves. */
+/** Only a group shows a message, when a member joins or leaves. */
 function serviceOf(type: 'group' | 'channel', was: Standing, became: Standing): MemberEvent['service'] {
   const [before, after] = [isPresent(was.status), isPresent(became.status)];
   if (type !== 'group' || before === after) return null;
@@ -97,16 +96,15 @@ async function countBanned(sql: Sql, chat: number): Promise<void> {
   if (await isFull()) fail('too_many_banned');
 }
 
-/** Deletes a person's invitation to a chat, even a declined invitation, and the person's request to join it. */
+/** Also deletes a declined invitation, and the person's request to join. */
 export async function removeInvitation(sql: Sql, chat: number, user: number): Promise<void> {
   await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [user, chat]);
   await sql.query('delete from join_requests where user_id = $1 and chat_id = $2', [user, chat]);
 }
 
-/** Describes the link by which a person joins. */
 type JoinLink = EventLink & { readonly id: number };
 
-/** Counts a member who joins by a link, or who leaves after joining by a link. */
+/** Also counts a member who leaves after joining by a link. */
 async function countByLink(sql: Sql, chat: number, member: number, link: JoinLink | null): Promise<void> {
   if (link !== null) {
     await sql.query('update invite_links set members = members + 1 where id = $1', [link.id]);
@@ -120,15 +118,14 @@ async function countByLink(sql: Sql, chat: number, member: number, link: JoinLin
 }
 
 interface ChangeOptions {
-  /** whether the chat shows no service message */
+  /** The chat shows no service message. */
   readonly silent?: boolean;
-  /** whether former restrictions are dropped */
+  /** Drops former restrictions. */
   readonly exact?: boolean;
-  /** the link by which the member joins */
   readonly link?: JoinLink | null;
 }
 
-/** Changes a member under the lock of the chat's row. */
+/** Runs under the lock of the chat's row. */
 export async function changeMember(
   sql: Sql,
   chat: number,
@@ -212,7 +209,7 @@ export async function mayChange(
   }
 }
 
-/** Locks a chat, so that its members change one after another. Error: `chat_not_found`. */
+/** Members of a locked chat change one after another. Error: `chat_not_found`. */
 export async function lockChat(sql: Sql, chat: number): Promise<{ readonly permissions: string }> {
   const [found] = await sql.query<{ permissions: string }>(
     'select permissions from chats where id = $1 for update',
@@ -304,7 +301,7 @@ export function joinChat(db: Database, chat: number, user: number): Promise<bool
   });
 }
 
-/** Blocks or unblocks a bot for a person. Returns false if nothing changes, or if the two have no direct chat. */
+/** Returns false if nothing changes, or if the two have no direct chat. */
 export function setBlocked(db: Database, bot: number, user: number, blocked: boolean): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
@@ -321,7 +318,7 @@ export function setBlocked(db: Database, bot: number, user: number, blocked: boo
   });
 }
 
-/** Reads the creator and the administrators of a chat, with the chat's version. Null when the chat does not exist. */
+/** Also returns the chat's version. Null when the chat does not exist. */
 export async function loadAdministrators(
   sql: Sql,
   chat: number,
@@ -336,7 +333,7 @@ export async function loadAdministrators(
   return { version: found.version, rows };
 }
 
-/** Reads up to `limit` groups and channels that a bot is in. */
+/** Includes groups and channels. */
 export async function loadMemberships(sql: Sql, bot: number, limit: number): Promise<number[]> {
   const rows = await sql.query<{ chat_id: number }>(
     `select chat_id from chat_members where member_id = $1 and ${present} order by chat_id limit $2`,

@@ -1,4 +1,3 @@
-/** Holds SQL statements by which a chat's administrators ban, restrict and promote its members. */
 import { type ErrorName, fail } from '../../errors.js';
 import { hasRight, rightNames } from '../../rules/rights.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -42,7 +41,7 @@ function moderate(
   });
 }
 
-/** Removes a member and bans them until `until_date` (Unix time), or forever if it is null. */
+/** `until_date` is Unix time; null bans forever. */
 export const ban = (db: Database, change: Change, until_date: number | null): Promise<boolean> =>
   moderate(db, change, 'can_restrict_members', 'cant_restrict', async (sql, was) => {
     if (change.member.id === change.by.id) fail('cant_restrict_self');
@@ -98,7 +97,6 @@ export const promote = (
     };
   });
 
-/** Sets the title of an administrator whom `by` promoted. An empty title removes it. */
 export const setCustomTitle = (db: Database, change: Change, title: string): Promise<boolean> =>
   moderate(db, change, 'can_promote_members', 'cant_change_title', async (_, was) => {
     if (was?.status === 'creator') fail('only_creator_title');
@@ -107,7 +105,7 @@ export const setCustomTitle = (db: Database, change: Change, title: string): Pro
     return { ...was, custom_title: title || null };
   });
 
-/** Sets the permissions of a group, in their stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
+/** `permissions` has the stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
 export function setPermissions(db: Database, chat: number, by: Who, permissions: string): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [found] = await sql.query<{ permissions: string }>(

@@ -1,13 +1,12 @@
-/** Holds SQL statements for chats that people have muted. */
 import { type Sql, seconds } from '../sql.js';
 
 export interface MuteRow {
   readonly chat_id: number;
-  /** end of the mute, Unix time in seconds; null for a permanent mute */
+  /** Unix time in seconds; null for a permanent mute. */
   readonly until: number | null;
 }
 
-/** Mutes a chat until a Unix time in seconds; null mutes it permanently. */
+/** `until` is Unix time in seconds; null mutes the chat permanently. */
 export const putMute = (sql: Sql, user: number, chat: number, until: number | null) => sql.run`
   insert into chat_mutes (user_id, chat_id, until) values (${user}, ${chat}, to_timestamp(${until}::bigint))
   on conflict (user_id, chat_id) do update set until = excluded.until`;
@@ -15,7 +14,6 @@ export const putMute = (sql: Sql, user: number, chat: number, until: number | nu
 export const removeMute = (sql: Sql, user: number, chat: number) => sql.run`
   delete from chat_mutes where user_id = ${user} and chat_id = ${chat}`;
 
-/** Loads the mutes of these chats that are in effect now. */
 export const loadMutes = (sql: Sql, user: number, chats: readonly number[]) => sql.rows<MuteRow>`
   select chat_id, ${seconds('until')} as until from chat_mutes
   where user_id = ${user} and chat_id = any(${chats}) and (until is null or until > now())`;

@@ -1,7 +1,7 @@
-/** Holds SQL statements for read marks. A read mark is the last message that a person has read in a chat. */
+/** A read mark is the last message that a person has read in a chat. */
 import type { Sql } from '../sql.js';
 
-/** Loads the read marks of a person. The keys are chat ids from this person's view. */
+/** The keys are chat ids from this person's view. */
 export async function loadReadMarks(
   sql: Sql,
   user: number,
@@ -12,7 +12,7 @@ export async function loadReadMarks(
   return new Map(rows.map(({ chat_id, message_id }) => [chat_id, message_id]));
 }
 
-/** Sets a read mark. Never moves it back, because two windows of one person may report out of order. */
+/** Never moves the mark back, because two windows of one person may report out of order. */
 export const setReadMark = (sql: Sql, user: number, chat: number, message: number) => sql.run`
   insert into read_marks as present (user_id, chat_id, message_id) values (${user}, ${chat}, ${message})
   on conflict (user_id, chat_id) do update set message_id = excluded.message_id

@@ -1,4 +1,3 @@
-/** Holds SQL statements for conversations with the management bot. */
 import type { Sql } from '../sql.js';
 
 /**

@@ -1,22 +1,18 @@
-/**
- * Holds SQL statements that load the state of a Postgres server, and that repair a server restored to an earlier state.
- */
+/** Loads the state of a Postgres server, and repairs a server restored to an earlier state. */
 import { postgresLimits as limits } from '../limits.js';
 import type { Pool, Queryable } from '../pool.js';
 import { fragment, plainSql } from '../sql.js';
 
-/** Holds the identity and position of a Postgres server. */
 export interface ServerState {
-  /** The name of the running server, as `server_identity` returns it. */
+  /** As `server_identity` returns it. */
   readonly server: string;
   readonly standby: boolean;
   /** The system identifier and timeline, which do not change on a restart. */
   readonly history: string;
   readonly incarnation: number;
-  /** The id of the installation. */
   readonly installation: string | null;
   readonly marks: ReadonlyMap<number, number>;
-  /** The number of partitions that are still being rewritten from Redis. */
+  /** Partitions that are still being rewritten from Redis. */
   readonly rewriting: number;
 }
 
@@ -35,7 +31,6 @@ export async function loadServerState(connection: Queryable): Promise<ServerStat
   return { ...row, marks: new Map(marks) };
 }
 
-/** Makes other repairs of the same server wait until this transaction ends. */
 export const lockHistory = (tx: Queryable) => plainSql(tx).run`select pg_advisory_xact_lock(7265727374)`;
 
 /** Raises the session's timeouts to 120 s, because the holder of the lock waits for other connections and for Redis. */
@@ -88,14 +83,14 @@ export async function skipSequences(
   await skipOwnSequences(connection);
 }
 
-/** Advances the sequences of a database without control records past the values that they returned before the loss. */
+/** For a database without control records. */
 export const skipOwnSequences = (connection: Queryable) => plainSql(connection).run`
   select setval(format('%I.%I', schemaname, sequencename)::regclass,
     coalesce(last_value, 1) + ${blind_skip}::bigint)
   from pg_sequences where schemaname = current_schema() and sequencename not in ('ids', 'control_versions')
     and data_type = 'bigint'::regtype`;
 
-/** Marks partitions for a rewrite. The rewrite starts at the version that this Postgres has. */
+/** The rewrite starts at the version that this Postgres has. */
 export const beginRewrite = (tx: Queryable, partitions: readonly number[]) => plainSql(tx).run`
   insert into partitions as p (partition, rewrite_after) select unnest(${partitions}::int[]), 0
   on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`;
@@ -143,7 +138,6 @@ export async function renewWebhooks(
     select case when known then 'webhook' else 'webhook_lost' end, bot_id from behind`;
 }
 
-/** Records that this Postgres was repaired after it had been restored to an earlier state. */
 export async function acceptServer(
   connection: Queryable,
   marks: ReadonlyMap<number, number>,
@@ -159,12 +153,12 @@ export async function acceptServer(
     on conflict (name) do update set value = excluded.value`;
 }
 
-/** Reports on a Postgres server that was restored to an earlier state. */
+/** The Postgres server was restored to an earlier state. */
 export interface PostgresLoss {
   readonly at: string;
-  /** The number of committed transactions that the server lost. */
+  /** Committed transactions that the server lost. */
   readonly transactions: number;
-  /** The number of token revocations and suspensions that were applied again. */
+  /** Token revocations and suspensions that were applied again. */
   readonly revoked: number;
 }
 
@@ -174,9 +168,7 @@ export const noteLostTransactions = (connection: Queryable, transactions: number
       'at', now(), 'transactions', ${transactions}::bigint, 'revoked', ${revoked}::int)::text)
     on conflict (name) do update set value = excluded.value`;
 
-/**
- * Returns the most recent time when Postgres was found to have been restored to an earlier state; null if it never was.
- */
+/** Null if Postgres was never restored to an earlier state. */
 export async function lastPostgresLoss(pool: Pool): Promise<PostgresLoss | null> {
   const value = await plainSql(pool).firstValue<string>`
     select value from installation where name = 'postgres_lost'`;

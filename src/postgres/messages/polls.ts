@@ -1,4 +1,4 @@
-/** SQL statements that read polls and votes that are no longer in Redis. */
+/** Reads polls and votes that are no longer in Redis. */
 import type { Sql } from '../sql.js';
 
 interface PollRow {
@@ -8,13 +8,12 @@ interface PollRow {
   readonly results: Buffer | null;
 }
 
-/** Reads a poll with its results. Null for an unknown or deleted poll. */
+/** Null for an unknown or deleted poll. */
 export const loadPoll = (sql: Sql, partition: number, number: number) => sql.first<PollRow>`
   select greatest(p.version, r.version) as version, p.record, r.record as results
   from polls p left join poll_results r using (partition, number)
   where p.partition = ${partition} and p.number = ${number} and p.record is not null`;
 
-/** Reads the vote of a person. */
 export const loadVote = (sql: Sql, partition: number, number: number, user: number) => sql.firstValue<Buffer>`
   select record from poll_votes
   where partition = ${partition} and number = ${number} and user_id = ${user} and record is not null`;
@@ -25,7 +24,7 @@ export interface VoteFact {
   readonly record: Buffer;
 }
 
-/** Reads one page of a person's votes in these partitions. The page starts after the given poll. */
+/** Only votes in these partitions, after the given poll. */
 export const loadVotes = (
   sql: Sql,
   user: number,

@@ -1,4 +1,4 @@
-/** Holds SQL statements that load posts and reactions that are no longer in Redis. */
+/** Loads posts and reactions that are no longer in Redis. */
 import type { Sql } from '../sql.js';
 
 export interface TallyRow {
@@ -27,7 +27,6 @@ export async function loadPost(sql: Sql, partition: number, number: number): Pro
   return row?.record ? { version: row.version, record: row.record, tallies } : null;
 }
 
-/** Reads the reactions of a user on a post. */
 export const loadReactionsOf = (
   sql: Sql,
   partition: number,
@@ -45,7 +44,7 @@ export interface ReactionRow {
   readonly record: Buffer;
 }
 
-/** Loads the latest reactions for each of these emoji, newest first, up to `limit` per emoji. */
+/** Newest first, up to `limit` per emoji. */
 export const loadLatest = (
   sql: Sql,
   partition: number,

@@ -1,10 +1,6 @@
-/**
- * Holds SQL statements that delete rows past their maximum age, record where the next step starts, and find the oldest
- * row of each chat.
- */
+/** Deletes rows past their maximum age and records where the next step starts. */
 import { type Database, fragment, type Sql } from '../sql.js';
 
-/** Holds the position that a pass has reached, and whether the pass is complete. */
 export interface Step<P> {
   readonly place: P;
   readonly over: boolean;
@@ -39,10 +35,10 @@ export function takePiece<P>(
   });
 }
 
-/** The name of a partition of messages, which is also the name of its table. */
+/** Also the name of its table. */
 type Partition = string;
 
-/** Names the default partition, which contains the messages of days without their own partition. */
+/** The default partition, with messages of days without their own partition. */
 export const strayMessages: Partition = 'messages_default';
 
 export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMessages)} limit 1`;
@@ -50,14 +46,13 @@ export const hasStrays = (sql: Sql) => sql.some`select from ${fragment(strayMess
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
-  /** the first bytes of the oldest message, with its header; null if no message is left */
+  /** The start of the record, with its header; null if no message is left. */
   readonly head: Buffer | null;
 }
 
-/** Limits the bytes loaded from the start of a record. No record header is longer. */
 const head = fragment('substring(record from 1 for 96)');
 
-/** Reads the chats after the given one, ordered by key, each with its oldest message in a partition. */
+/** Ordered by key, each chat with its oldest message in the partition. */
 export const loadOldest = (
   sql: Sql,
   partition: Partition,
@@ -80,7 +75,7 @@ export interface RecordRow {
   readonly record: Buffer;
 }
 
-/** Reads the messages of a chat in a partition with ids greater than `after`, oldest first. Skips deleted messages. */
+/** Oldest first. Skips deleted messages. */
 export const loadFrom = (
   sql: Sql,
   partition: Partition,
@@ -93,7 +88,7 @@ export const loadFrom = (
   where chat_id = ${chat} and user_id = ${user} and message_id > ${after} and record is not null
   order by message_id limit ${limit}`;
 
-/** Deletes messages of a deleted chat, because nobody can read them any more. */
+/** The chat was deleted, so nobody can read its messages any more. */
 export const deleteMessages = (
   sql: Sql,
   partition: Partition,
@@ -109,7 +104,7 @@ export interface ChatRow {
   readonly user_id: number;
 }
 
-/** Reads the messages of groups and channels in a partition, ordered by key. Skips deleted messages. */
+/** Ordered by key. Skips deleted messages. */
 export const loadShared = (
   sql: Sql,
   partition: Partition,
@@ -121,7 +116,7 @@ export const loadShared = (
     and record is not null
   order by chat_id, user_id, message_id limit ${limit}`;
 
-/** Reads the pins of the chats after the given one, ordered by key. */
+/** Ordered by key. */
 export const loadPins = (
   sql: Sql,
   after: { readonly chat: number; readonly user: number },
@@ -131,7 +126,7 @@ export const loadPins = (
   where (chat_id, user_id) > (${after.chat}::bigint, ${after.user}::bigint) and record is not null
   order by chat_id, user_id limit ${limit}`;
 
-/** Returns the given messages that are in a partition. */
+/** Skips messages that are not in this partition. */
 export const loadThese = (
   sql: Sql,
   partition: Partition,
@@ -143,12 +138,11 @@ export const loadThese = (
   join ${fragment(partition)} m using (chat_id, user_id, message_id)
   where m.record is not null`;
 
-/** Loads Postgres's last estimate of the number of rows in a partition. */
+/** The last estimate of Postgres. */
 export const estimateRows = async (sql: Sql, partition: Partition) =>
   (await sql.firstValue<number>`
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;
 
-/** Returns the given files that are pictures of bots. */
 export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
   const pictures = await sql.column<string>`
     select k.key from unnest(${keys}::text[]) k (key),

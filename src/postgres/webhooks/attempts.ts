@@ -1,28 +1,26 @@
-/** Holds SQL statements for attempts to deliver updates to webhooks. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isDataError } from '../pool.js';
 import { type Database, type Sql, seconds } from '../sql.js';
 import type { Failure } from './failing.js';
 
-/** Describes a delivery attempt to store. */
 export interface NewAttempt {
   readonly bot: number;
   readonly updateId: number;
-  /** when the attempt was made, Unix time in ms */
+  /** Unix time in ms. */
   readonly at: number;
   readonly delivered: boolean;
-  /** HTTP status; null without a response */
+  /** Null without a response. */
   readonly status: number | null;
   readonly error: string | null;
   readonly latencyMs: number;
-  /** the first 1 KiB of the response, with secrets redacted */
+  /** The first 1 KiB, with secrets redacted. */
   readonly answer: string;
   readonly tries: number;
-  /** when the next attempt is planned, Unix time in ms; null if none is planned */
+  /** Unix time in ms; null if no further attempt is planned. */
   readonly nextTryAt: number | null;
-  /** why no further attempt follows; null after a success or if another attempt follows */
+  /** Null after a success or if another attempt follows. */
   readonly dead: string | null;
-  /** the update, if it can be delivered again */
+  /** Null if the update cannot be delivered again. */
   readonly record: Buffer | null;
 }
 
@@ -30,13 +28,13 @@ export interface AttemptCounts {
   readonly delivered: number;
   readonly failed: number;
   readonly dead: number;
-  /** number of failures that were counted but not stored */
+  /** Failures that were counted but not stored. */
   readonly unkept: number;
 }
 
 const time = (ms: number | null) => ms && new Date(ms);
 
-/** Describes an attempt that Postgres refuses because of its data. */
+/** Postgres refuses the attempt because of its data. */
 export interface RefusedAttempt {
   readonly bot: number;
   readonly updateId: number;
@@ -93,7 +91,7 @@ async function insertApart(
   }
 }
 
-/** Counts a refused attempt as a failure, without storing it. */
+/** Counts it as a failure, without storing it. */
 function countRefused(
   counts: ReadonlyMap<number, AttemptCounts>,
   refused: Iterable<NewAttempt>,
@@ -159,9 +157,7 @@ async function countAttempts(
        order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`;
 }
 
-/**
- * Returns the bots whose webhook accepted no delivery, with the time of the first failure and the last error of each.
- */
+/** Has the time of the first failure and the last error of each bot. */
 export function failuresOf(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
@@ -180,7 +176,7 @@ export function failuresOf(
 export interface AttemptRow {
   readonly id: number;
   readonly update_id: number;
-  /** when the attempt was made, Unix time in s */
+  /** Unix time in s. */
   readonly at: number;
   readonly delivered: boolean;
   readonly status: number | null;
@@ -188,7 +184,7 @@ export interface AttemptRow {
   readonly latency_ms: number;
   readonly answer: string;
   readonly tries: number;
-  /** when the next attempt was planned, Unix time in s; null if none was planned */
+  /** Unix time in s; null if no further attempt was planned. */
   readonly next_try_at: number | null;
   readonly dead: string | null;
 }
@@ -201,7 +197,7 @@ export interface AttemptFilter {
   readonly status: number | null;
 }
 
-/** Reads the attempts of a bot since a given time, with ids below `before`, newest first. */
+/** Since a given time, with ids below `before`, newest first. */
 export const loadAttempts = (
   sql: Sql,
   bot: number,

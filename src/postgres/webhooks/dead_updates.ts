@@ -39,7 +39,7 @@ export async function loadDead(
 export const countDead = (sql: Sql, bot: number) => sql.value<number>`
   select count(*) as count from dead_updates where bot_id = ${bot} and record is not null`;
 
-/** Removes up to `limit` dead letters of a bot. Returns the number of removed dead letters. */
+/** Returns the number of removed dead letters. */
 export function discardDead(db: Database, bot: number, limit: number): Promise<number> {
   return db.transaction(async (sql) => {
     const ids = await sql.column<number>`
@@ -52,7 +52,7 @@ export function discardDead(db: Database, bot: number, limit: number): Promise<n
   });
 }
 
-/** Holds the updates that one step of a replay puts back into a queue. */
+/** One step of a replay puts these updates back into a queue. */
 export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
@@ -67,9 +67,9 @@ export interface Replay extends TakenReplay {
 export interface ReplayRange {
   readonly from: number;
   readonly to: number;
-  /** whether to include delivered updates that are still stored */
+  /** Includes delivered updates that are still stored. */
   readonly delivered: boolean;
-  /** earliest delivery time of the delivered updates to include */
+  /** Excludes updates that were delivered earlier. */
   readonly since: Date | null;
 }
 
@@ -116,23 +116,21 @@ export function takeReplay(
   });
 }
 
-/** Loads an unfinished replay; null when the replay is finished. */
+/** Null when the replay is finished. */
 export const loadReplay = (sql: Sql, bot: number, id: number) => sql.first<Replay>`
   select id, update_ids as "updateIds", records, note from webhook_replays
   where bot_id = ${bot} and id = ${id}`;
 
-/** Records that the audit log has an entry for this replay. */
 export const replayNoted = (sql: Sql, bot: number, id: number) => sql.run`
   update webhook_replays set note = null where bot_id = ${bot} and id = ${id}`;
 
 export const finishReplay = (sql: Sql, bot: number, id: number) => sql.run`
   delete from webhook_replays where bot_id = ${bot} and id = ${id}`;
 
-/** Deletes the replays of a deleted bot. */
 export const dropReplays = (sql: Sql, bot: number) => sql.run`
   delete from webhook_replays where bot_id = ${bot}`;
 
-/** Loads the replays that were started more than `ageMs` ago, in no particular order. */
+/** In no particular order. */
 export const loadOldReplays = (sql: Sql, ageMs: number, limit: number) =>
   sql.rows<{ readonly bot: number; readonly id: number }>`
     select bot_id as bot, id from webhook_replays

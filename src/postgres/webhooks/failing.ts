@@ -1,18 +1,15 @@
-/**
- * Holds SQL statements for failing webhooks. They record when a webhook began to fail, and store the notice to the
- * bot's owner (behaviour §10).
- */
+/** Records when a webhook began to fail, and stores the notice to the bot's owner (behaviour §10). */
 
 import { type Notice, notifyPerson } from '../bots/notices.js';
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, type Sql, seconds } from '../sql.js';
 
-/** Describes a bot whose deliveries have failed since its last success. */
+/** All deliveries have failed since the last success. */
 export interface Failure {
   readonly bot: number;
-  /** Unix time in ms of the first of these failures */
+  /** Unix time in ms of the first of these failures. */
   readonly at: number;
-  /** the last error, as `getWebhookInfo` shows it */
+  /** As `getWebhookInfo` shows it. */
   readonly error: string;
 }
 

@@ -1,34 +1,31 @@
-/** Holds SQL statements for the webhooks of bots. */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 
-/** Holds the columns that a `setWebhook` call sets. */
 export interface WebhookColumns {
-  /** encrypted URL; null removes the webhook */
+  /** Encrypted. Null removes the webhook. */
   readonly url_box: Buffer | null;
-  /** encrypted secret that is sent with each request */
+  /** Encrypted. Sent with each request. */
   readonly secret_box: Buffer | null;
-  /** The PEM certificate to trust when connecting to the receiver */
+  /** PEM. Trusted when connecting to the receiver. */
   readonly certificate: string | null;
   readonly max_connections: number;
   readonly ip_address: string | null;
 }
 
 export interface WebhookRow extends WebhookColumns {
-  /** encrypted signing secret */
   readonly signing_box: Buffer;
-  /** encrypted former signing secret, which also signs requests until `former_until` */
+  /** Encrypted. Also signs requests until `former_until`. */
   readonly former_signing_box: Buffer | null;
-  /** expiry of the former signing secret, Unix time in ms */
+  /** Unix time in ms. */
   readonly former_until: number | null;
   readonly version: number;
-  /** version of the last `setWebhook` or `deleteWebhook` call; unchanged by a new signing secret */
+  /** Of the last `setWebhook` or `deleteWebhook` call; unchanged by a new signing secret. */
   readonly set_version: number;
-  /** whether the bot is suspended, which pauses its deliveries */
+  /** Pauses the deliveries of the bot. */
   readonly suspended: boolean;
-  /** version that orders cached copies; equal to `version`, or greater after re-encryption */
+  /** Orders cached copies. Equal to `version`, or greater after re-encryption. */
   readonly copy_version: number;
 }
 
@@ -37,7 +34,7 @@ const columns = fragment(`url_box, secret_box, certificate, max_connections, ip_
   exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
   greatest(version, sealed_version) as copy_version`);
 
-/** Holds the effect of `setWebhook`; null when nothing had to change. */
+/** Null when nothing had to change. */
 export interface WebhookChange {
   readonly differed: boolean;
   readonly version: number;
@@ -58,7 +55,7 @@ async function lockWebhook(sql: Sql, bot: number, only: number | null) {
   return only === null || was?.version === only ? { ...lives, was } : null;
 }
 
-/** Stores a row. The row counts as set by the former call if `sets` is false. */
+/** The row counts as set by the former call if `sets` is false. */
 const saveWebhook = (sql: Sql, bot: number, next: WebhookColumns, signing: Buffer, sets: boolean) =>
   sql.one<Pick<WebhookRow, 'version' | 'set_version'>>`
     insert into webhooks as w
@@ -115,10 +112,9 @@ export function setWebhook(
 export const loadWebhook = (sql: Sql, bot: number) => sql.first<WebhookRow>`
   select ${columns} from webhooks where bot_id = ${bot}`;
 
-/** Returns a version above all versions assigned before. */
 export const nextVersion = (sql: Sql) => sql.value<number>`select nextval('control_versions')`;
 
-/** Reads the webhook row of a bot if `owner` owns the bot now. */
+/** Null unless `owner` owns the bot now. */
 export const loadOwnWebhook = (sql: Sql, bot: number, owner: number) => sql.first<WebhookRow>`
   select ${columns} from webhooks
   where bot_id = ${bot} and exists (select from bots b where b.id = bot_id and b.owner_id = ${owner})`;
@@ -169,19 +165,19 @@ export function rotateSigning(
   });
 }
 
-/** Reads the bots that have a webhook, with ids greater than `after`, ordered by id. */
+/** Ids greater than `after`, ordered by id. */
 export const listWebhooks = (sql: Sql, after: number, limit: number) =>
   sql.rows<{ readonly id: number; readonly username: string }>`
     select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
     where w.url_box is not null and w.bot_id > ${after} order by w.bot_id limit ${limit}`;
 
-/** Loads the kinds of updates that a bot requested, in packed form; null for the default. */
+/** In packed form; null for the default. */
 export const loadMask = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Buffer | null>`select record from bot_update_masks where bot_id = ${bot}`) ?? null;
 
-/** Holds the webhook settings that a bot's queue has applied. */
+/** The webhook settings that a bot's queue has applied. */
 export interface QueueSettings {
-  /** version of the webhook; null for a bot that polls */
+  /** Null for a bot that polls. */
   readonly hook: number | null;
   readonly set: number | null;
 }

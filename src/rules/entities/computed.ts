@@ -33,7 +33,7 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// The maximum length of the part of a name or address before its trigger character, plus one character.
+// The longest part of a name or address before its trigger character, plus one.
 const lookBack = 66;
 
 /**
@@ -54,7 +54,7 @@ export function computedEntities(text: string): Entity[] {
   return found;
 }
 
-/** Returns the entity around the trigger character at `at`. The entity starts at `from` or later. */
+/** The entity contains the trigger character at `at` and starts at `from` or later. */
 function entityAt(text: string, at: number, from: number): Entity | null {
   switch (text[at]) {
     case '/':
@@ -75,7 +75,7 @@ function entityAt(text: string, at: number, from: number): Entity | null {
   }
 }
 
-/** Returns whether the character before `at` is neither part of a word nor in `others`. */
+/** Refuses a character that is part of a word or in `others`. */
 function isPlainBefore(text: string, at: number, others: string): boolean {
   if (at === 0) return true;
   return !others.includes(text[at - 1]!) && !wordEnd.test(text.slice(Math.max(0, at - 2), at));
@@ -86,13 +86,13 @@ function simple(type: Entity['type'], pattern: RegExp, text: string, at: number)
   return end > at ? { type, offset: at, length: end - at } : null;
 }
 
-/** Returns the end index of the match that starts at `at`, or `at` if there is no match. */
+/** Returns `at` if there is no match. */
 function matchEnd(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Returns the start index of the captured group directly before `at`, or `at` if there is no match. */
+/** Returns the start of the captured group directly before `at`, or `at` if there is no match. */
 function matchStart(pattern: RegExp, text: string, at: number, from: number): number {
   const before = text.slice(Math.max(from, at - lookBack), at);
   return at - (pattern.exec(before)?.[1]?.length ?? 0);

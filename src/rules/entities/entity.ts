@@ -1,4 +1,3 @@
-/** Defines the types and checks of text entities, and the parse errors that all parse modes share (behaviour §4). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../limits.js';
 
@@ -16,28 +15,26 @@ export type EntityType =
   | (typeof linkTypes)[number]
   | (typeof computedTypes)[number];
 
-/** Describes a marked range of a text, in its API form. */
+/** In API form. */
 export interface Entity {
   readonly type: EntityType;
-  /** The offset in UTF-16 code units. It is never inside a surrogate pair. */
+  /** In UTF-16 code units. Never inside a surrogate pair. */
   readonly offset: number;
-  /** The length in UTF-16 code units. It is at least 1. */
+  /** In UTF-16 code units; at least 1. */
   readonly length: number;
-  /** The URL. Only for `text_link`. */
+  /** Only for `text_link`. */
   readonly url?: string;
-  /** The user that a `tg://user?id=` link names. Only for `text_mention`. The parser sets only the id. */
+  /** Only for `text_mention`, from a `tg://user?id=` link. The parser sets only the id. */
   readonly user?: { readonly id: number };
-  /** The language. Only for `pre`, if the sender named one. */
   readonly language?: string;
-  /** The id of the emoji. Only for `custom_emoji`. */
+  /** Only for `custom_emoji`. */
   readonly custom_emoji_id?: string;
 }
 
 export interface FormattedText {
   readonly text: string;
   /**
-   * The entities, properly nested and sorted by offset. Of two entities with the same offset, the longer entity comes
-   * first.
+   * Properly nested and sorted by offset. Of two entities with the same offset, the longer entity comes first.
    */
   readonly entities: readonly Entity[];
 }
@@ -46,24 +43,19 @@ const styles: ReadonlySet<string> = new Set(styleTypes);
 const quotes: ReadonlySet<string> = new Set(quoteTypes);
 const codes: ReadonlySet<string> = new Set(codeTypes);
 
-/**
- * Returns whether a type is a style. Styles may overlap everything except code. A style that would cross another entity
- * is split.
- */
+/** Styles may overlap everything except code. A style that would cross another entity is split. */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
-/** Returns whether a type is a quote. Quotes may contain other entities, but no quotes. */
+/** Quotes may contain other entities, but no quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
-/** Returns whether a type is code or preformatted text, which contain no other entities. */
+/** Code contains no other entities. */
 export const isCode = (type: string): boolean => codes.has(type);
 
-/** Reports a text that cannot be parsed. Byte offsets in `reason` refer to the original text in UTF-8. */
+/** Byte offsets in `reason` refer to the original text in UTF-8. */
 export function unparsable(reason: string): never {
   fail('entities_unparsable', { reason });
 }
 
-/**
- * Reports a text that cannot be parsed at an index. The message is `reason` followed by the byte offset of that index.
- */
+/** The message is `reason` followed by the byte offset of the index. */
 export function unparsableAt(source: string, index: number, reason: string): never {
   unparsable(`${reason} at byte offset ${byteOffset(source, index)}`);
 }
@@ -72,18 +64,18 @@ export function unparsableAt(source: string, index: number, reason: string): nev
 export class Marks {
   private left = limits.markup_marks_max;
 
-  /** Counts one mark. Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
+  /** Error: `entities_unparsable` beyond `limits.markup_marks_max`. */
   count(): void {
     if (--this.left < 0) unparsable(`Text has more than ${limits.markup_marks_max} marks`);
   }
 }
 
-/** Converts a UTF-16 index to a UTF-8 byte offset. This is slow, so only errors use it. */
+/** Slow, so only errors use it. */
 export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));
 }
 
-/** The maximum length of a link in UTF-16 code units. The length is limited because each link stores its URL. */
+/** In UTF-16 code units. Each link stores its URL. */
 const linkLengthMax = 2048;
 
 const withScheme = /^([a-z][a-z0-9+.-]*):(?:\/\/)?/i;
@@ -105,7 +97,7 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** Builds a link whose URL is its own text. `withOwnAddresses` sets the URL once the text is complete. */
+/** The URL of the link is its own text. `withOwnAddresses` sets the URL once the text is complete. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
@@ -134,7 +126,6 @@ function checkedLink(link: string): string | null {
   return `${web[1]!.toLowerCase()}://${web[2]!.toLowerCase()}${rest.startsWith('/') ? '' : '/'}${rest}`;
 }
 
-/** Returns the emoji id in `tg://emoji?id=`, or null. */
 export function emojiOfLink(link: string): string | null {
   return emojiLink.exec(link.trim())?.[1] ?? null;
 }

@@ -1,4 +1,3 @@
-/** Converts a caller's text to its stored form: plain text and entities (behaviour §4). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../limits.js';
 import { computedEntities } from './computed.js';
@@ -18,7 +17,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** Describes an entity as the caller sent it. Its shape has been checked, but not its values. */
+/** The shape of the entity has been checked, but not its values. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;
@@ -84,7 +83,7 @@ function parseText(source: string, mode: string, entities: readonly EntityInput[
   return { text, entities: withoutLongLanguages(withOwnAddresses(text, bounded(found))) };
 }
 
-/** Removes language names that are too long, because the limit on the text's length does not cover them. */
+/** The limit on the text's length does not cover language names. */
 function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
   const long = ({ language = '' }: Entity) => language.length > limits.code_language_length_max;
   if (!entities.some(long)) return entities;
@@ -112,7 +111,7 @@ function canJoin(computed: Entity, fixed: Entity): boolean {
   return apart || (isQuote(fixed.type) && computed.offset >= fixed.offset && endOf(computed) <= endOf(fixed));
 }
 
-/** Validates explicit entities. Drops entities of types that the service detects itself. */
+/** Drops entities of types that the service detects itself. */
 function checkedEntities(text: string, given: readonly EntityInput[]): Entity[] {
   const checked: Entity[] = [];
   for (const entity of given) {
@@ -148,7 +147,7 @@ function splitsPair(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
 }
 
-/** Copies an entity with only the fields of its type. Returns null for an unsupported link. */
+/** Copies only the fields of the type. Returns null for an unsupported link. */
 function checkedEntity(given: EntityInput): Entity | null {
   const { type, offset, length } = given;
   if (isStyle(type) || isQuote(type) || isCode(type)) {

@@ -1,4 +1,3 @@
-/** Parses texts in parse mode `HTML`. */
 import {
   byteOffset,
   type Entity,
@@ -35,9 +34,8 @@ interface OpenTag {
 
 interface State {
   readonly source: string;
-  /** The index of the next character to read. */
   at: number;
-  /** The text read so far, without tags. */
+  /** Without tags. */
   text: string;
   readonly open: OpenTag[];
   readonly marks: Marks;

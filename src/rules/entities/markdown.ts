@@ -33,7 +33,7 @@ export function parseMarkdown(source: string): FormattedText {
   return state;
 }
 
-/** Parses the entity that starts at `begin` and returns the index after it. */
+/** Returns the index after the entity. */
 function readEntity(state: State, begin: number): number {
   const { source } = state;
   const mark = source[begin]!;

@@ -1,4 +1,3 @@
-/** Parses texts in parse mode `MarkdownV2`. */
 import {
   type Entity,
   type EntityType,
@@ -12,7 +11,7 @@ import {
 } from './entity.js';
 import { fenceStart } from './fence.js';
 
-/** Holds the entity names in error messages. Clients compare these names. */
+/** Clients compare these names in error messages. */
 const names: Partial<Record<EntityType, string>> = {
   bold: 'Bold',
   italic: 'Italic',
@@ -45,30 +44,24 @@ const reservedInCode = /[\\`]/g;
 interface OpenEntity {
   readonly type: EntityType;
   readonly language: string;
-  /** The start of the entity's content in the parsed text. */
+  /** In the parsed text. */
   readonly offset: number;
-  /** The start of the entity's opening mark in the source. */
+  /** In the source. */
   readonly begin: number;
 }
 
 interface State {
   readonly source: string;
-  /** The index of the next character to read. */
   at: number;
-  /** The text read so far, without marks. */
+  /** Without marks. */
   text: string;
   readonly open: OpenEntity[];
   readonly entities: Entity[];
   inQuote: boolean;
-  /** The start of the current line in `text`. A `>` is a mark only there. */
+  /** In `text`. A `>` is a mark only at the start of a line. */
   lineStart: number;
 }
 
-/**
- * Parses the documented marks. `\` before an ASCII character makes it literal, also in code and in URLs. A quote spans
- * consecutive lines that begin with `>`. `||` at the end of a quote makes it expandable. An empty bold entity (`**`)
- * before a `>` separates two quotes. `__` always means underline, never two italics.
- */
 export function parseMarkdownV2(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [], inQuote: false, lineStart: 0 };
   const counted = new Marks();
@@ -198,7 +191,7 @@ function readEmoji(state: State, entity: Entity): Entity {
   return { ...entity, custom_emoji_id: id };
 }
 
-/** Parses `(…)` at the current position and moves past it. */
+/** Moves past the `(…)` at the current position. */
 function readUrl(state: State, what: string): string {
   const { source } = state;
   const begin = state.at + 1;

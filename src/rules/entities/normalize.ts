@@ -90,7 +90,6 @@ function keptSolids(sorted: readonly Entity[]): Entity[] {
   return kept;
 }
 
-/** Merges sorted styles of one type that touch or overlap. */
 function joined(sorted: readonly Entity[]): Entity[] {
   const latest = new Map<string, number>();
   const result: Entity[] = [];
@@ -107,7 +106,7 @@ function joined(sorted: readonly Entity[]): Entity[] {
   return result;
 }
 
-/** Returns the parts of a style outside of code. */
+/** Returns the parts outside of code. */
 function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
   const pieces: Entity[] = [];
   let from = style.offset;
@@ -121,7 +120,6 @@ function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
   return pieces;
 }
 
-/** Splits a style where another entity begins inside the style and ends after it. */
 function cutWhereCrossed(solids: readonly Entity[], style: Entity): Entity[] {
   const pieces: Entity[] = [];
   let from = style.offset;
@@ -162,7 +160,7 @@ function nested(sorted: readonly Entity[]): Entity[] {
   return result;
 }
 
-/** Inserts an entity into a list sorted in descending order. */
+/** The list is sorted in descending order. */
 function insert(waiting: Entity[], entity: Entity): void {
   let at = waiting.length;
   while (at > 0 && compareEntities(waiting[at - 1]!, entity) < 0) at--;

@@ -1,4 +1,4 @@
-/** Loads a bot's audit log for the owner. Each change writes its event with `noteAudit` in its own transaction. */
+/** Each change writes its event with `noteAudit` in its own transaction. */
 import { loadAudit } from '../../postgres/bots/audit.js';
 import type { StoreContext } from '../core/context.js';
 
@@ -14,7 +14,7 @@ export type Audit = ReturnType<typeof createAudit>;
 
 export function createAudit({ db }: StoreContext) {
   return {
-    /** Returns events since the bot got its current owner, with ids below `before`, newest first. */
+    /** Omits events from before the current owner got the bot. Ids below `before`, newest first. */
     list: (bot: number, before: number, limit: number) => loadAudit(db, bot, before, limit),
   };
 }

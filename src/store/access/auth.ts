@@ -23,15 +23,15 @@ import { createTokenUse, type TokenUse } from './token_use.js';
 
 export type Subject = `bot:${number}` | `user:${number}`;
 
-/** Holds the owner of a token: returned synchronously if cached, null if the token is not valid. */
+/** Returned synchronously if cached. Null if the token is not valid. */
 type Known<T> = T | null | Promise<T | null>;
 
-/** Verifies an external token. Returns its person and its expiry (Unix ms). */
+/** `expiresAt` is Unix time in ms. */
 type External = () => Promise<{ readonly id: number; readonly expiresAt: number } | null>;
 
 interface Memory<T> {
   readonly value: T;
-  /** expiry by the monotonic clock, in whole ms: V8 stores a small integer inside the object */
+  /** By the monotonic clock, in whole ms: V8 stores a small integer inside the object. */
   readonly until: number;
 }
 
@@ -67,7 +67,7 @@ export class Auth {
   readonly #listeners = new Map<Subject, Set<() => void>>();
   readonly #tokenUse: TokenUse;
   readonly #at: ReturnType<typeof authKeys>;
-  /** The monotonic time at which the lease expires. */
+  /** Monotonic time. */
   #leaseUntil = 0;
   #epoch = 0;
   /**
@@ -75,13 +75,13 @@ export class Auth {
    * together.
    */
   #incarnation = 0;
-  /** The incarnation that Redis last reported, and the monotonic time at which this node first saw it. */
+  /** As Redis last reported it. `since` is the monotonic time at which this node first saw it. */
   #seen = { incarnation: 0, since: 0 };
   /** Counts removals from the cache. The result of a lookup that started before a removal is not cached. */
   #forgotten = 0;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
-  /** The time of the last cache access, by the monotonic clock. */
+  /** By the monotonic clock. */
   #usedAt = 0;
   /**
    * Whether there have been no requests for a while. The lease may then expire, and revocations need not wait for this
@@ -120,7 +120,6 @@ export class Auth {
     }
   }
 
-  /** Returns the milliseconds since this node first saw this incarnation of Redis. */
   #ageOf(present: number): number {
     if (this.#seen.incarnation !== present) this.#seen = { incarnation: present, since: performance.now() };
     return performance.now() - this.#seen.since;
@@ -154,10 +153,7 @@ export class Auth {
     return this.#renewing;
   }
 
-  /**
-   * Waits for a renewal in progress and then renews again, because the running renewal may have started before the
-   * hint.
-   */
+  /** The running renewal may have started before the hint, so it is not enough. */
   async #renewAgain(): Promise<void> {
     await this.#renewing;
     await this.#renew();
@@ -174,7 +170,7 @@ export class Auth {
     void this.#renew();
   }
 
-  /** Renews the lease while there are requests or listeners for revocations. */
+  /** Renews only while there are requests or listeners for revocations. */
   #tick(): void {
     this.#resting = this.#listeners.size === 0 && performance.now() - this.#usedAt > limits.auth_idle_ms;
     if (this.#resting) clearInterval(this.#timer);
@@ -268,7 +264,6 @@ export class Auth {
     return this.#lookUp(token, kind, parsed.id);
   }
 
-  /** Throws `unavailable` while Redis cannot accept revocations of this subject. */
   async #assertRevocable(subject: Subject): Promise<void> {
     const [kind, id] = subject.split(':') as ['bot' | 'user', string];
     await Promise.all([
@@ -277,7 +272,7 @@ export class Auth {
     ]);
   }
 
-  /** Returns the bot of a token, synchronously if cached; null if the token is not valid. */
+  /** Synchronous if cached. Null if the token is not valid. */
   bot(token: string): Known<Bot> {
     return this.#resolve(token, 'bot') as Known<Bot>;
   }
@@ -363,8 +358,8 @@ export class Auth {
   }
 
   /**
-   * Calls `listener` when cached data of a subject becomes invalid, for example by a revocation. Returns the function
-   * that unsubscribes.
+   * Called when cached data of the subject becomes invalid, for example by a revocation. Returns the function that
+   * unsubscribes.
    */
   onForgotten(subject: Subject, listener: () => void) {
     const those = this.#listeners.get(subject) ?? new Set();
@@ -376,7 +371,6 @@ export class Auth {
     };
   }
 
-  /** Acquires the lease. Without a lease, this node caches nothing. */
   async start() {
     if (this.#timer !== undefined) return;
     this.#unlisten = await this.#hints.listen(this.#at.channel, () => void this.#renewAgain());
@@ -397,8 +391,7 @@ export class Auth {
   }
 
   /**
-   * The state of the cache. `leased` means that the lease is valid, or expired because there was no request for
-   * limits.auth_idle_ms.
+   * `leased` means that the lease is valid, or expired because there was no request for limits.auth_idle_ms.
    */
   get stats() {
     return {

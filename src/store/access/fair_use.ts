@@ -11,13 +11,13 @@ import type { Bot } from '../core/control.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Describes a bucket with room for `calls`, which refills evenly within `seconds`. */
+/** A bucket has room for `calls` and refills evenly within `seconds`. */
 export interface Rate {
   readonly calls: number;
   readonly seconds: number;
 }
 
-/** Holds the rates by kind of bucket. A rate that is absent or has 0 calls is unlimited. */
+/** A rate that is absent or has 0 calls is unlimited. */
 export interface Rates {
   readonly bot?: Rate | undefined;
   readonly person?: Rate | undefined;
@@ -34,11 +34,11 @@ interface Bucket {
   readonly partition: number;
 }
 
-/** Holds the calls that this node took from a bucket in advance. */
+/** Calls that this node took from a bucket in advance. */
 interface Grant {
   left: number;
   readonly until: number;
-  /** The pending request to Redis; undefined once Redis has answered. */
+  /** Undefined once Redis has answered. */
   answer: Promise<number> | undefined;
 }
 
@@ -60,7 +60,7 @@ const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
 
 type IsMember = (chat: ChatRef, bot: number) => Promise<boolean>;
 
-/** Creates the rate limits. Returns undefined if all rates are unlimited, so that calls cost nothing. */
+/** Returns undefined if all rates are unlimited, so that calls cost nothing. */
 export function createFairUse(context: StoreContext, given: Rates, isMember: IsMember): FairUse | undefined {
   const limited = Object.entries(given).filter(([, rate]) => rate !== undefined && rate.calls > 0);
   return limited.length === 0 ? undefined : new FairUse(context, Object.fromEntries(limited), isMember);
@@ -74,13 +74,13 @@ export class FairUse {
   readonly #context: StoreContext;
   readonly #rates: { [K in RateKind]?: Rate };
   readonly #isMember: IsMember;
-  /** The monotonic time until which the caller of each bucket must wait. */
+  /** Monotonic time, by bucket. */
   readonly #waits = new Map<string, number>();
-  /** The monotonic time at which this node's own share of each bucket is full again. */
+  /** Monotonic time at which this node's own share is full again, by bucket. */
   readonly #own = new Map<string, number>();
   readonly #grants = new Map<string, Grant>();
   readonly #refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
-  /** Counts a client's request. Undefined if addresses are unlimited. Error: `too_many_requests`. */
+  /** Undefined if addresses are unlimited. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
 
   constructor(context: StoreContext, rates: { [K in keyof Rates]?: Rate }, isMember: IsMember) {
@@ -91,7 +91,6 @@ export class FairUse {
     this.request = address && ((from) => this.#countRequest(from));
   }
 
-  /** The number of calls that this node rejected, by kind of bucket. */
   get refused(): Readonly<Record<RateKind, number>> {
     return this.#refused;
   }
@@ -114,7 +113,7 @@ export class FairUse {
     return first === undefined ? countOthers() : first.then(countOthers);
   }
 
-  /** Counts a bot's poll. Polls have the same rate as calls, but at least `pollsMin`. Error: `too_many_requests`. */
+  /** Polls have the same rate as calls, but at least `pollsMin`. Error: `too_many_requests`. */
   poll(bot: Bot): Promise<void> | undefined {
     return this.#rates.poll && this.#count(this.#bucket('poll', bot.id, bot.id), 1);
   }
@@ -133,7 +132,7 @@ export class FairUse {
     return first === undefined ? countInChat() : first.then(countInChat);
   }
 
-  /** Counts additional calls of a bot or person, for a call that counts as several. Error: `too_many_requests`. */
+  /** For a call that counts as several. Error: `too_many_requests`. */
   more({ id, isBot }: { readonly id: number; readonly isBot: boolean }, calls: number) {
     const kind = isBot ? 'bot' : 'person';
     return this.#rates[kind] && this.#count(this.#bucket(kind, id, id), calls);
@@ -163,7 +162,6 @@ export class FairUse {
     return { kind, name: `${kind}:${id}`, partition: this.#context.keys.partitions.of(of) };
   }
 
-  /** Counts calls against a bucket. Returns undefined if this node admits the calls without asking Redis. */
   #count(bucket: Bucket, weight: number): Promise<void> | undefined {
     const now = performance.now();
     const until = this.#waits.get(bucket.name);
@@ -194,7 +192,6 @@ export class FairUse {
     return grant.answer;
   }
 
-  /** Takes calls from this node's own share. Returns false if too few are left. */
   #takeOwn({ kind, name }: Bucket, weight: number, now: number): boolean {
     const rate = this.#rates[kind] as Rate;
     const { calls, seconds } = rate;
@@ -208,7 +205,7 @@ export class FairUse {
     return true;
   }
 
-  /** Takes calls from a bucket in Redis, including some in advance. */
+  /** Also takes some calls in advance. */
   #ask({ kind, name, partition }: Bucket, weight: number, now: number): Promise<number> {
     const { scripts, keys } = this.#context;
     const rate = this.#rates[kind] as Rate;

@@ -11,15 +11,15 @@ import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
 interface Slowed {
-  /** end of the wait, by the monotonic clock */
+  /** By the monotonic clock. */
   readonly until: number;
-  /** number of lookups used, and when they were counted */
+  /** Lookups used, and when they were counted. */
   readonly lookUps: number;
   readonly countedAt: number;
 }
 
 export interface Guessing {
-  /** The number of guesses that an address may make at once; 0 for unlimited. */
+  /** 0 for unlimited. */
   readonly burst: number;
   readonly perMinute: number;
 }
@@ -30,9 +30,8 @@ export class Guesses {
   /** The tokens that were once valid. They are in plain text, and only in this process's memory. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
-  /** How many lookups of this node are in flight. */
+  /** Lookups in flight. */
   #asking = 0;
-  /** How many calls this node slowed. */
   #slowed = 0;
 
   constructor(context: StoreContext, guessing: Guessing) {
@@ -40,12 +39,10 @@ export class Guesses {
     this.#guessing = guessing;
   }
 
-  /** Returns the milliseconds for which the address must still wait. */
   #left(address: string): number {
     return Math.max(0, (this.#waiting.get(address)?.until ?? 0) - performance.now());
   }
 
-  /** Slows an address. An address that is already slowed keeps its count of used lookups. */
   #slow(address: string, wait: number): void {
     const now = performance.now();
     const known = this.#waiting.get(address) ?? { lookUps: 0, countedAt: now };
@@ -56,7 +53,6 @@ export class Guesses {
     this.#waiting.set(address, { ...known, until: now + wait });
   }
 
-  /** Uses one lookup of a slowed address. Returns false if none is left. */
   #takeLookUp(address: string): boolean {
     const known = this.#waiting.get(address);
     if (known === undefined) return true;
@@ -92,7 +88,7 @@ export class Guesses {
     }
   }
 
-  /** Counts a guess. Returns how many milliseconds the address must wait. */
+  /** Returns the wait in milliseconds. */
   async #take(address: string): Promise<number> {
     const { scripts, keys } = this.#context;
     const { burst, perMinute } = this.#guessing;
@@ -104,7 +100,7 @@ export class Guesses {
     return wait;
   }
 
-  /** Returns how many seconds an address must wait before this token may be looked up; 0 for no wait. */
+  /** Returns the wait in seconds; 0 for no wait. */
   refused(address: string, token: string): number {
     if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
     const wait = this.#left(address);
@@ -113,12 +109,12 @@ export class Guesses {
     return Math.ceil(wait / 1_000);
   }
 
-  /** Whether any address was slowed recently. Otherwise calls skip the check. */
+  /** Calls skip the check while this is false. */
   get slowing(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Records an invalid token. Returns how many seconds the address must wait; 0 for no wait. */
+  /** Returns the wait in seconds; 0 for no wait. */
   async note(address: string, token: string): Promise<number> {
     if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
     const known = this.#left(address);
@@ -129,7 +125,7 @@ export class Guesses {
     return Math.ceil(wait / 1_000);
   }
 
-  /** The number of calls that this node slowed. */
+  /** Counts the calls that this node slowed. */
   get slowed(): number {
     return this.#slowed;
   }

@@ -10,13 +10,13 @@ import type { Auth, Subject } from './auth.js';
 
 export interface FoundToken {
   readonly token: string;
-  /** the URL or path where the token was found */
+  /** A URL or path. */
   readonly place: string;
 }
 
 export type Leaks = ReturnType<typeof createLeaks>;
 
-/** Returns the host and path of a URL, or a file path, with tokens masked. */
+/** Keeps the host and path of a URL, or a file path, with tokens masked. */
 function placeOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const bare = url === null || url.host === '' ? text : `${url.host}${url.pathname}`;
@@ -96,7 +96,7 @@ export function createLeaks(
       const hit = new Set([...known].map((at) => texts[at]));
       return found.map(({ token }) => hit.has(token));
     },
-    /** Returns leaks with ids below `before`, newest first. */
+    /** Ids below `before`, newest first. */
     list: (before: number, limit: number) => rows.listLeaks(db, before, limit),
   };
 }

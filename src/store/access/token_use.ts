@@ -11,14 +11,13 @@ export type TokenUse = ReturnType<typeof createTokenUse>;
 
 const day_ms = 86_400_000;
 
-/** Creates the recorder. If Postgres is unreachable or too many tokens are pending, a later lookup records the use. */
+/** If Postgres is unreachable or too many tokens are pending, a later lookup records the use. */
 export function createTokenUse(db: Sql) {
   const noted = new Set<string>();
   let today = 0;
   let waiting: Buffer[] = [];
   let timer: NodeJS.Timeout | undefined;
 
-  /** Writes the pending records to Postgres. */
   async function flush(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;

@@ -8,7 +8,7 @@ import { takeCalls } from '../core/buckets.js';
 import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Holds the upload limits in bytes; 0 means unlimited. */
+/** In bytes; 0 means unlimited. */
 export interface UploadBounds {
   readonly bytesPerDay: number;
   readonly bytesTotal: number;
@@ -23,7 +23,7 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
   const { db } = context;
   const calls = Math.ceil(bytesPerDay / unit);
   return {
-    /** Counts an upload. Error: `too_many_requests`. */
+    /** Error: `too_many_requests`. */
     async take(owner: number, bytes: number) {
       if (calls === 0 || bytes === 0) return;
       const count = Math.ceil(bytes / unit);
@@ -43,11 +43,10 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
       });
       if (!fits) fail('too_much_stored', { what: String(bytesTotal) });
     },
-    /** Removes files that are no longer stored from the count. */
     async forgetStored(keys: readonly string[]) {
       await rows.forgetStored(db, keys);
     },
-    /** Returns the total bytes of an owner's stored files, and the limit. A limit of 0 means unlimited. */
+    /** A `max` of 0 means unlimited. */
     stored: async (owner: number): Promise<{ readonly bytes: number; readonly max: number }> => ({
       bytes: await rows.loadStored(db, owner),
       max: bytesTotal,

@@ -13,13 +13,12 @@ export type { WritePolicy } from '../../postgres/bots/write_access.js';
 
 export interface WriteAccess {
   readonly policy: rows.WritePolicy;
-  /** the selected people, by their current usernames; empty for other policies */
+  /** Current usernames of the selected people; empty for other policies. */
   readonly usernames: readonly string[];
 }
 
 export type WriteAccessCopies = ReturnType<typeof createWriteAccessCopies>;
 
-/** An id that belongs to no person. */
 const nobody = 0;
 
 export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
@@ -42,7 +41,7 @@ export function createWriteAccessCopies({ db, scripts, keys }: StoreContext) {
   }
 
   return {
-    /** Copies a bot's current policy to Redis. Later messages are checked against this policy or a later policy. */
+    /** Later messages are checked against this policy or a later policy. */
     async refresh(bot: number) {
       await copy(bot, nobody, 0);
     },

@@ -38,12 +38,12 @@ type Phase = 'reactions' | 'leave' | 'direct' | 'shared' | 'last';
 
 interface Place {
   readonly phase: Phase;
-  /** The last version of each partition at the time when the account ended. */
+  /** The last version of each partition when the account ended. */
   readonly marks: readonly number[];
   readonly at: At;
 }
 
-/** Holds the position of the last step: a post (partition and number), or a chat. The next step continues after it. */
+/** A post (partition and number), or a chat. The next step continues after it. */
 type At = readonly [number, number];
 
 export interface AccountParts {
@@ -77,9 +77,9 @@ class RemovalStep {
   readonly #parts: AccountParts;
   readonly #sql: Sql;
   readonly #user: number;
-  /** The end of the step, by performance.now(). */
+  /** By performance.now(). */
   readonly #until = performance.now() + limits.retention_piece_ms;
-  /** The removed direct chats. Their copies are removed after the commit. */
+  /** Their copies in Redis are removed after the commit. */
   readonly #gone: ChatRef[] = [];
 
   constructor(context: StoreContext, parts: AccountParts, sql: Sql, user: number) {
@@ -105,7 +105,6 @@ class RemovalStep {
     return { place, over: true, restMs: 0 };
   }
 
-  /** Removes the copies of the removed direct chats from Redis. */
   close(): Promise<void> {
     const { scripts, keys } = this.#context;
     return inTurn(this.#gone, (chat) => {
@@ -171,7 +170,7 @@ class RemovalStep {
     }
   }
 
-  /** Removes the person's votes in Postgres. Returns false if the time of this step is over before. */
+  /** Returns false if the time of this step is over before all votes are erased. */
   async #eraseVotes(): Promise<boolean> {
     const { shards } = this.#context;
     const id = this.#user;
@@ -324,15 +323,13 @@ export class Accounts {
     return step && { removed: step.over ? 1 : 0, more: step.over || step.restMs === 0 };
   }
 
-  /** Removes the person's copies from Redis, so that reads no longer find the person. */
+  /** Reads then no longer find the person. */
   #forget(user: number): Promise<unknown> {
     const { control } = this.#parts;
     return Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);
   }
 
-  /**
-   * Runs one step of the removal of `only`, or of the oldest pending removal. Returns null if no removal is pending.
-   */
+  /** Null means the oldest pending removal. Returns null if no removal is pending. */
   async #take(only: number | null): Promise<rows.RemovalStep<Place> | null> {
     let taken: number | undefined;
     let step: RemovalStep | undefined;

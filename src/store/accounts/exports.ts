@@ -15,14 +15,14 @@ import type { ReactionRecord } from '../posts/post_cold.js';
 export interface ExportedReaction {
   readonly post: number;
   readonly emoji: string;
-  /** when the person reacted, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
 }
 
 export interface ExportedVote {
   readonly poll: number;
   readonly options: readonly number[];
-  /** when the person voted, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
 }
 
@@ -30,7 +30,7 @@ export type Exports = ReturnType<typeof createExports>;
 
 const page = ruleLimits.page_size_max;
 
-/** Iterates over all rows, page by page. `next` loads the page after a row. */
+/** `next` loads the page after a row. */
 async function* paged<T>(next: (after: T | undefined) => Promise<readonly T[]>): AsyncIterable<T> {
   for (let last: T | undefined; ; ) {
     const found = await next(last);
@@ -51,8 +51,7 @@ export function createExports(context: StoreContext) {
     );
   return {
     /**
-     * Counts an export of a person across all nodes. Error: `too_many_requests` for more than
-     * limits.exports_in_interval_max exports in limits.export_interval_ms.
+     * Error: `too_many_requests` for more than limits.exports_in_interval_max exports in limits.export_interval_ms.
      */
     begin: (user: number) =>
       takeCalls(context, 'export', user, {
@@ -60,14 +59,11 @@ export function createExports(context: StoreContext) {
         intervalUs: (limits.export_interval_ms * 1_000) / limits.exports_in_interval_max,
       }),
     facts: (user: number) => rows.loadFacts(db, user),
-    /**
-     * Loads the id of the last message that the person has read in a chat. `chat` is the id under which the person sees
-     * the chat.
-     */
+    /** `chat` is the id under which the person sees the chat. */
     readMark: (user: number, chat: number) => rows.loadReadMark(db, user, chat),
     notices: (user: number): AsyncIterable<rows.NoticeFact> =>
       paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),
-    /** Loads the person's reactions that are already in Postgres. */
+    /** Only reactions that are already in Postgres. */
     async *reactions(user: number): AsyncIterable<ExportedReaction> {
       const none = { partition: -1, number: 0, emoji: 0 };
       for await (const { partition, number, record } of paged<rows.ReactionFact>((after) =>
@@ -77,7 +73,7 @@ export function createExports(context: StoreContext) {
         yield { post: postId(partition, number), emoji, date };
       }
     },
-    /** Loads the person's votes that are already in Postgres. */
+    /** Only votes that are already in Postgres. */
     async *votes(user: number): AsyncIterable<ExportedVote> {
       const loadPage = (after: Pick<VoteFact, 'partition' | 'number'>) =>
         pageOfAll(
@@ -93,7 +89,6 @@ export function createExports(context: StoreContext) {
         yield { poll: postId(partition, number), options: readOptions(options), date };
       }
     },
-    /** Loads the groups and channels of which the person is or was a member. */
     memberships: (user: number): AsyncIterable<rows.MembershipFact> =>
       paged((after) => rows.loadMembershipFacts(db, user, after?.chat_id ?? Number.MIN_SAFE_INTEGER, page)),
   };

@@ -30,12 +30,11 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
   const present = () => issuer ?? fail('no_identity_provider');
 
   return {
-    /** Finds the person linked to a subject; null if there is none. Must be fast, because calls wait for the result. */
+    /** Null if the subject is unknown. Must be fast, because calls wait for the result. */
     async find(subject: string): Promise<number | null> {
       const of = present();
       return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
     },
-    /** Creates a person for a new subject. */
     async create(subject: string, user: NewUser): Promise<number> {
       const of = present();
       const id = await rows.createForSubject(db, of, subject, user);
@@ -67,7 +66,7 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
         after: () => refresh(of, subject),
       };
     },
-    /** Completes an interrupted change of this row. */
+    /** Completes an interrupted change. */
     async refresh(id: number) {
       const row = await rows.loadIdentityById(db, id);
       if (row) await refresh(row.issuer, row.subject);

@@ -14,20 +14,17 @@ import type { Users } from './users.js';
 
 export type { Notice };
 
-/** Holds the text and the buttons of a notice. */
 export type NoticeMessage = Pick<NewMessage, 'content' | 'markup'>;
 
 export type Notices = ReturnType<typeof createNotices>;
 
-/** Holds the parts of the store that send notices. */
 interface Sending {
   readonly chats: Pick<Chats, 'openDirect'>;
   readonly users: Pick<Users, 'find'>;
-  /** Returns the store with request ids derived from a seed. */
+  /** Derives request ids from a seed. */
   under(seed: string, again: boolean): { readonly messages: Pick<Messages, 'send'> };
 }
 
-/** Returns whether an error may be temporary. */
 const passing = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.kind === 'unavailable' || error.kind === 'too_many_requests';
 
@@ -53,7 +50,7 @@ export function createNotices({ db }: StoreContext, store: () => Sending, onErro
   }
 
   return {
-    /** Queues a notice in the caller's transaction. Modules in `postgres/` use `notifyPerson` instead. */
+    /** Runs in the caller's transaction. Modules in `postgres/` use `notifyPerson` instead. */
     tell: notifyPerson,
     /**
      * Sends due notices as messages of `bot` in direct chats, and opens a chat if necessary. A person who blocks the

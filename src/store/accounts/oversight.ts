@@ -1,4 +1,3 @@
-/** Provides the actions of operators on bots and people (behaviour §14). */
 import * as rows from '../../postgres/accounts/oversight.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
@@ -35,15 +34,15 @@ export function createOversight(
         await control.forget('user', id);
       });
     },
-    /** Reserves a username (without `@`), so that nobody can take it. Error: `username_taken`. */
+    /** `username` has no `@`. Afterwards nobody can take it. Error: `username_taken`. */
     async reserve(username: string) {
       await rows.reserveName(db, username);
     },
-    /** Ends the reservation of a username. Error: `username_not_reserved`. */
+    /** Error: `username_not_reserved`. */
     async release(username: string) {
       await rows.releaseName(db, username);
     },
-    /** Loads the reserved usernames that follow `after`, in lower case. */
+    /** In lower case. */
     reserved: (after: string, limit: number) => rows.loadReserved(db, after, limit),
   };
 }

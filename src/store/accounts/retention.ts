@@ -26,35 +26,32 @@ import type { ChatRef } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Erase } from './erasure.js';
 
-/** Holds the part of the blob store that retention needs. `files/` implements it. */
+/** `files/` implements this part of the blob store. */
 export interface AgedFiles {
   /**
-   * Lists up to `limit` files whose keys follow the given key ('' for the start), sorted by key. Returns fewer at the
-   * end.
+   * Keys follow the given key ('' for the start), sorted by key. Returns fewer than `limit` only at the end.
    */
   list(
     after: string,
     limit: number,
-  ): Promise<ReadonlyArray<{ readonly key: string /** time of the upload, ms */; readonly at: number }>>;
-  /** Removes a file. Returns false if that failed. */
+  ): Promise<ReadonlyArray<{ readonly key: string /* in ms */; readonly at: number }>>;
+  /** Returns false on failure. */
   remove(key: string): Promise<boolean>;
 }
 
-/** Holds the result of one step of a pass: the number of removed items, and whether there is more to do at once. */
+/** `more` means that there is more to do at once. */
 export interface Removed {
   readonly removed: number;
   readonly more: boolean;
 }
 
-/**
- * Holds a position in a partition of messages: after `message` of the chat, or after the whole chat if `message` is 0.
- */
+/** After `message` of the chat, or after the whole chat if `message` is 0. */
 interface Place {
   readonly table: string;
   readonly chat: number;
   readonly user: number;
   readonly message: number;
-  /** Whether the posts of a partition to be dropped are erased. Its pinned messages are erased next. */
+  /** The posts of a partition to be dropped are erased. Its pinned messages are erased next. */
   readonly pins: boolean;
 }
 const beginOf = (table: string, pins = false): Place => ({
@@ -65,22 +62,20 @@ const beginOf = (table: string, pins = false): Place => ({
   pins,
 });
 
-/** Names a partition to clean up. `span` is set if all its messages are too old, so that it can be dropped. */
+/** `span` is set if all messages of the partition are too old, so that it can be dropped. */
 interface Aged {
   readonly table: string;
   readonly span?: Span;
 }
 
-/** Runs one step of a pass over the messages of one shard. Stops at the first message after its time limit. */
+/** Stops at the first message after its time limit. */
 class MessageStep {
   readonly #shard: StoreShard;
   readonly #ageMs: number;
   readonly #erase: Erase;
-  /**
-   * Whether a chat belongs to this shard. The shard may still have rows of a partition that was moved to another shard.
-   */
+  /** This shard may still have rows of a partition that was moved to another shard. */
   readonly #isOwn: (chat: number) => boolean;
-  /** The end of the step, by performance.now(). */
+  /** By performance.now(). */
   readonly #until = performance.now() + limits.retention_piece_ms;
   removed = 0;
 
@@ -125,7 +120,7 @@ class MessageStep {
     return found.sort((a, b) => (a.table < b.table ? -1 : 1));
   }
 
-  /** Drops a partition in which all messages are too old. Returns where to continue, or null at the end. */
+  /** Returns where to continue, or null at the end. */
   async #endSpan(place: Place, span: Span): Promise<Place | null> {
     const at = place.pins ? place : await this.#erasePosts(place);
     const left = at.pins ? await this.#erasePins(at) : at;
@@ -137,7 +132,7 @@ class MessageStep {
     return null;
   }
 
-  /** Erases the posts of a partition to be dropped, with their reactions. Returns where to continue. */
+  /** Also erases the reactions. Returns where to continue. */
   async #erasePosts(place: Place): Promise<Place> {
     const { table } = place;
     for (let at = place; ; ) {
@@ -150,7 +145,7 @@ class MessageStep {
     }
   }
 
-  /** Erases the pinned messages of a partition to be dropped. Returns where to continue, or null at the end. */
+  /** Returns where to continue, or null at the end. */
   async #erasePins(place: Place): Promise<Place | null> {
     const { db } = this.#shard;
     for (let at = place; ; ) {
@@ -166,9 +161,7 @@ class MessageStep {
     }
   }
 
-  /**
-   * Erases old messages in a partition that also has younger messages. Returns where to continue, or null at the end.
-   */
+  /** The partition also has younger messages. Returns where to continue, or null at the end. */
   async #eraseIn(place: Place): Promise<Place | null> {
     let at = place.message > 0 ? await this.#eraseChat(place) : place;
     while (at.message === 0) {
@@ -188,19 +181,19 @@ class MessageStep {
     return at;
   }
 
-  /** Returns whether the oldest message of a chat of this shard is too old. */
+  /** Returns false for a chat of another shard. */
   #isDue({ chat_id, head }: rows.OldestRow): boolean {
     const isOld = head !== null && messageDate(head) * 1_000 <= nowMs() - this.#ageMs;
     return isOld && this.#isOwn(chat_id);
   }
 
-  /** Erases old messages of the chat of a place. Returns where to continue in this chat, or after it. */
+  /** Returns where to continue in this chat, or after it. */
   async #eraseChat(place: Place): Promise<Place> {
     const chat = { id: place.chat, user: place.user };
     return { ...place, message: await this.#eraseAged(place.table, chat, place.message) };
   }
 
-  /** Erases old messages of a chat. Returns the message after which to continue, or 0 when no old messages are left. */
+  /** Returns the message after which to continue, or 0 when no old messages are left. */
   async #eraseAged(table: string, chat: ChatRef, after: number): Promise<number> {
     const { db } = this.#shard;
     for (let from = after; ; ) {
@@ -221,7 +214,6 @@ class MessageStep {
     }
   }
 
-  /** Erases messages of several chats, in one step per chat. */
   async #eraseEach(found: ReadonlyArray<rows.ChatRow & rows.RecordRow>): Promise<void> {
     for (let from = 0; from < found.length; ) {
       const { chat_id: id, user_id: user } = found[from] as rows.ChatRow;
@@ -233,7 +225,7 @@ class MessageStep {
     }
   }
 
-  /** Erases messages of a chat. Returns false if the chat was deleted with its person's account. */
+  /** Returns false if the chat was deleted with its person's account. */
   async #eraseSome(chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
     try {
       const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));

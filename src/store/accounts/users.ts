@@ -1,4 +1,3 @@
-/** Manages people and their tokens. */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/users.js';
@@ -37,16 +36,15 @@ export function createUsers(
     return { id: made.id, token };
   }
   return {
-    /** Finds a person by id. Returns null if the person does not exist. */
     find: (id: number): Promise<User | null> => control.read('user', id),
-    /** Finds the person with this username (without `@`). */
+    /** `username` has no `@`. */
     async findByUsername(username: string): Promise<User | null> {
       const id = await rows.findName(db, username);
       return id === null ? null : control.read('user', id);
     },
     /**
-     * Creates a person, optionally linked to a subject of the identity provider. Errors: `username_taken`,
-     * `subject_taken`, `no_identity_provider`.
+     * `subject` links the person to the identity provider. Errors: `username_taken`, `subject_taken`,
+     * `no_identity_provider`.
      */
     async create(user: rows.NewUser, subject?: string) {
       let token = '';
@@ -63,10 +61,7 @@ export function createUsers(
       const created = await control.read('user', id);
       return { user: created as User, token };
     },
-    /**
-     * Sets the person's language, and who may add the person to groups and channels. Afterwards every node uses the new
-     * values. Error: `user_not_found`.
-     */
+    /** Afterwards every node uses the new values. Error: `user_not_found`. */
     async change(id: number, change: rows.UserChange): Promise<User> {
       if (!(await rows.changeUser(db, id, change))) fail('user_not_found');
       await control.refresh('user', id);
@@ -75,22 +70,20 @@ export function createUsers(
       return (await control.read('user', id)) ?? fail('user_not_found');
     },
     /**
-     * Issues another token. An empty `name` means that the token has no name. Errors: `user_not_found`,
-     * `too_many_tokens`, `token_name_taken`.
+     * An empty `name` means that the token has no name. Errors: `user_not_found`, `too_many_tokens`,
+     * `token_name_taken`.
      */
     addToken: (id: number, name: string = '') => issue(id, name, db),
-    /**
-     * Returns a person's tokens with ids greater than `after`, without their secrets, because only digests are stored.
-     */
+    /** Ids greater than `after`. Omits the secrets, because only digests are stored. */
     tokens: (id: number, after: number, limit: number) => rows.loadUserTokens(db, id, after, limit),
-    /** Removes one token. Afterwards no node accepts it. Error: `token_not_found`. */
+    /** Afterwards no node accepts the token. Error: `token_not_found`. */
     async removeToken(id: number, which: { readonly id: number } | { readonly name: string }) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');
         await control.forget('user', id);
       });
     },
-    /** Removes all of a person's tokens. Afterwards no node accepts any of them. Error: `user_not_found`. */
+    /** Afterwards no node accepts any of the tokens. Error: `user_not_found`. */
     async removeTokens(id: number) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');

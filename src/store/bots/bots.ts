@@ -1,7 +1,4 @@
-/**
- * Manages bots, the operations of their owners, and their commands. Every change is committed to Postgres first (law
- * 2).
- */
+/** Every change is committed to Postgres first (law 2). */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
 import { deleteBot } from '../../postgres/accounts/removal.js';
@@ -26,7 +23,7 @@ import { botProfile } from '../core/profiles.js';
 import { storeLimits as limits } from '../limits.js';
 import { type BotParts, Transfers } from './transfers.js';
 
-/** Holds the texts of a bot, by kind and language. */
+/** By kind and language. */
 export interface TextsByKind {
   readonly name?: Texts | undefined;
   readonly description?: Texts | undefined;
@@ -41,7 +38,7 @@ const noDescriptions: Descriptions = {
   defaultRights: {},
 };
 
-/** Replaces empty texts with null, which removes them. */
+/** Null removes a text. */
 const asChange = (texts: Texts = {}): rows.TextsChange =>
   Object.fromEntries(Object.entries(texts).map(([language, text]) => [language, text === '' ? null : text]));
 
@@ -58,7 +55,7 @@ export class Bots extends Transfers {
     this.#rawDb = rawDb;
   }
 
-  /** Returns the bot if `owner` owns it. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Errors: `bot_not_found`, `not_bot_owner`. */
   async owned(owner: number, id: number): Promise<Bot> {
     const row = await rows.loadBot(this.context.db, id);
     if (!row || row.owner_id === null) return fail('bot_not_found');
@@ -66,7 +63,7 @@ export class Bots extends Transfers {
     return botOf(row);
   }
 
-  /** Finds a bot; null if it does not exist or was deleted. */
+  /** Null if the bot does not exist or was deleted. */
   async find(id: number): Promise<Bot | null> {
     return unlessDeleted(await this.parts.control.read('bot', id));
   }
@@ -80,7 +77,7 @@ export class Bots extends Transfers {
     return bot && botProfile(bot, language);
   }
 
-  /** Returns the bot as it is now, for a call that had to wait. */
+  /** For a call that had to wait. */
   present(bot: Bot): Bot | Promise<Bot> {
     const known = this.parts.auth.botById(bot.id);
     return known instanceof Promise ? known.then((found) => found ?? bot) : (known ?? bot);
@@ -91,7 +88,7 @@ export class Bots extends Transfers {
     return id === null ? null : unlessDeleted(await this.parts.control.read('bot', id));
   }
 
-  /** Returns bots of a person with ids after `after`, sorted by id. Skips the first `skip` bots. */
+  /** Ids after `after`, sorted. Skips the first `skip` bots. */
   async listOf(owner: number, after: number, limit: number, skip?: number): Promise<Bot[]> {
     return (await rows.loadBotsOf(this.context.db, owner, after, limit, skip)).map(botOf);
   }
@@ -100,7 +97,7 @@ export class Bots extends Transfers {
     return rows.countBotsOf(this.context.db, owner);
   }
 
-  /** Creates a bot. Errors: `username_taken`, `too_many_bots`. */
+  /** Errors: `username_taken`, `too_many_bots`. */
   async create(owner: number, username: string, name: string) {
     let token = '';
     const id = await rows.createBot(
@@ -123,31 +120,27 @@ export class Bots extends Transfers {
   }
 
   /**
-   * Returns the token in plain text to the bot's owner. The audit log records the access. Errors: `bot_not_found`,
-   * `not_bot_owner`, `token_blocked`.
+   * Plain text. The audit log records the access. Errors: `bot_not_found`, `not_bot_owner`, `token_blocked`.
    */
   async token(owner: number, id: number): Promise<string> {
     await this.owned(owner, id);
     return this.#opened(id, await rows.showTokenBox(this.#rawDb, id, owner));
   }
 
-  /**
-   * Returns the token of a bot, as the key of signatures that the bot's own pages verify. Errors: `bot_not_found`,
-   * `token_blocked`.
-   */
+  /** The bot's own pages verify signatures with this key. Errors: `bot_not_found`, `token_blocked`. */
   async signingToken(id: number): Promise<string> {
     const bot = unlessDeleted(await this.parts.control.read('bot', id)) ?? fail('bot_not_found');
     return this.#opened(id, await rows.loadTokenBox(this.context.db, id, bot.owner));
   }
 
-  /** Returns the live tokens of the given bots that the person owns now, to replace token placeholders in messages. */
+  /** Only live tokens of bots that the person owns now, to replace token placeholders in messages. */
   async tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>> {
     const boxes = await rows.loadTokenBoxes(this.context.db, owner, ids);
     const shown = boxes.filter(({ blocked }) => !blocked);
     return new Map(shown.map(({ id, box }) => [id, this.context.secrets.open(box, `bot:${id}`)]));
   }
 
-  /** Replaces the token. Afterwards no node accepts the former token. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Afterwards no node accepts the former token. Errors: `bot_not_found`, `not_bot_owner`. */
   async regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }> {
     await this.owned(owner, id);
     const token = newToken(id);
@@ -165,24 +158,23 @@ export class Bots extends Transfers {
     return { bot, token: this.#opened(id, await rows.loadTokenBox(this.context.db, id, owner)) };
   }
 
-  /** Loads a bot's descriptions and pictures. */
   async descriptions(id: number): Promise<Descriptions> {
     return (await this.parts.control.read('descriptions', id)) ?? noDescriptions;
   }
 
-  /** Sets texts by language. An empty text removes the stored text. Afterwards no node shows a former name. */
+  /** By language. An empty text removes the stored text. Afterwards no node shows a former name. */
   async setTexts(id: number, texts: TextsByKind) {
     if (!(await this.#changeTexts(id, null, texts))) fail('bot_not_found');
   }
 
-  /** Sets texts on behalf of the owner. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Errors: `bot_not_found`, `not_bot_owner`. */
   async setOwnTexts(owner: number, id: number, texts: TextsByKind): Promise<Bot> {
     await this.owned(owner, id);
     // Checks again that the caller owns the bot. The bot may have a new owner since the first check.
     return (await this.#changeTexts(id, owner, texts)) ?? fail('not_bot_owner');
   }
 
-  /** Loads a bot's write policy for direct chats. Error: `bot_not_found`. */
+  /** Error: `bot_not_found`. */
   async writeAccess(id: number): Promise<WriteAccess> {
     const [row, usernames] = await Promise.all([
       loadWriteAccess(this.context.db, id, 0),
@@ -191,7 +183,6 @@ export class Bots extends Transfers {
     return row ? { policy: row.policy, usernames } : fail('bot_not_found');
   }
 
-  /** Returns whether this person may write to the bot. */
   async mayWrite(id: number, user: number): Promise<boolean> {
     return (await loadWriteAccess(this.context.db, id, user))?.may ?? false;
   }
@@ -211,23 +202,19 @@ export class Bots extends Transfers {
     return (await this.parts.control.read('commands', id)) ?? {};
   }
 
-  /**
-   * Returns the menu button that a bot shows this person; without a person, the button for all others. Null if none was
-   * set.
-   */
+  /** Without a person, returns the button for all others. Null if none was set. */
   async menuButton(id: number, user: number | null): Promise<MenuButton | null> {
     const own = user === null ? null : await loadMenuButtonOf(this.context.db, id, user);
     return own ?? (await this.descriptions(id)).menuButton;
   }
 
-  /** Sets the menu button for one person, or the default menu button for all people. Null removes the button. */
+  /** Without a person, sets the default button for all people. Null removes the button. */
   async setMenuButton(id: number, user: number | null, button: MenuButton | null) {
     if (user !== null) return setMenuButtonOf(this.context.db, id, user, button);
     await setMenuButton(this.context.db, id, button);
     await this.parts.control.refresh('descriptions', id);
   }
 
-  /** Sets the rights that a bot asks for as administrator of chats of a type. */
   async setDefaultRights(id: number, type: 'group' | 'channel', rights: readonly string[]) {
     await setDefaultRights(this.context.db, id, type, rights);
     await this.parts.control.refresh('descriptions', id);
@@ -258,7 +245,7 @@ export class Bots extends Transfers {
     return { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) };
   }
 
-  /** Decrypts a bot's token. A missing row means that the owner has changed since the check. */
+  /** A missing row means that the owner has changed since the check. */
   #opened(id: number, kept: rows.TokenBox | null): string {
     if (kept === null) return fail('not_bot_owner');
     return kept.blocked ? fail('token_blocked') : this.context.secrets.open(kept.box, `bot:${id}`);

@@ -1,7 +1,7 @@
 /**
- * Manages pictures of bots. Their files are in the blob store, which has no transactions. A key is recorded as unused
- * before its file is written. The transaction that starts to use a file removes this record. The transaction that stops
- * using the file adds the record again. The sweep therefore finds every unused file after any crash.
+ * The files are in the blob store, which has no transactions. A key is recorded as unused before its file is
+ * written. The transaction that starts to use a file removes this record. The transaction that stops using the file
+ * adds the record again. The sweep therefore finds every unused file after any crash.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/pictures.js';
@@ -19,9 +19,9 @@ export type Pictures = ReturnType<typeof createPictures>;
 export function createPictures(context: StoreContext, rawDb: Database, control: ControlCopies, bots: Bots) {
   const { db } = context;
   return {
-    /** Records the keys of files before they are written. */
+    /** Call this before the files are written. */
     announce: (keys: readonly string[]) => rows.noteUnused(rawDb, keys),
-    /** Sets a picture of a bot; null removes it. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Null removes the picture. Errors: `bot_not_found`, `not_bot_owner`. */
     async set(
       owner: number,
       bot: number,
@@ -37,9 +37,8 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
       await control.refresh('descriptions', bot);
       return change;
     },
-    /** Records that these files have been removed. */
     removed: (keys: readonly string[]) => rows.forgetUnused(rawDb, keys),
-    /** Removes files that have been unused for long enough, in batches. Returns the number of removed files. */
+    /** Works in batches. Returns the number of removed files. */
     async sweep(remove: (key: string) => Promise<boolean>): Promise<number> {
       let all = 0;
       for (;;) {

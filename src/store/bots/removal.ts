@@ -1,5 +1,3 @@
-/** Cleans up after the deletion of a bot. */
-
 import { askAgain, loadGone } from '../../postgres/accounts/removal.js';
 import { loadMemberships } from '../../postgres/chats/members.js';
 import { dropReplays } from '../../postgres/webhooks/dead_updates.js';
@@ -44,7 +42,9 @@ export function createRemovalFollowing(
   }
 
   return {
-    /** Cleans up after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more. */
+    /**
+     * Runs after the commit. May be repeated. `revoked` means that no node accepts the bot's token any more.
+     */
     async follow(id: number, revoked: boolean = false) {
       const gone = await loadGone(db, id);
       if (!gone) return;

@@ -14,9 +14,9 @@ import { sealedFor, type Webhooks } from '../webhooks/webhooks.js';
 import type { Bots } from './bots.js';
 
 export interface SigningSecret {
-  /** the secret as text: `whsec_` and base64 */
+  /** `whsec_` and base64. */
   readonly secret: string;
-  /** expiry of the former secret, Unix time in ms; null if there is none */
+  /** Unix time in ms; null if there is no former secret. */
   readonly formerUntil: number | null;
 }
 
@@ -32,7 +32,7 @@ export function createSigningSecrets(
   });
 
   return {
-    /** Returns the secret. Creates a secret if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
+    /** Creates a secret if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
     async show(owner: number, bot: number): Promise<SigningSecret> {
       await bots.owned(owner, bot);
       // Checks again that the caller owns the bot. The bot may have a new owner since the first check.

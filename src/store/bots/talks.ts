@@ -10,12 +10,10 @@ import { storeLimits as limits } from '../limits.js';
 
 export const createTalks = ({ db }: StoreContext) => ({
   /**
-   * Returns the conversation's state before this update; null if there is none, or if it is older than
-   * limits.talk_age_ms_max.
+   * Returns the state before this update; null if there is none, or if it is older than limits.talk_age_ms_max.
    */
   begin: <T>(user: number, update: number): Promise<T | null> =>
     loadTalk(db, user, update, limits.talk_age_ms_max),
-  /** Stores the conversation's state after this update. */
   end: (user: number, update: number, before: unknown, state: unknown) =>
     saveTalk(db, user, update, before, state),
 });

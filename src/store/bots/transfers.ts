@@ -49,22 +49,22 @@ export class Transfers {
     return true;
   }
 
-  /** Accepts a bot that was offered to this person. Errors: `transfer_not_found`, `too_many_bots`. */
+  /** Errors: `transfer_not_found`, `too_many_bots`. */
   async acceptTransfer(user: number, id: number): Promise<void> {
     await this.#handOver(id, () => rows.acceptBot(this.context.db, id, user, this.#newCredentials(id)));
   }
 
-  /** Withdraws or declines an offer. Error: `transfer_not_found`. */
+  /** Also declines an offer. Error: `transfer_not_found`. */
   async withdrawTransfer(user: number, id: number): Promise<void> {
     await rows.withdrawOffer(this.context.db, id, user);
   }
 
-  /** Returns the offers that a person made or received, for bots with ids after `after`, sorted by bot id. */
+  /** Includes offers that the person made. Bots have ids after `after`, sorted. */
   transfersOf(user: number, after: number, limit: number) {
     return rows.loadOffers(this.context.db, user, after, limit);
   }
 
-  /** Commits a change of owner and cleans up. If this process dies, the sweep cleans up. */
+  /** If this process dies after the commit, the sweep cleans up. */
   #handOver(id: number, commit: () => Promise<unknown>): Promise<void> {
     const { control, auth, webhooks, access } = this.parts;
     return auth.revoking(`bot:${id}`, async () => {

@@ -1,4 +1,4 @@
-/** Sorts a person's chats by activity and counts unread messages. Loads only the heads of messages. */
+/** Loads only the heads of messages. */
 
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { postgresLimits } from '../../postgres/limits.js';
@@ -12,19 +12,16 @@ import { storeLimits as limits } from '../limits.js';
 
 export interface ActiveChat {
   readonly chat: ChatRef;
-  /** date of the newest message, or of joining the chat if it has no messages; Unix time in seconds */
+  /** The date of the newest message, or of joining the chat if it has no messages; Unix time in seconds. */
   readonly date: number;
 }
 
-/** The number of chats per script call. */
 const chatsPerCall = 500;
 
 const dateOf = (head: Buffer | null | undefined): number =>
   head && head.length > 0 ? messageHeader(head).date : 0;
 
-/**
- * Returns the dates of newest messages in Redis, by chat text. Omits chats whose newest message is only in Postgres.
- */
+/** By chat text. Omits chats whose newest message is only in Postgres. */
 async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef[]) {
   const dates = new Map<string, number>();
   const pieces = [...groupBy(chats, ({ id }) => keys.partitions.of(id))].flatMap(([partition, all]) =>
@@ -47,7 +44,7 @@ async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef
   return dates;
 }
 
-/** Adds the dates of newest messages that are only in Postgres. */
+/** Covers newest messages that are only in Postgres. */
 async function addColdDates(
   { shards, keys }: StoreContext,
   chats: readonly ChatRef[],
@@ -65,11 +62,11 @@ async function addColdDates(
 export class Activity {
   readonly #context: StoreContext;
   readonly #spend: (user: number, calls: number) => Promise<void> | undefined;
-  /** The recently computed chat orders by person, newest last, and the number of chats in them. */
+  /** By person, newest last. */
   readonly #orders = new Map<number, { readonly made: number; readonly order: readonly ActiveChat[] }>();
   #kept = 0;
 
-  /** Takes `spend`, which counts additional calls of a person. */
+  /** `spend` counts additional calls of a person. */
   constructor(context: StoreContext, spend: (user: number, calls: number) => Promise<void> | undefined) {
     this.#context = context;
     this.#spend = spend;
@@ -127,7 +124,7 @@ export class Activity {
     return order;
   }
 
-  /** Returns when the person joined a chat, Unix time in seconds; 0 if the person is not a member. */
+  /** Unix time in seconds; 0 if the person is not a member. */
   async joined(user: number, chat: ChatRef) {
     return (await loadJoined(this.#context.db, user, [chat])).get(chat.id) ?? 0;
   }

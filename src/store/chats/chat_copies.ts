@@ -9,21 +9,19 @@ import { userProfile } from '../core/profiles.js';
 
 export interface ChatState {
   readonly chat: ChatRef;
-  /** id of the chat's last message */
   readonly newest: number;
-  /** profile of the user in a direct chat, otherwise of the chat */
+  /** Of the user in a direct chat, otherwise of the chat. */
   readonly profile: Profile;
   readonly bots: readonly number[];
   readonly kind: ChatKind;
-  /** id of the pinned message; 0 for none */
+  /** 0 for none. */
   readonly pinned: number;
-  /** ids of the messages whose reply keyboards are shown, newest first */
+  /** Messages whose reply keyboards are shown, newest first. */
   readonly keyboards: readonly number[];
 }
 
 /**
- * Names the kind of a chat. `private` is a channel that only members can see. `blocked` is a direct chat whose user
- * blocked the bot.
+ * `private` is a channel that only members can see. `blocked` is a direct chat whose user blocked the bot.
  */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 
@@ -38,7 +36,7 @@ export class ChatCopies {
     this.control = control;
   }
 
-  /** Loads a chat, and copies its record to Redis if it is missing there. Null if the chat does not exist. */
+  /** Copies the record to Redis if it is missing there. Null if the chat does not exist. */
   async find(chat: ChatRef): Promise<ChatState | null> {
     const { scripts } = this.context;
     const { partition, at } = this.#place(chat);
@@ -99,7 +97,7 @@ export class ChatCopies {
     return true;
   }
 
-  /** Copies a committed change of a chat's profile or bots to Redis. */
+  /** Call this after a change of a chat's profile or bots is committed. */
   async refresh(chat: ChatRef): Promise<void> {
     const { scripts, keys } = this.context;
     const { partition, at } = this.#place(chat);
@@ -121,7 +119,6 @@ export class ChatCopies {
     return { partition, at: { meta: keys.meta(partition), chat: record, ticket: keys.ticket(record) } };
   }
 
-  /** Loads a chat's own record from Postgres. */
   #load(chat: ChatRef) {
     return isDirect(chat) ? this.#loadDirect(chat) : this.#loadShared(chat);
   }

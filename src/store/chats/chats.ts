@@ -1,4 +1,3 @@
-/** Finds, opens and creates chats, and changes their title, description, photo and permissions. */
 import type { StoredPicture } from '../../postgres/bots/pictures.js';
 import * as rows from '../../postgres/chats/chats.js';
 import * as details from '../../postgres/chats/details.js';
@@ -42,24 +41,20 @@ const takeLookUps = (context: StoreContext, who: number, count: number) =>
     count,
   });
 
-/** Provides the chats of the store. A change is committed in Postgres first and then shown in the chat. */
+/** A change is committed in Postgres first and then shown in the chat. */
 export class Chats extends InviteLinks {
   readonly #names = createNames(this.context);
 
-  /** Finds the public group or channel with this username (without `@`). */
+  /** `username` has no `@`. */
   findByUsername(username: string): Promise<ChatRef | null> {
     return this.#names.find(username);
   }
 
-  /** Copies the username of a new or renamed chat to Redis. */
   refreshName(id: number): Promise<void> {
     return this.#names.refresh(id);
   }
 
-  /**
-   * Opens the direct chat of a bot and a user if necessary, and unblocks the bot. Errors: `bot_not_found`,
-   * `cant_write_to_bot`, `too_many_chats`.
-   */
+  /** Also unblocks the bot. Errors: `bot_not_found`, `cant_write_to_bot`, `too_many_chats`. */
   async openDirect(bot: number, user: number) {
     const chat = directChat(bot, user);
     const incarnation = await this.#incarnationOf(bot);
@@ -71,8 +66,7 @@ export class Chats extends InviteLinks {
   }
 
   /**
-   * Creates a group or channel. By default, channels and groups with a username are public. Errors: `username_taken`,
-   * `too_many_chats`.
+   * By default, channels and groups with a username are public. Errors: `username_taken`, `too_many_chats`.
    */
   async create(
     type: 'group' | 'channel',
@@ -94,14 +88,12 @@ export class Chats extends InviteLinks {
     return sharedChat(id);
   }
 
-  /** Returns the incarnation of a chat's partition. */
   #incarnationOf(chat: number): Promise<number> {
     const { shards, keys } = this.context;
     const partition = keys.partitions.of(chat);
     return rows.loadIncarnation(shards.at(partition), partition);
   }
 
-  /** Returns the membership of a person or bot in a group or channel. */
   async member(chat: ChatRef, who: number): Promise<Member> {
     return (await this.control.read('member', chat.id, who)) ?? nobody;
   }
@@ -128,35 +120,34 @@ export class Chats extends InviteLinks {
     return known;
   }
 
-  /** Returns members of a chat with ids above `after`, sorted by id. */
+  /** Ids above `after`, sorted. */
   members(chat: ChatRef, after: number, limit: number) {
     return rows.loadMembers(this.context.db, chat.id, after, limit);
   }
 
-  /** Returns the chats of a user, direct chats first. */
+  /** Direct chats come first. */
   async listOf(user: number): Promise<ChatRef[]> {
     const list = await this.control.read('chats', user);
     if (!list) return [];
     return [...list.direct.map((bot) => directChat(bot, user)), ...list.shared.map(sharedChat)];
   }
 
-  /** Returns the title, description, photo and similar details of a group or channel. */
   async details(chat: ChatRef): Promise<ChatDetails> {
     const none = { description: '', photo: [], permissions: '', links: {} };
     return (await this.control.read('details', chat.id)) ?? none;
   }
 
-  /** Sets the permissions of members, in their stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
+  /** `permissions` has the stored form. Errors: `chat_not_found`, `permissions_not_allowed`. */
   async setPermissions(chat: ChatRef, by: Who, permissions: string) {
     if (await storePermissions(this.context.db, chat.id, by, permissions)) await this.#detailsChanged(chat);
   }
 
-  /** Sets the title. Errors: `chat_not_found`, `title_not_allowed`. */
+  /** Errors: `chat_not_found`, `title_not_allowed`. */
   async setTitle(chat: ChatRef, by: Who, title: string) {
     if (await details.setTitle(this.context.db, chat.id, by, title)) await this.#detailsChanged(chat);
   }
 
-  /** Sets the description. Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
+  /** Errors: `chat_not_found`, `about_not_allowed`, `about_not_modified`. */
   async setDescription(chat: ChatRef, by: Who, description: string) {
     await details.setDescription(this.context.db, chat.id, by, description);
     await this.#detailsChanged(chat);

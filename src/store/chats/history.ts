@@ -11,11 +11,11 @@ import { storeLimits as limits } from '../limits.js';
 import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
-  /** The records. Their total size is up to `ruleLimits.page_bytes_max`, without the messages to which they refer. */
+  /** The total size is up to `ruleLimits.page_bytes_max`, without the messages to which these refer. */
   readonly messages: readonly StoredMessage[];
-  /** The position where the next page starts, exclusive; 0 at the end. */
+  /** Exclusive; 0 at the end. */
   readonly next: number;
-  /** Adds the messages to which `messages` refer, by a reply or a pin. */
+  /** Adds the messages that a reply or a pin names. */
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
 
@@ -25,18 +25,18 @@ const rangesMax = 20;
 interface Range {
   readonly first: number;
   readonly peer: Buffer;
-  /** The records from `first` downwards. Null for ids without a message. */
+  /** From `first` downwards. Null for ids without a message. */
   readonly rows: ReadonlyArray<Buffer | null>;
 }
 
-/** Collects messages from ranges of a chat, newest first, up to `limit` messages or `bytes` bytes in total. */
+/** Newest first, up to `limit` messages or `bytes` bytes in total. */
 class Collected {
   readonly #limit: number;
   readonly #bytes: number;
   #read = 0;
   readonly messages: StoredMessage[] = [];
   readonly seen = new Map<number, Buffer>();
-  /** The position at which to continue, exclusive. */
+  /** Exclusive. */
   cursor: number;
 
   constructor(before: number, limit: number, bytes: number) {
@@ -82,7 +82,7 @@ export class History {
     return found && this.#records.relate(chat, found.messages, found.seen);
   }
 
-  /** Loads a page of messages that is also limited in bytes. Loads no more messages than may fit. */
+  /** Also limits the bytes. Loads no more messages than may fit. */
   async page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null> {
     // Loads one more message than fits, to know whether another page follows.
     const found = await this.#collect(chat, before, limit + 1, ruleLimits.page_bytes_max);
@@ -97,18 +97,18 @@ export class History {
     };
   }
 
-  /** Returns the pinned message from Redis or Postgres. Null if no message is pinned. */
+  /** Null if no message is pinned. */
   async pinned(state: ChatState): Promise<StoredMessage | null> {
     const [message = null] = state.pinned === 0 ? [] : await this.#some(state, [state.pinned]);
     return message;
   }
 
-  /** Returns the messages whose reply keyboards are shown, newest first, from Redis or Postgres. */
+  /** Newest first. */
   keyboards(state: ChatState): Promise<StoredMessage[]> {
     return this.#some(state, state.keyboards);
   }
 
-  /** Returns the messages that are not deleted, in the given order. */
+  /** Skips deleted messages. Keeps the given order. */
   async #some({ chat, profile }: ChatState, ids: readonly number[]): Promise<StoredMessage[]> {
     const found = await this.#records.read(chat, ids);
     const peer = pack(profile);
@@ -120,7 +120,7 @@ export class History {
     return this.#records.relate(chat, present, new Map());
   }
 
-  /** Collects messages with ids below `before`; null if the chat does not exist. */
+  /** Null if the chat does not exist. */
   async #collect(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Collected | null> {
     const found = new Collected(before, limit, bytes);
     /** The lowest id so far that has a message. A gap starts below it. */

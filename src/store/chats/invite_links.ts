@@ -1,4 +1,4 @@
-/** Manages invite links of groups and channels. Postgres stores them. Redis has copies only of the primary links. */
+/** Postgres stores invite links. Redis has copies only of the primary links. */
 import { randomBytes } from 'node:crypto';
 import * as links from '../../postgres/chats/invite_links.js';
 import * as requests from '../../postgres/chats/join_requests.js';
@@ -19,15 +19,9 @@ const codeAtEnd = /[A-Za-z0-9_-]{1,64}$/;
  */
 export const codeOf = (link: string): string => codeAtEnd.exec(link.slice(-64))?.[0] ?? '';
 
-/**
- * Manages the invite links of chats, and the requests to join. The errors are those of `postgres/chats/invite_links.ts`
- * and `postgres/chats/join_requests.ts`.
- */
+/** The errors are those of `postgres/chats/invite_links.ts` and `postgres/chats/join_requests.ts`. */
 export class InviteLinks extends Members {
-  /**
-   * Loads a link that was just changed. Even a revoked link still has its row, because the newest revoked links are
-   * kept.
-   */
+  /** Even a revoked link still has its row, because the newest revoked links are kept. */
   async #changedLink(chat: ChatRef, id: number): Promise<links.InviteLinkRow> {
     await this.control.refresh('details', chat.id);
     const row = await links.loadLink(this.context.db, id);
@@ -40,7 +34,6 @@ export class InviteLinks extends Members {
     return this.#changedLink(chat, id);
   }
 
-  /** Replaces the primary link of an administrator. */
   async exportLink(chat: ChatRef, by: number) {
     return this.#changedLink(chat, await links.exportLink(this.context.db, chat.id, by, newCode()));
   }
@@ -53,17 +46,17 @@ export class InviteLinks extends Members {
     return this.#changedLink(chat, await links.revokeLink(this.context.db, chat.id, by, name, newCode()));
   }
 
-  /** Returns the links of a chat that are not revoked, with ids below `before`, newest first. */
+  /** Ids below `before`, newest first. Skips revoked links. */
   links(chat: ChatRef, before: number, limit: number) {
     return links.loadLinks(this.context.db, chat.id, before, limit);
   }
 
-  /** Returns a link by which somebody can join now; null if there is none. */
+  /** Null if nobody can join by the link now. */
   usableLink(code: string) {
     return links.loadUsableLink(this.context.db, code);
   }
 
-  /** Joins by an invite link, or asks to join. */
+  /** May only ask to join. */
   async joinByLink(code: string, user: number): Promise<requests.Joined> {
     const joined = await requests.joinByLink(this.context.db, code, user);
     const chat = sharedChat(joined.chat_id);
@@ -81,17 +74,15 @@ export class InviteLinks extends Members {
     await requests.declineRequest(this.context.db, chat.id, by, user, missing);
   }
 
-  /** Withdraws the person's own request to join. */
   withdrawRequest(code: string, user: number) {
     return requests.withdrawRequest(this.context.db, code, user);
   }
 
-  /** Returns whether a person has asked to join a chat. */
   hasAsked(chat: ChatRef, user: number) {
     return requests.hasAsked(this.context.db, chat.id, user);
   }
 
-  /** Returns the pending requests to join a chat, with ids below `before`, newest first. */
+  /** Ids below `before`, newest first. */
   joinRequests(chat: ChatRef, before: number, limit: number) {
     return requests.loadRequests(this.context.db, chat.id, before, limit);
   }

@@ -1,6 +1,4 @@
-/**
- * Manages chat membership. A change is first committed in Postgres, then copied to Redis, then announced to the bots.
- */
+/** A change is first committed in Postgres, then copied to Redis, then announced to the bots. */
 
 import { ApiError, fail } from '../../errors.js';
 import type { MemberRow, MemberStatus } from '../../postgres/chats/chats.js';
@@ -28,22 +26,20 @@ import { ChatCopies } from './chat_copies.js';
 
 export type { InvitationRow } from '../../postgres/chats/invitations.js';
 
-/** Holds the change that a member update describes. It is stored in the service part of the update's record. */
+/** The service part of the update's record. */
 export interface MemberChange {
   readonly who: Profile;
   readonly was: events.Standing;
   readonly became: events.Standing;
-  /** the link by which the member joined or asked to join */
+  /** By this link the member joined or asked to join. */
   readonly link?: ShownLink;
 }
 
-/** Describes an invite link in the record of an update. */
 export interface ShownLink extends Omit<events.EventLink, 'code' | 'creator_id'> {
   readonly url: string;
   readonly creator: Profile;
 }
 
-/** Changes the members of chats. */
 export class Members extends ChatCopies {
   readonly #forwarder: Forwarder;
 
@@ -59,7 +55,7 @@ export class Members extends ChatCopies {
     return bot ? botProfile(bot) : { id, n: '' };
   }
 
-  /** Returns the address of an invite link. The code is in the fragment, which browsers do not send to servers. */
+  /** The code is in the fragment, which browsers do not send to servers. */
   inviteUrl(code: string): string {
     return `${this.context.baseUrl}/app#/join/${code}`;
   }
@@ -68,7 +64,7 @@ export class Members extends ChatCopies {
     return { ...link, url: this.inviteUrl(code), creator: await this.#profileOf(creator_id) };
   }
 
-  /** Posts one event. Posting it again adds nothing. Returns false when the chat no longer exists. */
+  /** Posting an event again adds nothing. Returns false when the chat no longer exists. */
   async #post(chat: ChatRef, event: events.MemberEvent): Promise<boolean> {
     const [who, by] = await Promise.all([this.#profileOf(event.member_id), this.#profileOf(event.by_id)]);
     const { was, became } = event;
@@ -128,7 +124,7 @@ export class Members extends ChatCopies {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Sends pending events of a chat to its bots, in order, and adds their service messages. */
+  /** Sends events in order, and adds their service messages. */
   async postEvents(chat: ChatRef): Promise<void> {
     for (;;) {
       const pending = await events.pendingEvents(
@@ -152,7 +148,7 @@ export class Members extends ChatCopies {
     }
   }
 
-  /** Copies a committed change of a member to Redis and posts its events. */
+  /** Call this after the change is committed. */
   protected async changed(chat: ChatRef, id: number, isBot: boolean): Promise<void> {
     await Promise.all([
       this.control.refresh('member', chat.id, id),
@@ -164,7 +160,7 @@ export class Members extends ChatCopies {
     await this.tellEvents(chat);
   }
 
-  /** Posts the events of a committed change. If Redis is full, the sweep posts them later. */
+  /** If Redis is full, the sweep posts the events later. */
   async tellEvents(chat: ChatRef): Promise<void> {
     await this.postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;
@@ -210,20 +206,19 @@ export class Members extends ChatCopies {
     return invited.loadInvitations(this.context.db, user, before, limit);
   }
 
-  /** Accepts an invitation to a chat. Errors: `invitation_not_found`, `too_many_chats`. */
+  /** Errors: `invitation_not_found`, `too_many_chats`. */
   async acceptInvitation(chat: ChatRef, user: number) {
     await invited.acceptInvitation(this.context.db, chat.id, user);
     await this.changed(chat, user, false);
   }
 
-  /** Declines an invitation to a chat. Error: `invitation_not_found`. */
+  /** Error: `invitation_not_found`. */
   async declineInvitation(chat: ChatRef, user: number) {
     await invited.declineInvitation(this.context.db, chat.id, user);
   }
 
   /**
-   * Adds a person to a public chat at the person's own request. Errors: `chat_not_found`, `kicked_from_chat`,
-   * `too_many_chats`.
+   * The person asks to join a public chat. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`.
    */
   async join(chat: ChatRef, user: number) {
     if (await rows.joinChat(this.context.db, chat.id, user))
@@ -242,9 +237,7 @@ export class Members extends ChatCopies {
     else await this.changed(chat, heir, false);
   }
 
-  /**
-   * Bans a member until `until`, Unix time in seconds, or forever if null. Errors: see `postgres/chats/moderation.ts`.
-   */
+  /** `until` is Unix time in seconds; null bans forever. Errors: see `postgres/chats/moderation.ts`. */
   async ban(chat: ChatRef, by: events.Who, member: events.Who, until: number | null) {
     if (await moderation.ban(this.context.db, { chat: chat.id, by, member }, until))
       await this.changed(chat, member.id, member.is_bot);
@@ -255,7 +248,7 @@ export class Members extends ChatCopies {
       await this.changed(chat, member.id, member.is_bot);
   }
 
-  /** Restricts a member to these permissions. Null lifts the restrictions. */
+  /** Null lifts the restrictions. */
   async restrict(
     chat: ChatRef,
     by: events.Who,
@@ -267,7 +260,7 @@ export class Members extends ChatCopies {
       await this.changed(chat, member.id, member.is_bot);
   }
 
-  /** Gives an administrator exactly these rights. Null makes the administrator an ordinary member. */
+  /** Null makes the administrator an ordinary member. */
   async promote(
     chat: ChatRef,
     by: events.Who,
@@ -283,7 +276,7 @@ export class Members extends ChatCopies {
       await this.changed(chat, member.id, member.is_bot);
   }
 
-  /** Returns the creator and the administrators of a chat, sorted by id. */
+  /** Sorted by id. */
   async administrators(chat: ChatRef): Promise<readonly Administrator[]> {
     return (await this.control.read('administrators', chat.id)) ?? [];
   }

@@ -1,4 +1,4 @@
-/** Manages muted chats. They are stored only in Postgres and loaded together with the chat list. */
+/** Mutes are stored only in Postgres and loaded together with the chat list. */
 import { ApiError, fail } from '../../errors.js';
 import { loadMutes, putMute, removeMute } from '../../postgres/chats/mutes.js';
 import type { StoreContext } from '../core/context.js';
@@ -24,13 +24,13 @@ export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
         throw error;
       }
     },
-    /** Mutes a chat until a time (Unix seconds), or forever if null. Errors: `chat_not_found`, `unavailable`. */
+    /** `until` is in Unix seconds; null mutes forever. Errors: `chat_not_found`, `unavailable`. */
     async set(user: number, chat: ChatRef, until: number | null) {
       // Refuses a mute for a chat that does not exist.
       if (!(await chats.find(chat))) fail('chat_not_found');
       await putMute(db, user, chat.id, until);
     },
-    /** Ends the mute of a chat. Error: `unavailable`. */
+    /** Error: `unavailable`. */
     clear: (user: number, chat: ChatRef) => removeMute(db, user, chat.id),
   };
 }

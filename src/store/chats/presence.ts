@@ -11,7 +11,7 @@ import { storeLimits as limits } from '../limits.js';
 export type Presence = ReturnType<typeof createPresence>;
 
 export interface PresenceOptions {
-  /** Whether this node records its own windows. If false, it only uses the records of other nodes. */
+  /** If false, this node only uses the records of other nodes. */
   readonly noting: boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -45,14 +45,13 @@ export function createPresence({ scripts, keys }: StoreContext, { noting, onErro
   const timer = noting ? setInterval(renew, limits.presence_renew_ms).unref() : undefined;
 
   return {
-    /** Records that a person's first window opened on this node, or that the last window closed. */
+    /** Call this when a person's first window opens on this node, or the last window closes. */
     changed(user: number, present: boolean) {
       if (!noting) return;
       if (present) here.add(user);
       else here.delete(user);
       note([user], present ? limits.presence_ttl_ms : 0).catch(onError);
     },
-    /** Returns the people among `users` who have a window open on any node. */
     async among(users: readonly number[]): Promise<ReadonlySet<number>> {
       const present = new Set<number>();
       await Promise.all(

@@ -1,4 +1,4 @@
-/** Manages the push subscriptions of browsers, and the pending notifications. Both are stored only in Postgres. */
+/** Subscriptions and pending notifications are stored only in Postgres. */
 
 import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
@@ -23,11 +23,10 @@ export function createPush({ db, secrets }: StoreContext) {
     subscribe: (user: number, keys: rows.SubscriptionKeys, token: string) =>
       rows.putSubscription(db, user, keys, secrets.lookups(token), limits.push_subscriptions_max),
     unsubscribe: (user: number, endpoint: string) => rows.removeSubscription(db, user, endpoint),
-    /** Reads a person's subscriptions, oldest first. */
+    /** Oldest first. */
     subscriptions: (user: number) => rows.loadSubscriptions(db, user),
-    /** Returns whether anybody has a subscription. */
     anybody: () => rows.anySubscription(db),
-    /** Schedules notifications of messages `delayMs` from now. */
+    /** The notifications are due `delayMs` from now. */
     note: (
       messages: readonly rows.NotedMessage[],
       delayMs: number,
@@ -37,22 +36,18 @@ export function createPush({ db, secrets }: StoreContext) {
         ...{ delayMs, recipientsMax },
         ...{ gapMs: limits.push_gap_ms, dueMax: limits.push_due_max },
       }),
-    /** Takes due notifications. Each is returned to one process only. */
+    /** Each notification is returned to one process only. */
     take: (limit: number) => rows.takeDue(db, limit),
-    /** Returns the milliseconds until the next notification is due. Null if none is pending. */
+    /** In ms. Null if none is pending. */
     untilDue: () => rows.untilDue(db),
-    /**
-     * Returns one row per browser for due notifications. Skips people who have meanwhile read the message or muted the
-     * chat.
-     */
+    /** Returns one row per browser. Skips people who have meanwhile read the message or muted the chat. */
     addressees: (due: readonly rows.DueRow[]) => rows.loadAddressees(db, due),
-    /** Records that people were notified now. The same chat does not notify them again within limits.push_gap_ms. */
+    /** The same chat does not notify these people again within limits.push_gap_ms. */
     notified: (notified: readonly rows.DueRow[]) => rows.recordNotified(db, notified),
-    /** Removes a subscription that the push service reports as unknown. */
+    /** The push service no longer knows the subscription. */
     gone: (id: number) => rows.dropSubscription(db, id),
-    /** Records the outcome of a push. After limits.push_failures_max consecutive failures the browser is removed. */
+    /** After limits.push_failures_max consecutive failures the browser is removed. */
     outcome: (id: number, failed: boolean) => rows.countFailure(db, id, failed, limits.push_failures_max),
-    /** Deletes notifications that are too old to send. */
     purge: () => rows.purgeDue(db, limits.push_age_ms_max * 2),
   };
 }

@@ -24,31 +24,31 @@ export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'p' | 'gap';
 export interface Change {
   readonly chat: ChatRef;
   readonly kind: ChangeKind;
-  /** message id, 0 after an unpin, or the id of a callback query */
+  /** A message id, 0 after an unpin, or the id of a callback query. */
   readonly id: string;
-  /** the new, edited or pinned message; null for other changes, and if the message was deleted or is not in Redis */
+  /** Null for changes without a message, and if the message was deleted or is not in Redis. */
   readonly message: StoredMessage | null;
-  /** answer to a callback query; null for all other changes */
+  /** Null except for the answer to a callback query. */
   readonly answer: Readonly<Record<string, unknown>> | null;
-  /** for a pin: whether to notify the person */
+  /** For a pin: whether to notify the person. */
   readonly notify: boolean;
-  /** cursor with which a stream resumes after this change */
+  /** A stream resumes with this cursor after this change. */
   readonly cursor: string;
 }
 
 export interface StreamListener {
   change(change: Change): void;
-  /** Reports that the stream has started. It reports all later changes. A stream that ends now resumes at `cursor`. */
+  /** The stream reports all later changes. A stream that ends now resumes at `cursor`. */
   start(cursor: string): void;
-  /** Reports that the person was added to a chat or opened it, or left it or was removed. It is not stored. */
+  /** The person was added to a chat or opened it, or left it or was removed. The report is not stored. */
   membership(chat: ChatRef, isIn: boolean): void;
-  /** Reports a chat action, such as typing, which is not stored. */
+  /** For example typing, which is not stored. */
   action(chat: ChatRef, text: string): void;
-  /** Reports that this node is shutting down. No more changes follow. */
+  /** This node is shutting down. No more changes follow. */
   leave(): void;
 }
 
-/** The number of ticks after which a stream reloads its chat list even without a hint. */
+/** A stream reloads its chat list after this many ticks even without a hint. */
 const reloadTicks = 10;
 
 type RawRow = [
@@ -68,7 +68,7 @@ function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): 
   return message.record.kind === messageKinds.deleted ? null : message;
 }
 
-/** Converts a row to a change. The cursor and the message of the change are added later. */
+/** The cursor and the message of the change are added later. */
 function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Change, 'cursor'> {
   const chat = parseChat(String(name));
   const shared = { chat, kind: String(kind) as ChangeKind, id: String(id) };
@@ -77,7 +77,6 @@ function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Chang
   return { ...shared, message, answer: extra.length > 0 ? unpack(extra) : null, notify: false };
 }
 
-/** Holds the parts of the store that streams use. */
 interface Sources {
   readonly context: StoreContext;
   readonly hints: Hints;
@@ -85,7 +84,7 @@ interface Sources {
   readonly records: Records;
 }
 
-/** Reads the changes of chats in batches, up to the version of the partition at the time of the first batch. */
+/** Reads up to the version of the partition at the time of the first batch. */
 async function readChanges(
   { scripts, keys }: StoreContext,
   partition: number,
@@ -114,7 +113,7 @@ async function readChanges(
   return { version, rows: shown };
 }
 
-/** Loads the messages to which changes refer by a reply or a pin, once per chat. */
+/** A reply or a pin refers to another message. Loads once per chat. */
 async function relatedMessages(records: Records, changes: ReadonlyArray<Pick<Change, 'chat' | 'message'>>) {
   const referring = changes.flatMap(({ message }) =>
     message && relatedId(message.record) !== 0 ? [message] : [],
@@ -145,8 +144,8 @@ async function readableChats(chats: Chats, user: number, changes: ReadonlyArray<
 }
 
 /**
- * Represents one stream of a person. It loads the person's chats while it is `starting`, reports their changes while it
- * is `open`, and reports nothing more once it has `ended`.
+ * The stream loads the person's chats while it is `starting`, reports their changes while it is `open`, and reports
+ * nothing more once it has `ended`.
  */
 class Stream {
   readonly #from: Sources;
@@ -154,21 +153,20 @@ class Stream {
   readonly #listener: StreamListener;
   readonly #onEnd: () => void;
   #state: 'starting' | 'open' | 'ended' = 'starting';
-  /** Whether the stream resumes an earlier stream. */
+  /** Continues an earlier stream. */
   readonly #resumes: boolean;
   readonly #cursors: Cursors;
   #byPartition = new Map<number, ChatRef[]>();
-  /** The functions that end the subscriptions to hints, by chat. */
+  /** By chat. */
   readonly #unlisten = new Map<string, () => void>();
   #unlistenUser = () => {};
-  /** Whether the chat list must be reloaded, and whether that is in progress. */
+  /** The chat list must be reloaded. */
   #stale = true;
   #reloading = false;
-  /** The partitions that may have changes. */
   readonly #dirty = new Set<number>();
   /** The partitions that are being read. Each is read independently, because one master of a cluster may be down. */
   readonly #showing = new Set<number>();
-  /** The time in ms until which the logs of a partition's chats need no renewal, by partition. */
+  /** In ms, by partition. Until then the logs of its chats need no renewal. */
   readonly #keptUntil = new Map<number, number>();
 
   constructor(from: Sources, user: number, cursor: string, listener: StreamListener, onEnd: () => void) {
@@ -191,7 +189,7 @@ class Stream {
     this.#listener.start(cursorText(this.#cursors));
   }
 
-  /** Looks for changes of some partitions, by default of all. */
+  /** By default checks all partitions. */
   check(partitions: readonly number[] = [...this.#byPartition.keys()], reloadList = false): void {
     if (reloadList) this.#stale = true;
     for (const partition of partitions) this.#dirty.add(partition);
@@ -227,7 +225,7 @@ class Stream {
     await Promise.all([...this.#dirty].map((partition) => this.#catchUp(partition)));
   }
 
-  /** Adds newly opened or joined chats, and drops the chats that the person has left. */
+  /** Also drops the chats that the person has left. */
   async #reload(): Promise<void> {
     const { context, chats } = this.#from;
     const { partitions } = context.keys;
@@ -313,7 +311,7 @@ class Stream {
   }
 }
 
-/** Adds to the count of a person and returns the new count. Removes a count of 0. */
+/** Returns the new count. Removes a count of 0. */
 function addTo(counts: Map<number, number>, user: number, more: 1 | -1): number {
   const now = (counts.get(user) ?? 0) + more;
   if (now === 0) counts.delete(user);
@@ -321,7 +319,7 @@ function addTo(counts: Map<number, number>, user: number, more: 1 | -1): number 
   return now;
 }
 
-/** Manages the streams of this node. */
+/** The streams of this node. */
 export class Streams {
   readonly #from: Sources;
   readonly #presence: Pick<Presence, 'changed' | 'close'>;
@@ -331,7 +329,7 @@ export class Streams {
   readonly #seenByUser = new Map<number, number>();
   #closing = false;
   #ticks = 0;
-  /** The timer that runs while streams are open. */
+  /** Runs while streams are open. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(from: Sources, presence: Pick<Presence, 'changed' | 'close'>) {
@@ -363,7 +361,7 @@ export class Streams {
     return () => stream.stop();
   }
 
-  /** Returns the number of a person's streams on this node, including those being opened. */
+  /** Includes streams that are being opened. */
   openOf(user: number): number {
     return this.#openByUser.get(user) ?? 0;
   }
@@ -378,18 +376,16 @@ export class Streams {
     return () => this.#count(user, -1, false);
   }
 
-  /** Calls `listener` when all streams end. Returns the function that unsubscribes. */
+  /** Called when all streams end. Returns the function that unsubscribes. */
   onLeave(listener: () => void): () => void {
     this.#leaving.add(listener);
     return () => void this.#leaving.delete(listener);
   }
 
-  /** Returns the number of open streams on this node. */
   count(): number {
     return this.#open.size;
   }
 
-  /** Ends all streams, including those being opened. */
   close(): void {
     this.#closing = true;
     clearInterval(this.#timer);

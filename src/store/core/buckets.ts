@@ -1,11 +1,7 @@
-/** Takes calls from token buckets in Redis, which limit the calls of one account across all nodes. */
 import { fail } from '../../errors.js';
 import type { StoreContext } from './context.js';
 
-/**
- * Takes `count` calls from the bucket of an account. The bucket has room for `calls` and gets one call back every
- * `intervalUs`. Error: `too_many_requests`.
- */
+/** The bucket has room for `calls` and gets one call back every `intervalUs`. Error: `too_many_requests`. */
 export async function takeCalls(
   { scripts, keys }: Pick<StoreContext, 'scripts' | 'keys'>,
   what: string,

@@ -20,23 +20,21 @@ const packr = new Packr({
 export const pack = (value: unknown): Buffer => packr.pack(value);
 export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 
-/** Holds a person, bot or chat as it is copied into records. It has short field names and no absent fields. */
+/** Short field names, no absent fields. */
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
-  /** first name, or the title of a group or channel */
+  /** First name, or the title of a group or channel. */
   readonly n: string;
-  /** last name */
+  /** Last name. */
   readonly l?: string;
-  /** username */
   readonly u?: string;
-  /** language code */
+  /** Language code. */
   readonly g?: string;
-  /** external id of a person */
   readonly x?: string;
-  /** type of a group or channel */
+  /** For a group or channel. */
   readonly t?: 'group' | 'channel';
-  /** number of members of a group or channel */
+  /** Members of a group or channel. */
   readonly m?: number;
 }
 
@@ -60,7 +58,7 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** Lists the types of media by index. File ids contain the index, so new types must be appended. */
+/** File ids contain the index, so new types must be appended. */
 export const mediaTypes = [
   'photo',
   'video',
@@ -72,82 +70,75 @@ export const mediaTypes = [
 ] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
-/** Describes a file in a message. Media stored by reference omit unknown properties. */
+/** Media stored by reference omit unknown properties. */
 export interface Media {
   readonly type: MediaType;
-  /** `file_id`, with which the same file can be sent again */
+  /** `file_id`: sends the same file again. */
   readonly id: string;
-  /** `file_unique_id`: the same for equal files; cannot be used to send or download */
+  /** `file_unique_id`: the same for equal files; cannot be used to send or download. */
   readonly unique: string;
-  /** URL of media stored by reference; absent for uploads */
+  /** For media stored by reference; absent for uploads. */
   readonly url?: string;
-  /** size in bytes */
+  /** In bytes. */
   readonly size?: number;
   readonly mime?: string;
   readonly name?: string;
-  /** width and height in pixels */
+  /** In pixels. */
   readonly width?: number;
   readonly height?: number;
-  /** duration in seconds */
+  /** In seconds. */
   readonly duration?: number;
   readonly title?: string;
   readonly performer?: string;
-  /** set if the sender hid the file behind a spoiler */
   readonly spoiler?: true;
-  /** a small preview picture of the file */
   readonly thumb?: Media;
 }
 
-/**
- * Describes the content of a message that has neither text nor a file, for example a location. `src/content` defines
- * the kinds.
- */
+/** A message with an object has neither text nor a file. `src/content` defines the kinds. */
 export interface ContentObject {
   readonly type: string;
 }
 
 /**
- * Holds the part of a message that an edit replaces: a text, or media with their caption. A video note and an object
- * have no caption.
+ * An edit replaces this part of a message: a text, or media with their caption. A video note and an object have no
+ * caption.
  */
 export interface Content {
-  /** the text of a message, or the caption of its media */
+  /** For media, the caption. */
   readonly text?: string;
   readonly entities?: readonly Entity[];
-  /** set if the caption is shown above the media */
+  /** The caption is shown above the media. */
   readonly above?: true;
   readonly media?: Media;
   readonly object?: ContentObject;
 }
 
-/** Describes the origin of a forwarded message. */
 export interface ForwardOrigin {
-  /** the person or bot who wrote the original message; absent for a channel */
+  /** The person or bot who wrote the original message; absent for a channel. */
   readonly from?: Profile;
-  /** channel of the original message; `message` is the id of the message in that channel */
+  /** The channel of the original message. `message` is the id in that channel. */
   readonly chat?: Profile;
   readonly message?: number;
-  /** when the original message was sent, Unix time in seconds */
+  /** Of the original message, Unix time in seconds. */
   readonly date: number;
 }
 
-/** Describes the content of a service message. */
 export interface Service {
-  /** id of the pinned message; views show that message as it was when the update was created */
+  /** The id. Views show the message as it was when the update was created. */
   readonly pinned?: number;
   readonly new_chat_members?: readonly Profile[];
   readonly left_chat_member?: Profile;
   readonly [key: string]: unknown;
 }
 
-/** Holds the fields that never change after the message is created. */
+/** These fields never change after the message is created. */
 export interface Origin {
-  /** the sender, in groups and channels; in direct chats it follows from the sender's id */
+  /** Only in groups and channels; in direct chats it follows from the sender's id. */
   readonly from?: Profile;
-  /** id of the message that this message replies to */
+  /** The id of the message that this message replies to. */
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
-  /** the album that the message belongs to */
+  /** The album of the message. */
   readonly group?: string;
   readonly keyboard?: ReplyKeyboard;
   readonly service?: Service;
@@ -156,15 +147,15 @@ export interface Origin {
 export const messageKinds = { deleted: 0, text: 1, service: 2, media: 3, object: 4 } as const;
 export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
-/** Names the bits of the header's flags. */
+/** Bits. */
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
 
-/** Describes the header array. Lua accesses it by position (see lua/lib/message.lua). */
+/** Lua accesses the array by position (see lua/lib/message.lua). */
 export interface MessageHeader {
   readonly version: number;
-  /** when the message was sent, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
-  /** Unix time in milliseconds of the last edit; 0 if the message was never edited */
+  /** Unix time in milliseconds; 0 if the message was never edited. */
   readonly editedAt: number;
   readonly sender: number;
   readonly kind: number;
@@ -175,12 +166,12 @@ export interface MessageRecord extends MessageHeader {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly origin: Origin;
-  /** post id of a channel message; 0 elsewhere */
+  /** The post id of a channel message; 0 elsewhere. */
   readonly post: number;
 }
 
 const headerLength = 9;
-/** The index of the kind in the header. */
+/** In the header. */
 const kindField = 5;
 export const recordFormat = 1;
 
@@ -192,7 +183,7 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/** Returns the message kind for a content. A video note is stored as an object, because it has no caption either. */
+/** A video note is stored as an object, because it has no caption either. */
 export const kindOfContent = ({ media, object }: Content): MessageKind => {
   if (media !== undefined && media.type !== 'video_note') return messageKinds.media;
   return (media ?? object) === undefined ? messageKinds.text : messageKinds.object;
@@ -216,7 +207,7 @@ function unpackContent(bytes: Buffer, kind: number): Content {
   return isFile ? { ...words, media: behind as Media } : { ...words, object: behind };
 }
 
-/** Packs the parts of a new message that the caller provides: all fields after version and date. */
+/** The caller provides all fields after version and date. */
 export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>) {
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
@@ -233,7 +224,7 @@ export function packMarkup(markup: InlineKeyboard | null): Buffer {
   return bytes.length > ruleLimits.keyboard_bytes_max ? fail('keyboard_too_large') : bytes;
 }
 
-/** Packs a complete record, in the form that scripts create. */
+/** In the form that scripts create. */
 export function packMessage(message: MessageRecord): Buffer {
   const tail = packMessageTail(message);
   const edited = pack(message.editedAt);
@@ -250,7 +241,7 @@ export function packMessage(message: MessageRecord): Buffer {
 
 type RawHeader = [number, number, number, number, number, number, number, number, number];
 
-/** Unpacks a record. Throws for an unknown format. */
+/** Throws for an unknown format. */
 export function unpackMessage(bytes: Buffer): MessageRecord {
   const [format, version, date, editedAt, sender, kind, flags, contentLength, markupLength] =
     unpackHeader(bytes);
@@ -296,23 +287,21 @@ function unpackHeader(bytes: Buffer): RawHeader {
   return unpack<RawHeader>(bytes.subarray(0, headerSize(bytes)));
 }
 
-/** Reads a record's version without unpacking the rest. */
 export function messageVersion(bytes: Buffer): number {
   return unpackHeader(bytes)[1];
 }
 
-/** Reads the header of a record without unpacking the rest. */
 export function messageHeader(bytes: Buffer): MessageHeader {
   const [, version, date, editedAt, sender, kind, flags] = unpackHeader(bytes);
   return { version, date, editedAt, sender, kind, flags };
 }
 
-/** Returns when a message was sent, in seconds. `bytes` may be only the header. */
+/** In seconds. `bytes` may be only the header. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
 
-/** Returns whether a record is a tombstone, which replaces a deleted message. */
+/** A tombstone replaces a deleted message. */
 export function isTombstone(bytes: Buffer): boolean {
   let at = 1;
   for (let i = 0; i < kindField; i++) at += intSize(bytes, at);

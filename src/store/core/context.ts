@@ -1,4 +1,3 @@
-/** Defines the dependencies that all parts of the store share. */
 import { randomBytes } from 'node:crypto';
 import type { Replicas } from '../../postgres/replicas.js';
 import type { Shard, Shards } from '../../postgres/shards.js';
@@ -8,22 +7,17 @@ import type { ScriptRunner } from '../../redis/scripts/scripts.js';
 import type { Keys } from './keys.js';
 import type { Secrets } from './secrets.js';
 
-/** Holds the part of a shard that the store uses. */
 export type StoreShard = Pick<Shard, 'id' | 'pool'> & { readonly db: Database };
 
-/** Provides the shards, which have the write-behind tables. */
 export interface StoreShards {
   readonly all: readonly StoreShard[];
-  /** Returns the shard of a partition. Error: `unavailable`. */
+  /** Error: `unavailable`. */
   of(partition: number): StoreShard;
   readonly at: Shards['at'];
   owned(shard: StoreShard): readonly number[];
 }
 
-/**
- * Wraps the databases of shards for a call that may be rerun. `once` wraps one database; `partition` is one of its
- * partitions.
- */
+/** For a call that may be rerun. `once` wraps one database; `partition` is one of its partitions. */
 export function shardsOnce(
   shards: StoreShards,
   once: (db: Database, partition: number) => Database,
@@ -32,23 +26,23 @@ export function shardsOnce(
 }
 
 export interface StoreContext {
-  /** The database of the control records. */
+  /** For control records. */
   readonly db: Database;
-  /** Standbys that serve reads of messages that are not in Redis. */
+  /** Serve reads of messages that are not in Redis. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
   readonly keys: Keys;
   readonly secrets: Secrets;
-  /** How long a record loaded from Postgres stays in Redis, in ms. */
+  /** In ms, for a record loaded from Postgres. */
   readonly hotTtlMs: number;
-  /** Whether transfers of bots need consent: setting TRANSFER_CONSENT. */
+  /** The setting TRANSFER_CONSENT. */
   readonly transferConsent: boolean;
-  /** Whether a press of a button grants the bot one more edit: setting EDIT_AFTER_PRESS. */
+  /** The setting EDIT_AFTER_PRESS: a press of a button grants the bot one more edit. */
   readonly editAfterPress: boolean;
-  /** The start of invite links: the setting BASE_URL without a final slash. */
+  /** The setting BASE_URL without a final slash. */
   readonly baseUrl: string;
-  /** How many people are listed per emoji of a post; at most ruleLimits.reactors_listed_max. */
+  /** Per emoji of a post; at most ruleLimits.reactors_listed_max. */
   readonly reactorsListed: number;
   /** The setting BOTS_PER_OWNER. If absent, ruleLimits.bots_per_owner_max applies. */
   readonly botsPerOwner?: number | undefined;
@@ -59,14 +53,11 @@ export interface StoreContext {
    * the same idempotency key then gets the same ids in the same order. `uniqueText` cannot replace it.
    */
   readonly requestId: () => string;
-  /** Whether an earlier run of the same call may have applied changes under the same request ids. */
+  /** An earlier run of the same call may have applied changes under the same request ids. */
   readonly again: boolean;
 }
 
-/**
- * Returns how long a record loaded from Postgres stays in Redis, in ms. The time is shorter while the Redis server is
- * full.
- */
+/** In ms. The time is shorter while the Redis server is full. */
 export const readBackTtlMs = (
   { scripts, hotTtlMs }: Pick<StoreContext, 'scripts' | 'hotTtlMs'>,
   partition: number,
@@ -75,15 +66,15 @@ export const readBackTtlMs = (
 let counter = 0;
 const prefix = randomBytes(9).toString('base64url');
 
-/** Returns a text that is unique over all calls and nodes: a request id, a ticket or the name of a poll. */
+/** Unique over all calls and nodes: for a request id, a ticket or the name of a poll. */
 export function uniqueText(): string {
   counter = (counter + 1) % Number.MAX_SAFE_INTEGER;
   return `${prefix}${counter.toString(36)}`;
 }
 
 /**
- * Names the reason why a call may run again. `once` means that it has an idempotency key. `answer` means that it comes
- * from a webhook answer that may be repeated.
+ * `once` means that the call has an idempotency key. `answer` means that it comes from a webhook answer that may be
+ * repeated.
  */
 export type CallOrigin = 'once' | 'answer';
 

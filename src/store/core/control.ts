@@ -28,7 +28,7 @@ import type { Keys } from './keys.js';
 
 export type { DefaultRights };
 
-/** Holds a row in the form in which Redis stores it. */
+/** As Redis stores it. */
 interface Image {
   readonly version: number;
   readonly fields: readonly unknown[];
@@ -36,25 +36,27 @@ interface Image {
 
 interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
-  /** Loads the fields of a record. Null if the record does not exist. */
+  /** Null if the record does not exist. */
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
-  /** Loads several records in one statement, by id. Defined only for kinds whose records often change together. */
+  /** Defined only for kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
   read(fields: readonly unknown[], id: number): T;
 }
 
 export interface Bot {
   readonly id: number;
-  /** the owner's id; 0 for a deleted bot and for the management bot */
+  /** 0 for a deleted bot and for the management bot. */
   readonly owner: number;
   readonly username: string;
-  /** the bot's default name, or its name at creation if no default was set */
+  /** The bot's default name, or its name at creation if no default was set. */
   readonly name: string;
-  /** lookup value of the bot's valid token, base64; '' while the token is blocked */
+  /** The lookup value of the valid token, base64; '' while the token is blocked. */
   readonly token: string;
-  /** the bot's names by language */
+  /** By language. */
   readonly names: Texts;
-  /** reason why the token is not accepted; a deleted bot keeps its record, because readers of its messages need it */
+  /**
+   * Why the token is not accepted. A deleted bot keeps its record, because readers of its messages need it.
+   */
   readonly state?: 'suspended' | 'deleted' | undefined;
   /**
    * Data that a method derived from this record. It lives as long as the cached record. A separate map would cost a CPU
@@ -63,14 +65,14 @@ export interface Bot {
   prepared?: unknown;
 }
 
-/** Holds the fields of a bot that only its pages show: descriptions, pictures, menu button and default rights. */
+/** Only the pages of a bot show these fields. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
   readonly pictures: BotPictures;
-  /** the menu button for people without a button of their own */
+  /** For people without a button of their own. */
   readonly menuButton: MenuButton | null;
-  /** names of the rights that the bot asks for as administrator */
+  /** The rights that the bot asks for as administrator. */
   readonly defaultRights: DefaultRights;
 }
 
@@ -81,11 +83,11 @@ export interface User {
   readonly lastName: string | null;
   readonly username: string | null;
   readonly languageCode: string | null;
-  /** lookup values of the person's valid tokens, base64 */
+  /** Lookup values of valid tokens, base64. */
   readonly tokens: readonly string[];
-  /** who may add the person to groups and channels without an invitation */
+  /** Who may add the person to groups and channels without an invitation. */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
-  /** reason why the person's tokens are not accepted */
+  /** Why the tokens are not accepted. */
   readonly state?: 'suspended' | undefined;
 }
 
@@ -93,10 +95,10 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
-  /** when a ban or a restriction ends, Unix time in seconds; 0 if it never ends */
+  /** Of a ban or restriction, Unix time in seconds; 0 if it never ends. */
   readonly until_date: number;
   readonly custom_title: string;
-  /** id of the person or bot who made the member an administrator; 0 for other members */
+  /** Who made the member an administrator; 0 for other members. */
   readonly promoted_by: number;
 }
 
@@ -104,14 +106,13 @@ export interface Administrator extends Member {
   readonly id: number;
 }
 
-/** Holds the title, description, photo and similar details of a group or channel. */
 export interface ChatDetails {
   readonly description: string;
-  /** the sizes of the photo, largest first; empty without a photo */
+  /** Largest first; empty without a photo. */
   readonly photo: readonly StoredPicture[];
-  /** permissions that differ from the defaults, separated by commas */
+  /** Only those that differ from the defaults, separated by commas. */
   readonly permissions: string;
-  /** codes of the primary invite links, by the id of their creator */
+  /** Codes of the primary invite links, by the id of their creator. */
   readonly links: Readonly<Record<string, string>>;
 }
 
@@ -120,19 +121,19 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** Holds a webhook whose secrets are still encrypted. They are decrypted where they are needed. */
+/** The secrets are still encrypted. They are decrypted where they are needed. */
 export interface SealedWebhook {
   readonly version: number;
-  /** encrypted URL of the webhook; null while the bot polls */
+  /** Encrypted; null while the bot polls. */
   readonly url: Buffer | null;
   readonly secret: Buffer | null;
-  /** the webhook's certificate, in PEM */
+  /** PEM. */
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;
   readonly signing: Buffer;
   readonly former: Buffer | null;
-  /** when the former signing secret ends, Unix time in ms; null if there is none */
+  /** Unix time in ms; null if there is no former signing secret. */
   readonly formerUntil: number | null;
 }
 
@@ -140,7 +141,6 @@ export type Commands = Readonly<
   Record<string, ReadonlyArray<{ readonly command: string; readonly description: string }>>
 >;
 
-/** The name shown for deleted bots. */
 const deletedName = 'Deleted bot';
 
 export function botOf(row: BotRow): Bot {
@@ -210,7 +210,7 @@ function memberFields({ status, rights, is_bot, until_date, custom_title, promot
   return [status, rights, is_bot, ...(more.some(Boolean) ? more : [])];
 }
 
-/** Decodes a member. Ignores a ban or restriction that has ended. */
+/** Ignores a ban or restriction that has ended. */
 function readMember(fields: readonly unknown[]): Member {
   const [status, rights, isBot, until_date = 0, custom_title = '', promoted_by = 0] = fields as [
     ...[Member['status'], Member['rights'], boolean],
@@ -223,10 +223,7 @@ function readMember(fields: readonly unknown[]): Member {
   return { ...others, status: now, rights: {}, until_date: 0 };
 }
 
-/**
- * Describes a member of a group or channel. A person who is not a member also gets a record, so that repeated checks do
- * not query Postgres.
- */
+/** A person who is not a member also gets a record, so that repeated checks do not query Postgres. */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
   async load(sql, chat, who) {
@@ -299,7 +296,7 @@ const descriptions: Kind<Descriptions> = {
     ({ description, shortDescription, pictures, menuButton, defaultRights }) as Descriptions,
 };
 
-/** Returns the webhook of a row. Copies store its fields in this order. */
+/** Copies store the fields in this order. */
 export const sealedOf = (row: WebhookRow): SealedWebhook => ({
   version: row.version,
   url: row.url_box,
@@ -341,12 +338,11 @@ type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 /** The number of copies refreshed in parallel. */
 const refreshesMax = 250;
 
-/** The number of array elements before the fields: version and incarnation. */
+/** Version and incarnation. */
 const headElements = 2;
 
 const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
 
-/** Loads, refreshes and removes the copies of control records in Redis. */
 export class ControlCopies {
   readonly #context: StoreContext;
 
@@ -449,7 +445,7 @@ export class ControlCopies {
     if (found.status !== 'ok') await this.#write(kind, id, other, found.ticket, false);
   }
 
-  /** Replaces an older copy with the current row. */
+  /** Replaces only an older copy. */
   async refresh(subject: ControlSubject, id: number, other: number = 0) {
     const kind = kinds[subject] as Kind<unknown>;
     // Writes a missing record with a ticket. Otherwise a late refresh could restore an old state.
@@ -457,7 +453,7 @@ export class ControlCopies {
     await this.#write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
   }
 
-  /** Refreshes many copies. Does not create missing copies. */
+  /** Does not create missing copies. */
   async refreshMany(subject: ControlSubject, ids: readonly number[]) {
     const kind = kinds[subject] as Kind<unknown>;
     for (const piece of piecesOf(ids, refreshesMax)) await this.#rewrite(kind, piece);

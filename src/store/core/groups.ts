@@ -1,4 +1,4 @@
-/** Groups items by key. Each group keeps the order of its items. */
+/** Each group keeps the order of its items. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {
@@ -10,6 +10,6 @@ export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   return groups;
 }
 
-/** Splits a list into pieces of at most `size`, so that no script blocks Redis for long. */
+/** Short pieces, so that no script blocks Redis for long. */
 export const piecesOf = <T>(list: readonly T[], size: number): Array<readonly T[]> =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));

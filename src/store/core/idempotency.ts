@@ -9,21 +9,21 @@ import { type Caller, callerText } from './keys.js';
 
 export interface IdempotentCall {
   readonly caller: Caller;
-  /** The method or endpoint. It identifies the call together with the key. */
+  /** Identifies the call together with the key. */
   readonly method: string;
   readonly key: string;
-  /** The parameters in canonical form. Only a keyed fingerprint is stored. */
+  /** In canonical form. Only a keyed fingerprint is stored. */
   readonly parameters: string;
-  /** Whether the call adds data. While Redis is full, calls that add data are rejected. */
+  /** While Redis is full, calls that add data are rejected. */
   readonly grows: boolean;
 }
 
 export type Claim =
   | {
       readonly state: 'run';
-      /** The seed for `Store.under`. It is the same for every run of the call. */
+      /** For `Store.under`. The same for every run of the call. */
       readonly seed: string;
-      /** Whether an earlier run may have made changes. */
+      /** An earlier run may have made changes. */
       readonly again: boolean;
       /**
        * Stores the encrypted answer for limits.idempotency_ttl_ms. The first of two stored answers stays. An answer
@@ -31,7 +31,6 @@ export type Claim =
        * recorded.
        */
       keep(answer: string): Promise<void>;
-      /** Releases the key, so that the next call with it can run. */
       release(): Promise<void>;
     }
   | { readonly state: 'answered'; readonly answer: string }

@@ -8,7 +8,7 @@ import { layPartitions, type Partitions } from './partitions.js';
 /** Identifies a chat. A direct chat has a bot and a user. Any other chat has a negative id. */
 export interface ChatRef {
   readonly id: number;
-  /** The user of a direct chat; 0 for groups and channels. */
+  /** 0 for groups and channels. */
   readonly user: number;
 }
 
@@ -23,7 +23,6 @@ export const isDirect = (chat: ChatRef): boolean => chat.user !== 0;
 export const chatText = (chat: ChatRef): string =>
   chat.user === 0 ? `${chat.id}` : `${chat.id}.${chat.user}`;
 
-/** Parses a text made by `chatText`. */
 export function parseChat(text: string): ChatRef {
   const [id, user] = text.split('.');
   return { id: Number(id), user: user === undefined ? 0 : Number(user) };
@@ -37,7 +36,7 @@ export const partitionOfPost = (post: number): number => post % limits.partition
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** Names the owner of a set of idempotency keys. All operators share one set, with id 0. */
+/** All operators share one set of idempotency keys, with id 0. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -49,14 +48,12 @@ export const callerText = ({ kind, id }: Caller): string => `${kind}.${id}`;
 export class Keys {
   readonly partitions: Partitions;
 
-  /** Takes the number of partitions. */
   constructor(count: number) {
     this.partitions = layPartitions(count);
   }
 
-  /** Returns the hash tag of a partition. */
   readonly #at = (partition: number) => this.partitions.tag(partition);
-  /** Returns the hash tag of the partition of a user, bot or chat. */
+  /** The id is that of a user, bot or chat. */
   readonly #near = (id: number) => this.#at(this.partitions.of(id));
 
   /** HASH: the state of a partition (run, ver, hw, post, post_inc). One per partition, never evicted. */

@@ -10,7 +10,7 @@ import { createTextCopies, type TextRow } from './text_copies.js';
 export function createNames(context: StoreContext) {
   const { db, keys } = context;
 
-  /** Loads the chat of a name. Returns nothing for unused names, and for names of people or bots. */
+  /** Returns nothing for unused names, and for names of people or bots. */
   async function load(name: string): Promise<TextRow> {
     const id = await findName(db, name);
     const chat = id !== null && id < 0 ? await loadChat(db, id) : null;
@@ -27,7 +27,6 @@ export function createNames(context: StoreContext) {
       const id = await copies.read(usernameKey(username));
       return id ? sharedChat(id) : null;
     },
-    /** Copies the username of a chat to Redis. */
     async refresh(chat: number) {
       const row = await loadChat(db, chat);
       if (row?.username) await copies.refresh(usernameKey(row.username));

@@ -1,4 +1,4 @@
-/** Maps ids to partitions, and gives each partition its hash tag. */
+/** Each partition has its hash tag. */
 
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
@@ -24,16 +24,15 @@ export function layPartitions(count: number) {
   const tags = names.map((name) => `{${name}}`);
   return {
     count,
-    /** The Redis Cluster slot of each partition. */
+    /** By partition. */
     slots: names.map(clusterSlot),
-    /** Returns the partition of a user, bot, group or channel by its id. */
+    /** The id is that of a user, bot, group or channel. */
     of(id: number): number {
       // Distributes adjacent ids over different partitions, even if all ids are multiples of a power of two.
       const whole = Math.abs(id);
       const mixed = Math.imul(((whole % 2 ** 32) ^ Math.floor(whole / 2 ** 32)) >>> 0, 0x9e3779b1) >>> 0;
       return Math.floor((mixed / 2 ** 32) * count);
     },
-    /** Returns the hash tag of a partition, with its braces. */
     tag: (partition: number) => tags[partition] as string,
   };
 }

@@ -4,11 +4,11 @@ import { numberOf } from '../../redis/scripts/script_reply.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
-/** Counts the users who reacted with an emoji, and names the change that used it first. */
+/** Also names the change that used the emoji first. */
 export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
-  /** version of the change that first used the emoji */
+  /** The version of the change that first used the emoji. */
   readonly first: number;
 }
 
@@ -16,21 +16,20 @@ export interface EmojiCount {
 export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
 
 export interface PostReaction extends EmojiCount {
-  /** external ids of the latest users, newest first, at most `listed` */
+  /** External ids, newest first, at most `listed`. */
   readonly users: readonly string[];
-  /** maximum number of users to list: setting REACTORS_LISTED */
+  /** The setting REACTORS_LISTED. */
   readonly listed: number;
 }
 
 const uuidBytes = 16;
 const uuidLength = 36;
 
-/** Formats 16 bytes as a UUID. */
 export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
-/** Holds the position of each byte's digits in the text of a UUID. */
+/** Positions of a byte's digits in the text of a UUID. */
 const places = Array.from(
   { length: uuidBytes },
   (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
@@ -71,7 +70,7 @@ function spelledOnce(list: Buffer): readonly string[] {
   return users;
 }
 
-/** Holds the fields of one emoji in a record. The count is absent if no user has reacted with it. */
+/** The count is absent if no user has reacted with the emoji. */
 interface Lists {
   count: number | undefined;
   first: number;
@@ -112,10 +111,7 @@ function usersOf(latest: Buffer, older: Buffer, listed: number): readonly string
   return [...users, ...spelledOnce(older)].slice(0, listed);
 }
 
-/**
- * Parses a post's message, version and reactions. Reactions are sorted by use. `listed` is at most
- * limits.reactors_listed_max.
- */
+/** Reactions are sorted by use. `listed` is at most limits.reactors_listed_max. */
 export function readReactions(
   raw: unknown,
   listed: number,

@@ -1,9 +1,8 @@
-/** Builds the profiles of people and bots. */
 import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';
 
-/** Returns a person's profile, as shown on messages. */
+/** As shown on messages. */
 export const userProfile = (user: User): Profile => ({
   id: user.id,
   n: user.firstName,
@@ -13,9 +12,7 @@ export const userProfile = (user: User): Profile => ({
   x: user.externalId,
 });
 
-/**
- * Returns a bot's profile localised to `language`; the default profile without a language, or if the viewer is a bot.
- */
+/** Returns the default profile without a language, or if the viewer is a bot. */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,
   language: string | null = null,

@@ -3,22 +3,20 @@
  * list with all scripts and fails if the list lacks a key or field. `petrel redis rebuild` prints the list.
  */
 
-/** Describes how a field is restored after a loss. */
+/** How a field is restored after a loss. */
 export type Origin =
-  /** the field is loaded on demand from these Postgres tables */
+  /** Loaded on demand from these Postgres tables. */
   | { readonly rows: string }
-  /** the nodes restore the field, or it may start empty without loss */
+  /** The nodes restore the field, or it may start empty without loss. */
   | { readonly again: string }
-  /** the field cannot be restored; the text names the lost data */
+  /** The field cannot be restored. Names the lost data. */
   | { readonly lost: string };
 
 export interface RedisRecord {
-  /** kind of the record, which is the part of its key after the hash tag */
+  /** The part of the key after the hash tag. */
   readonly kind: string;
   readonly what: string;
-  /**
-   * The origin of each field. A name ending in * matches all fields with that prefix. A record without fields uses ''.
-   */
+  /** A name ending in * matches all fields with that prefix. A record without fields uses ''. */
   readonly fields: Readonly<Record<string, Origin>>;
 }
 
@@ -26,11 +24,10 @@ const rows = (table: string): Origin => ({ rows: table });
 const again = (how: string): Origin => ({ again: how });
 const lost = (what: string): Origin => ({ lost: what });
 
-/** Gives several fields the same origin. */
 const all = (names: string, origin: Origin): Record<string, Origin> =>
   Object.fromEntries(names.split(' ').map((name) => [name, origin]));
 
-/** Describes a record without fields, or with one origin for all its fields (`*`). */
+/** For a record without fields, or with one origin for all its fields (`*`). */
 const single = (kind: string, what: string, origin: Origin, field = ''): RedisRecord => ({
   kind,
   what,
@@ -172,7 +169,7 @@ export const redisRecords: readonly RedisRecord[] = [
   ),
 ];
 
-/** Returns the origin of a field; undefined if the list lacks it. Fill tickets are not part of any record. */
+/** Undefined if the list lacks the field. Fill tickets are not part of any record. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;
@@ -189,7 +186,7 @@ const describeOrigin = (origin: Origin): string =>
       ? `restored: ${origin.again}`
       : `LOST: ${origin.lost}`;
 
-/** Formats the list as lines of text. Fields of one record with the same origin share a line. */
+/** Fields of one record with the same origin share a line. */
 export function describeRecords(): string[] {
   return redisRecords.flatMap(({ kind, what, fields }) => {
     const byOrigin = new Map<string, string[]>();

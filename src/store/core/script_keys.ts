@@ -4,7 +4,7 @@
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
-/** The keys for a bot's message to a user. The bot gets no update of it, so the keys of its queue are left out. */
+/** The bot gets no update of its own message, so the keys of its queue are left out. */
 export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
   return {
@@ -18,7 +18,7 @@ export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** Returns the keys for changing a direct chat: the chat, and the queue of its bot in the same partition. */
+/** The queue of the bot is in the same partition. */
 export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -38,9 +38,7 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/**
- * Returns the keys for changing a group or channel: the chat, the member who changes it, and the outbox to its bots.
- */
+/** Has the chat, the member who changes it, and the outbox to its bots. */
 export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: number) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -62,7 +60,6 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
   };
 }
 
-/** Returns the keys for delivering a bot's queue to a webhook. */
 export function queueKeys(keys: Keys, bot: number) {
   const partition = keys.partitions.of(bot);
   return {
@@ -103,10 +100,7 @@ export function withMessage<K extends { readonly message: string }>(
   return made;
 }
 
-/**
- * Returns the keys of a post's scripts: the post, the people who reacted, and the chat and the member for the
- * permission check.
- */
+/** Has the post, the people who reacted, and the chat and the member for the permission check. */
 export function postKeys(keys: Keys, post: number) {
   const partition = partitionOfPost(post);
   const key = keys.post(post);
@@ -123,7 +117,7 @@ export function postKeys(keys: Keys, post: number) {
   };
 }
 
-/** The keys of a poll's scripts: the poll, the people who voted, and the outbox to the poll's bot. */
+/** Has the poll, the people who voted, and the outbox to the poll's bot. */
 export function pollKeys(keys: Keys, poll: number) {
   const partition = partitionOfPost(poll);
   const key = keys.poll(poll);

@@ -4,10 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
-/**
- * Names the kind of owner that every encrypted box has. A new kind does not compile until `rotation.ts` re-encrypts its
- * boxes.
- */
+/** A new kind of owner does not compile until `rotation.ts` re-encrypts its boxes. */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
 
@@ -21,13 +18,9 @@ export interface KeyRingEntry {
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/**
- * Creates a webhook signing secret in the format shown to owners: `whsec_` and the base64 of 32 bytes (Standard
- * Webhooks).
- */
+/** `whsec_` and the base64 of 32 bytes (Standard Webhooks), as shown to owners. */
 export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** Returns the id of the key that encrypted a box. */
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
 
 /** Creates the secrets. New data uses the first of `peppers` and `keys`. `root` defaults to the first pepper. */
@@ -44,7 +37,9 @@ export function createSecrets(
     Buffer.from(hkdfSync('sha256', secret, '', 'petrel installation check', 16)).toString('base64url');
   const digest = (key: string, text: string) => createHmac('sha256', key).update(text).digest();
 
-  /** Encrypts a text with the first key, bound to the owner. The box consists of key id, nonce, tag and ciphertext. */
+  /**
+   * Uses the first key and binds the box to the owner. The box consists of key id, nonce, tag and ciphertext.
+   */
   function seal(text: string, belongsTo: BoxOwner): Buffer {
     const { id, key } = current as KeyRingEntry;
     const nonce = randomBytes(nonceBytes);
@@ -53,7 +48,7 @@ export function createSecrets(
     return Buffer.concat([Buffer.from([id.length]), Buffer.from(id), nonce, cipher.getAuthTag(), ciphertext]);
   }
 
-  /** Decrypts a box. Throws if the key is unknown or the box belongs to another owner. */
+  /** Throws if the key is unknown or the box belongs to another owner. */
   function open(box: Buffer, belongsTo: BoxOwner): string {
     const key = byId.get(keyIdOf(box));
     if (!key) throw new Error(`TOKEN_KEYS lacks the key ${keyIdOf(box)}, which encrypted this data`);
@@ -67,20 +62,20 @@ export function createSecrets(
   }
 
   return {
-    /** Computes 32 bytes with the first pepper. They identify a token without revealing it. */
+    /** 32 bytes, from the first pepper. They identify a token without revealing it. */
     lookup: (token: string): Buffer => digest(pepper, token),
-    /** Computes the lookup value for each pepper, in order. A token is valid if one of them matches. */
+    /** One for each pepper, in order. A token is valid if one of them matches. */
     lookups: (token: string): readonly Buffer[] => peppers.map((each) => digest(each, token)),
-    /** Computes 32 bytes that identify a text and do not change with the peppers. Not for tokens. */
+    /** 32 bytes that do not change with the peppers. Not for tokens. */
     fingerprint: (text: string): Buffer => digest(root, text),
     seal,
     open,
-    /** Re-encrypts a box with the first key. Returns the same box if it already uses that key. Throws like `open`. */
+    /** Uses the first key. Returns the same box if it already uses that key. Throws like `open`. */
     reseal: (box: Buffer, belongsTo: BoxOwner): Buffer =>
       keyIdOf(box) === current.id ? box : seal(open(box, belongsTo), belongsTo),
-    /** Derives 32 bytes from the root for one purpose. The result never changes. */
+    /** 32 bytes for one purpose. The result never changes. */
     derive: (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', root, '', `petrel ${purpose}`, 32)),
-    /** The installation's first pepper, which is the root of all values that must survive pepper rotation. */
+    /** The installation's first pepper. All values that must survive pepper rotation derive from it. */
     root,
     /**
      * The check values with which nodes compare whether they have the same secrets in the same order. They do not

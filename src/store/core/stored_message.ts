@@ -1,4 +1,3 @@
-/** Describes a message with all data that is needed to show it. */
 import { type MessageRecord, messageKinds, type Profile, unpack, unpackMessage } from './codec.js';
 import type { ChatRef } from './keys.js';
 
@@ -6,9 +5,9 @@ export interface StoredMessage {
   readonly chat: ChatRef;
   readonly id: number;
   readonly record: MessageRecord;
-  /** profile of the user in a direct chat, otherwise of the chat */
+  /** Of the user in a direct chat, otherwise of the chat. */
   readonly peer: Profile;
-  /** the message to which this message replies, or which this message pins */
+  /** The message to which this message replies, or which it pins. */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 

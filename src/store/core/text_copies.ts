@@ -7,15 +7,15 @@ import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 
 /**
- * Holds the id for a text, or 0. Texts without an id are stored too, so that repeated lookups do not query Postgres.
- * The version is 0 if the text never had an id.
+ * The id is 0 for texts without an id, which are stored too, so that repeated lookups do not query Postgres. The
+ * version is 0 if the text never had an id.
  */
 export interface TextRow {
   readonly version: number;
   readonly id: number;
 }
 
-/** The number of elements in the stored array: version, incarnation and id. */
+/** Version, incarnation and id. */
 const elements = 3;
 
 export function createTextCopies(
@@ -49,14 +49,13 @@ export function createTextCopies(
   };
 
   return {
-    /** Loads the id for a text; 0 if there is none. */
+    /** 0 if the text has no id. */
     async read(text: string): Promise<number> {
       const found = await find(text);
       if (found.status !== 'ok')
         return scripts.isFull(at(text).partition) ? (await load(text)).id : write(text, found.ticket, false);
       return unpack<number[]>(found.bytes)[elements - 1] ?? 0;
     },
-    /** Replaces an older copy with the current row. */
     async refresh(text: string) {
       const found = await find(text);
       await write(text, found.status === 'ok' ? '' : found.ticket, true);

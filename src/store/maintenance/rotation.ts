@@ -10,13 +10,12 @@ import type { ControlCopies, ControlSubject } from '../core/control.js';
 import { type BoxKind, type BoxOwner, keyIdOf, type Secrets } from '../core/secrets.js';
 import { sealedFor } from '../webhooks/webhooks.js';
 
-/** Holds the result of a rotation, with counts of the data that still needs former keys. */
+/** Counts the data that still needs former keys. */
 export interface Rotated {
-  /** number of re-encrypted boxes by kind */
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** number of boxes, and of copies with boxes, that still use another key */
+  /** Boxes, and copies with boxes, that still use another key. */
   readonly left: number;
-  /** number of tokens of people that may still be hashed with a former pepper */
+  /** Tokens of people that may still be hashed with a former pepper. */
   readonly onFormerPepper: number;
 }
 
@@ -25,7 +24,7 @@ const scanKeys = 1_000;
 /** The maximum number of passes. More than two passes are needed only while old calls are still running. */
 const passesMax = 5;
 
-/** Re-encrypts rows page by page. `seal` handles one page and returns how many it changed. */
+/** `seal` handles one page and returns how many rows it changed. */
 async function inPages<T>(
   list: (after: number) => Promise<readonly T[]>,
   idOf: (row: T) => number,
@@ -57,10 +56,9 @@ export class Rotation {
   readonly #context: StoreContext;
   readonly #control: ControlCopies;
   readonly #connection: Pick<RedisServers, 'nodes'>;
-  /** The id of the first key. */
   readonly #current: string;
 
-  /** The functions that re-encrypt boxes, by kind. A missing kind does not compile. */
+  /** By kind. A missing kind does not compile. */
   readonly #passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: () => this.#sealBots(),
     webhook: () => this.#sealWebhooks(),
@@ -75,7 +73,7 @@ export class Rotation {
     this.#current = context.secrets.checks.keys[0]?.id as string;
   }
 
-  /** Runs a rotation. Every running node must already use the first key and pepper for new data. */
+  /** Every running node must already use the first key and pepper for new data. */
   async run(): Promise<Rotated> {
     const sealed = { bot: 0, webhook: 0, idempotency: 0, installation: 0 };
     let left = 0;
@@ -109,7 +107,7 @@ export class Rotation {
     return onFormerPepper;
   }
 
-  /** Refreshes stale copies and removes their rows from the outbox. */
+  /** Also removes the rows of the copies from the outbox. */
   async #refresh(subject: ControlSubject, stale: readonly rows.StaleCopy[]): Promise<void> {
     await this.#control.refreshMany(
       subject,
@@ -157,7 +155,7 @@ export class Rotation {
     );
   }
 
-  /** Re-encrypts stored answers, which are only in Redis, for one day. */
+  /** Stored answers are only in Redis, for one day. */
   async #sealAnswers(): Promise<number> {
     let sealed = 0;
     for (const node of this.#connection.nodes()) {

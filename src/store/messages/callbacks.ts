@@ -1,4 +1,4 @@
-/** Manages callback queries. A press of an inline button creates a query, which the bot answers once. */
+/** A press of an inline button creates a callback query, which the bot answers once. */
 import { fail } from '../../errors.js';
 import { type Profile, pack } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
@@ -19,8 +19,8 @@ export function createCallbacks(
 ) {
   return {
     /**
-     * Creates a query for a pressed button and returns its id. Errors: `chat_not_found`, `message_not_found`,
-     * `button_not_found`, `not_chat_member`.
+     * Returns the id of the query. Errors: `chat_not_found`, `message_not_found`, `button_not_found`,
+     * `not_chat_member`.
      */
     async press(chat: ChatRef, user: Profile, messageId: number, data: string): Promise<string> {
       const partition = keys.partitions.of(chat.id);
@@ -52,7 +52,7 @@ export function createCallbacks(
       forwarder.follow(chat.id, result);
       return result.query_id;
     },
-    /** Answers a query for a bot. Error: `query_too_old`. */
+    /** Error: `query_too_old`. */
     async answer(bot: number, queryId: string, answer: Readonly<Record<string, unknown>>) {
       const partition = Number(queryId.slice(-partitionDigits));
       if (!/^\d{4,19}$/.test(queryId) || partition >= keys.partitions.count) fail('query_too_old');

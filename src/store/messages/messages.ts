@@ -1,4 +1,4 @@
-/** Sends, edits and deletes messages. Each call takes one round trip if the data is in Redis. */
+/** Each call takes one round trip if the data is in Redis. */
 import { type ErrorName, fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import {
@@ -29,15 +29,14 @@ export interface NewMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly flags: number;
-  /** id of the message to which this message replies; 0 for none */
+  /** A message id; 0 for none. */
   readonly replyTo: number;
-  /** other fields of the message that never change */
   readonly origin?: Pick<Origin, 'forward' | 'group' | 'keyboard'>;
-  /** whether to send the message without the reply if the target of the reply no longer exists */
+  /** Sends the message without the reply if the target of the reply no longer exists. */
   readonly allowMissingReply: boolean;
 }
 
-/** Holds the new content. For `caption` it contains only the caption. For `media` it also contains the caption. */
+/** For `caption`, the content is only the caption. For `media` it includes the caption. */
 export type Edit =
   | {
       readonly what: 'text' | 'caption' | 'media';
@@ -73,9 +72,7 @@ function originOf(from: Profile | null, replyTo: number): Origin {
   return replyTo === 0 ? { from } : { from, reply: replyTo };
 }
 
-/**
- * Builds the record of a new message that replies to `replyTo` (0 for none), without the fields that the script adds.
- */
+/** `replyTo` is 0 for none. Lacks the fields that the script adds. */
 function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: number) {
   const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
   return {
@@ -88,7 +85,7 @@ function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: 
   };
 }
 
-/** Returns what the script keeps besides the message. See the argument `keep` of the send scripts. */
+/** See the argument `keep` of the send scripts. */
 function keptOf(chat: ChatRef, [message]: readonly NewMessage[], keep: boolean): string {
   const record = keep ? 'r' : '';
   const keyboard = message?.origin?.keyboard;
@@ -107,9 +104,8 @@ export class Messages extends Batches {
   }
 
   /**
-   * Sends a message. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`,
-   * `not_channel_member`, `not_chat_member`, `posting_not_allowed`, `reply_not_found`, `cant_write_to_bot`,
-   * `bot_not_found`.
+   * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`,
+   * `not_chat_member`, `posting_not_allowed`, `reply_not_found`, `cant_write_to_bot`, `bot_not_found`.
    */
   async send(chat: ChatRef, sender: Sender, given: Given<NewMessage>): Promise<StoredMessage> {
     const request = this.context.requestId();
@@ -150,7 +146,7 @@ export class Messages extends Batches {
     return this.#applyEdit(request, found.chat, editor, found.messageId, found.edit);
   }
 
-  /** Edits a message. Errors are checked in the order of behaviour §7. */
+  /** Errors are checked in the order of behaviour §7. */
   edit(chat: ChatRef, editor: Sender, messageId: number, given: Given<Edit>) {
     if (!isLookUp(given)) return this.#applyEdit(this.context.requestId(), chat, editor, messageId, given);
     return this.editFound(this.context.keys.partitions.of(chat.id), editor, async () => ({
@@ -160,7 +156,7 @@ export class Messages extends Batches {
     }));
   }
 
-  /** Deletes a message. Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
+  /** Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
   async remove(chat: ChatRef, who: Sender, messageId: number): Promise<void> {
     const { scripts, keys, requestId } = this.context;
     const at = withMessage(keys, sharedKeys(keys, chat, requestId(), who.id), chat, messageId);
@@ -182,7 +178,7 @@ export class Messages extends Batches {
       });
   }
 
-  /** Sends messages in one step. All of them reply to the same message as the first message. */
+  /** Uses one step. All messages reply to the same message as the first message. */
   async #sendAll(
     chat: ChatRef,
     sender: Sender,

@@ -1,4 +1,4 @@
-/** Pins messages. Each chat has at most one pinned message (interface §3, §5.11; behaviour §5). */
+/** Each chat has at most one pinned message (interface §3, §5.11; behaviour §5). */
 import { messageFlags, messageKinds, pack, packMessageTail } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
@@ -81,13 +81,11 @@ export function createPins(
   return {
     pin,
     /**
-     * Unpins a message. Null unpins any pinned message. Errors: those of `pin` for membership and rights, and
+     * Null unpins any pinned message. Errors: those of `pin` for membership and rights, and
      * `message_to_unpin_not_found` if the message is not pinned.
      */
     unpin: (chat: ChatRef, who: Sender, messageId: number | null) => take(chat, who, messageId ?? 'any'),
-    /**
-     * Unpins the pinned message. Succeeds if no message is pinned. Errors: those of `pin` for membership and rights.
-     */
+    /** Succeeds if no message is pinned. Errors: those of `pin` for membership and rights. */
     unpinAll: (chat: ChatRef, who: Sender): Promise<void> => take(chat, who, 'all'),
   };
 }

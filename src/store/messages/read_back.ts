@@ -11,11 +11,10 @@ import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import type { Queues } from '../updates/queues.js';
 
-/** Names the chat and the caller of a script, and the message that the call affects. */
+/** `message` is the message that the call affects. */
 export interface Place {
   readonly chat: ChatRef;
   readonly who: { readonly id: number; readonly isBot: boolean };
-  /** The message that the call changes, and the error if it does not exist. */
   readonly message?: { readonly id: number; readonly absent: ErrorName };
 }
 
@@ -52,12 +51,12 @@ export class ReadBack {
     ) as never;
   }
 
-  /** Loads one message. Returns false if Postgres has no message or only a tombstone. */
+  /** Returns false if Postgres has no message or only a tombstone. */
   async message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean> {
     return (await this.messages(chat, [messageId], [ticket])).has(messageId);
   }
 
-  /** Loads several messages with one statement, each with its ticket. Returns the ids that exist. */
+  /** Uses one statement. Returns the ids that exist. */
   async messages(chat: ChatRef, ids: readonly number[], tickets: readonly string[]): Promise<Set<number>> {
     const { shards, scripts, keys } = this.#context;
     const partition = keys.partitions.of(chat.id);
@@ -74,9 +73,7 @@ export class ReadBack {
     return new Set((await Promise.all(filled)).flat());
   }
 
-  /**
-   * Loads the records that a script reported as missing. Returns false if the script's status reports nothing missing.
-   */
+  /** Returns false if the script's status reports nothing missing. */
   async #fill(
     place: Place,
     { status, ticket = '', incarnation = 0 }: { status: string; ticket?: string; incarnation?: number },

@@ -1,20 +1,15 @@
-/** Maps refusals of the scripts that change messages to errors. */
 import { type ErrorName, fail } from '../../errors.js';
 
-/**
- * Returns the error for a caller who is not in a group or channel. A private channel does not exist for people outside
- * it.
- */
+/** A private channel does not exist for people outside it. */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
   if (!who.isBot) return fail(kind === 'private' ? 'chat_not_found' : 'not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
 
-/** Throws the error for writing while the person blocks the bot, in the wording for the bot or the person. */
+/** The wording differs for the bot and the person. */
 const blocked = (who: { readonly isBot: boolean }): never =>
   fail(who.isBot ? 'bot_blocked' : 'bot_blocked_by_you');
 
-/** Holds the plural names of message kinds, for error messages. */
 const plurals: Readonly<Record<string, string>> = {
   text: 'text messages',
   photo: 'photos',
@@ -34,7 +29,7 @@ const plurals: Readonly<Record<string, string>> = {
 
 type CommonRefusal = 'blocked' | 'cant_write' | 'not_member' | 'not_permitted' | 'outbox_full' | 'too_often';
 
-/** Throws the error for a script's refusal. `others` has the errors for refusals that only some scripts return. */
+/** `others` has the errors for refusals that only some scripts return. */
 export function refused<
   R extends { readonly status: string; readonly kind?: string; readonly what?: string },
 >(

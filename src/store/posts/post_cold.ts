@@ -22,17 +22,16 @@ type TallyRecord = [emoji: string, count: number, first: number, users: number];
  */
 const refillPagesMax = 5;
 
-/** Names the records of a post that a script found missing. */
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;
-  /** the channel, if the record of the channel or of a member is missing */
+  /** Set if the record of the channel or of a member is missing. */
   readonly chat?: number;
 }
 
 const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
 
-/** Loads the fields of a post's record in Redis. Error: `post_not_found`. */
+/** Error: `post_not_found`. */
 async function loadFields(db: Sql, post: number): Promise<Array<string | Buffer>> {
   const row = await rows.loadPost(db, ...placeOf(post));
   if (!row) return fail('post_not_found');
@@ -68,7 +67,7 @@ export class PostReadBack {
     this.#control = control;
   }
 
-  /** Loads the record that a script found missing for a post and `who`. Error: `post_not_found`. */
+  /** Error: `post_not_found`. */
   async bring(post: number, who: number, missing: MissingOfPost): Promise<void> {
     if (missing.status === 'post_missing') return this.#fill(post, missing.ticket);
     const chat = missing.chat as number;
@@ -76,7 +75,7 @@ export class PostReadBack {
     else if (!(await this.#chats.fill(sharedChat(chat), missing.ticket))) fail('post_not_found');
   }
 
-  /** Loads a user's reactions from Postgres. Returns them as emoji separated by spaces. */
+  /** Returns emoji separated by spaces. */
   async loadOwn(post: number, user: number): Promise<string> {
     const db = this.#context.shards.at(partitionOfPost(post));
     const records = await rows.loadReactionsOf(db, ...placeOf(post), user);
@@ -119,7 +118,6 @@ export class PostReadBack {
     }
   }
 
-  /** Loads a post's record into Redis. */
   async #fill(post: number, token: string): Promise<void> {
     const { shards, scripts, keys } = this.#context;
     const partition = partitionOfPost(post);

@@ -11,11 +11,11 @@ import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
 export type PostCounts = ReturnType<typeof createPostCounts>;
 
-/** The sender of reaction counts. The id belongs to no bot and no person, so no permission is checked. */
+/** Belongs to no bot and no person, so no permission is checked. */
 const nobody = 0;
 
 export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack) {
-  /** Loads a missing record of a post. Returns false if the post no longer exists. */
+  /** Returns false if the post no longer exists. */
   async function bring(post: number, missing: MissingOfPost): Promise<boolean> {
     try {
       await cold.bring(post, nobody, missing);
@@ -27,7 +27,7 @@ export function createPostCounts({ scripts, keys }: StoreContext, cold: PostRead
   }
 
   return {
-    /** Adds due counts to the partition's outbox. Counts stay due while the outbox is full. */
+    /** Counts stay due while the outbox is full. */
     async tellCounts(partition: number) {
       const at = {
         meta: keys.meta(partition),

@@ -22,7 +22,7 @@ export function createPostIds(secrets: Secrets) {
     createHmac('sha256', key).update(purpose).update(bytes).digest();
 
   /**
-   * Returns the last ten bytes of a name: 74 bits that authenticate the id, plus the UUID's version and variant bits.
+   * The last ten bytes of a name: 74 bits that authenticate the id, plus the UUID's version and variant bits.
    */
   function proof(id: Buffer): Buffer {
     const bytes = Buffer.from(digest('proof', id).subarray(0, 10));
@@ -31,13 +31,12 @@ export function createPostIds(secrets: Secrets) {
     return bytes;
   }
 
-  /** Encrypts or decrypts the id with XOR. */
   const mask = (id: Buffer, behind: Buffer) => {
     const by = digest('mask', behind);
     return Buffer.from(id.map((byte, i) => byte ^ (by[i] as number)));
   };
 
-  /** Returns the public name of a post, a version 8 UUID. */
+  /** Returns a version 8 UUID. */
   function nameOf(post: number): string {
     const id = Buffer.alloc(idBytes);
     id.writeUIntBE(post, 0, idBytes);
@@ -59,7 +58,7 @@ export function createPostIds(secrets: Secrets) {
 
   return {
     nameOf,
-    /** Parses a post id from a path. The text is digits or a name; null for any other text. */
+    /** Accepts digits or a name; null for any other text. */
     parse(text: string): number | null {
       if (/^\d{1,15}$/.test(text)) {
         const id = Number(text);

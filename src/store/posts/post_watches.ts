@@ -6,9 +6,7 @@ import { groupBy } from '../core/groups.js';
 import { partitionOfPost } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 
-/**
- * Called when a post has changed. Gets null, or the post's current version, which the listener may already have seen.
- */
+/** Gets null, or the post's current version, which the listener may already have seen. */
 export type PostListener = (version: number | null) => void;
 
 export type PostWatches = ReturnType<typeof createPostWatches>;
@@ -17,7 +15,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   const watched = new Map<number, Set<PostListener>>();
   let timer: NodeJS.Timeout | undefined;
 
-  /** Checks all watched posts with one script call per partition. */
+  /** Uses one script call per partition. */
   async function check(): Promise<void> {
     await Promise.all(
       [...groupBy(watched.keys(), partitionOfPost)].map(async ([partition, posts]) => {
@@ -49,7 +47,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   }
 
   return {
-    /** Calls `listener` when a post's reactions may have changed. Returns the function that unsubscribes. */
+    /** Called when a post's reactions may have changed. Returns the function that unsubscribes. */
     async watch(post: number, listener: PostListener): Promise<() => void> {
       const unlisten = await hints.listen(keys.postChannel(post), () => listener(null));
       add(post, listener);

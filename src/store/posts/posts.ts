@@ -18,11 +18,10 @@ export interface PostState {
   readonly post: number;
   readonly chat: ChatRef;
   readonly messageId: number;
-  /** number that increases with every change of the reactions */
+  /** Increases with every change of the reactions. */
   readonly version: number;
-  /** reactions sorted by count, then by first use */
+  /** Sorted by count, then by first use. */
   readonly reactions: readonly PostReaction[];
-  /** the caller's own reactions */
   readonly own: readonly string[];
 }
 
@@ -30,23 +29,23 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
-/** Describes a change of reactions. `erase` is for deleted users and skips the permission check. */
+/** `erase` is for deleted users and skips the permission check. */
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
   readonly id: number;
-  /** external id of the user */
+  /** External id. */
   readonly user: string;
   readonly emoji: string;
-  /** when the user reacted, Unix time in seconds */
+  /** Unix time in seconds. */
   readonly date: number;
-  /** cursor with which the list continues after this user */
+  /** The list continues after this user. */
   readonly cursor: string;
 }
 
 const external = new WeakMap<object, Buffer>();
 
-/** Returns the external id of a person in binary form. Converts it only once per cached person. */
+/** Binary. Converted only once per cached person. */
 function externalBytes(user: Pick<User, 'externalId'>): Buffer {
   const known = external.get(user);
   if (known) return known;
@@ -57,7 +56,7 @@ function externalBytes(user: Pick<User, 'externalId'>): Buffer {
 
 const words = (text: string) => (text === '' ? [] : text.split(' '));
 
-/** Throws `post_not_found` for a post in a partition that does not exist. */
+/** A post may name a partition that does not exist. Error: `post_not_found`. */
 function assertPartition({ keys }: StoreContext, post: number): void {
   if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
 }
@@ -73,17 +72,14 @@ export class Posts {
     this.#repeats = repeats;
   }
 
-  /** Returns a post as `who` sees it. Error: `post_not_found`, also if `who` may not see the post. */
+  /** Error: `post_not_found`, also if `who` may not see the post. */
   async find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState> {
     assertPartition(this.#context, post);
     const state = await this.#read(post, who);
     return (await this.#cold.refill(post, state.reactions)) ? this.#read(post, who) : state;
   }
 
-  /**
-   * Changes a person's reactions. Setting or removing an emoji twice changes nothing. Errors: `post_not_found`,
-   * `too_many_reactions`.
-   */
+  /** Setting or removing an emoji twice changes nothing. Errors: `post_not_found`, `too_many_reactions`. */
   async react(post: number, user: Pick<User, 'id' | 'externalId'>, change: AnyChange): Promise<PostState> {
     const { scripts, keys, requestId } = this.#context;
     assertPartition(this.#context, post);
@@ -122,7 +118,7 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Removes all reactions of a deleted person from a post, even if the person could no longer see the post. */
+  /** Works even if the deleted person could no longer see the post. */
   async eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void> {
     try {
       await this.react(post, user, { what: 'erase' });
@@ -161,10 +157,7 @@ export class Posts {
     return { post, ...readReactions(raw, this.#context.reactorsListed), own: words(own) };
   }
 
-  /**
-   * Returns the state after a change. Does not extend the lists of users for `erase`, because its caller ignores the
-   * state.
-   */
+  /** Does not extend the lists of users for `erase`, because its caller ignores the state. */
   async #shown(
     post: number,
     id: number,
@@ -195,7 +188,7 @@ export class Posts {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Returns the post for a repeated call. Omits the reactions if the post was deleted meanwhile. */
+  /** Omits the reactions if the post was deleted meanwhile. */
   async #readAgain(
     post: number,
     id: number,

@@ -22,18 +22,18 @@ const retryMs = 1_000;
 
 interface Batch {
   readonly last: string;
-  /** incarnation of the source partition at the time when the batch was read */
+  /** At the time when the batch was read. */
   readonly incarnation: number;
   readonly full: boolean;
-  /** The values of each bot's updates: ten per update, in the order of the script's arguments. */
+  /** Ten values per update, in the order of the script's arguments. */
   readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
 }
 
-/** Holds the unreachable bots of a source partition, and the last entry that was forwarded to all other bots. */
+/** `passed` is the last entry that was forwarded to all other bots. */
 interface Detour {
   readonly owed: Set<number>;
   passed: string;
-  /** monotonic time of the last retry from the start of the outbox */
+  /** Monotonic time of the last retry from the start of the outbox. */
   tried: number;
 }
 
@@ -48,7 +48,7 @@ class Outbox {
   readonly #source: number;
   readonly #at: { readonly meta: string; readonly outbox: string };
   #running: Promise<void> | undefined;
-  /** Whether the run must start again because of new entries. */
+  /** Set when new entries require another run. */
   #again = false;
   #detour: Detour | undefined;
   #retrying: Promise<void> | undefined;
@@ -61,7 +61,7 @@ class Outbox {
     this.#at = { meta: context.keys.meta(source), outbox: context.keys.outbox(source) };
   }
 
-  /** Forwards all entries. Retries unreachable bots if their last retry is at least `patienceMs` ago. */
+  /** Retries unreachable bots if their last retry is at least `patienceMs` ago. */
   async forward(patienceMs: number): Promise<void> {
     const detour = this.#detour;
     if (!detour || performance.now() - detour.tried < patienceMs) return this.#run();
@@ -92,7 +92,7 @@ class Outbox {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Forwards one batch. Returns true when there may be more. Skips bots that fail from now on. */
+  /** Returns true when there may be more. Skips bots that fail from now on. */
   async #forwardBatch(failures: unknown[]): Promise<boolean> {
     const detour = this.#detour;
     const batch = await this.#readBatch(detour?.passed ?? '');
@@ -128,7 +128,7 @@ class Outbox {
     this.#detour = undefined;
   }
 
-  /** Reads pending entries after the given one, up to a limit. Returns null if there are none. */
+  /** Returns null if there are no entries after the given one. */
   async #readBatch(after: string): Promise<Batch | null> {
     const args = { after, limit: limits.outbox_batch_entries_max };
     const read = await this.#context.scripts.call('updates/read_outbox', this.#source, this.#at, args);
@@ -165,7 +165,7 @@ class Outbox {
     return status === 'ok';
   }
 
-  /** Delivers a batch to the bots for which `takes` returns true. Returns the bots that failed, with their errors. */
+  /** Returns the bots that failed, with their errors. */
   async #handOut({ byBot }: Batch, takes: (bot: number) => boolean) {
     const failed = new Map<number, unknown>();
     await Promise.all(
@@ -176,7 +176,7 @@ class Outbox {
     return failed;
   }
 
-  /** Delivers updates to one bot's queue. Each update enters the queue once, even if several nodes deliver it. */
+  /** Each update enters the queue once, even if several nodes deliver it. */
   async #handOver(bot: number, updates: ReadonlyArray<string | Buffer>): Promise<void> {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(bot);
@@ -241,7 +241,6 @@ export class Forwarder {
     if (forward) this.#outbox(partition).forward(retryMs).catch(this.#onError);
   }
 
-  /** Forwards all updates in the outbox of a partition now. */
   forwardAll(partition: number): Promise<void> {
     return this.#outbox(partition).forward(0);
   }

@@ -11,20 +11,20 @@ import { storeLimits as limits } from '../limits.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
-  /** The offset: confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
+  /** Confirms all updates with lower ids. -N keeps only the last N updates, and 0 confirms nothing. */
   readonly offset: number;
   readonly limit: number;
-  /** time in seconds to wait for updates; 0 answers immediately */
+  /** In seconds; 0 answers immediately. */
   readonly timeout: number;
-  /** new mask of update kinds; null keeps the current mask */
+  /** Null keeps the current mask. */
   readonly mask: number | null;
-  /** Returns whether the token is still accepted. A waiting poll ends when it is not. */
+  /** Returns false once the token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
-  /** registers a listener for the client's disconnect */
+  /** For the client's disconnect. */
   readonly onGone: (listener: () => void) => void;
 }
 
-/** Represents a waiting poll. It sleeps until a check is requested, and it ends with its client or its node. */
+/** A waiting poll sleeps until a check is requested, and it ends with its client or its node. */
 class Waiter {
   readonly bot: number;
   readonly name: string;
@@ -47,7 +47,7 @@ class Waiter {
     this.#wake();
   }
 
-  /** Waits for a request to check the queue, for the end of the poll, or for `ms`. */
+  /** Ends early when a check of the queue is requested, or when the poll ends. */
   async sleep(ms: number): Promise<void> {
     if (!this.#checkRequested) {
       await new Promise<void>((resolve) => {
@@ -74,7 +74,7 @@ export class Polls {
   readonly #auth: Pick<Auth, 'onForgotten'>;
   readonly #waiters = new Map<string, Waiter>();
   #closing = false;
-  /** The timer that runs while polls wait. */
+  /** Runs while polls wait. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(context: StoreContext, hints: Hints, queues: Queues, auth: Pick<Auth, 'onForgotten'>) {
@@ -85,8 +85,8 @@ export class Polls {
   }
 
   /**
-   * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two
-   * polls, `poll_terminated_by_webhook`, `unauthorized`.
+   * Oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two polls,
+   * `poll_terminated_by_webhook`, `unauthorized`.
    */
   async poll(bot: number, request: PollRequest): Promise<UpdateEntry[]> {
     const name = uniqueText();
@@ -95,12 +95,11 @@ export class Polls {
     return this.#wait(bot, name, request);
   }
 
-  /** Returns the number of polls waiting on this node. */
   waiting(): number {
     return this.#waiters.size;
   }
 
-  /** Ends all waiting polls with an empty result. */
+  /** Waiting polls get an empty result. */
   close(): void {
     this.#closing = true;
     clearInterval(this.#timer);

@@ -10,30 +10,29 @@ import { byUse, type EmojiCount } from '../core/post_record.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits as limits } from '../limits.js';
 
-/** Describes a queued update. */
 export interface UpdateEntry {
-  /** The id of the update in the queue. */
+  /** In the queue. */
   readonly updateId: number;
-  /** The id of the update as receivers see it. It differs from `updateId` if the update was replayed. */
+  /** As receivers see it. Differs from `updateId` if the update was replayed. */
   readonly shownId: number;
   readonly kind: UpdateKind;
-  /** message id, or the id of a callback query */
+  /** A message id, or the id of a callback query. */
   readonly id: string;
-  /** the message; for reaction counts, only its date is set */
+  /** For reaction counts, only the date is set. */
   readonly message: StoredMessage;
-  /** profile of the person or bot that sent or edited the message, or pressed the button */
+  /** The person or bot that sent or edited the message, or pressed the button. */
   readonly from: Profile;
-  /** the pressed button; set only for callback queries */
+  /** Set only for callback queries. */
   readonly press: PressExtra | null;
-  /** the reaction counts, sorted by use; set only for updates with reaction counts */
+  /** Sorted by use; set only for updates with reaction counts. */
   readonly counts: readonly EmojiCount[] | null;
-  /** the changed poll; set only for polls */
+  /** Set only for polls. */
   readonly poll: Poll | null;
-  /** the options for which a person voted; set only for answers to polls */
+  /** Set only for answers to polls. */
   readonly answer: readonly number[] | null;
 }
 
-/** Holds the fields of a callback query besides its message. */
+/** The fields of a callback query besides its message. */
 export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
@@ -42,7 +41,7 @@ export interface PressExtra {
 export interface QueueInfo {
   readonly pending: number;
   readonly mask: number;
-  /** The last failed delivery, if a webhook is set. The time is in seconds. */
+  /** The last failed delivery, if a webhook is set. The date is Unix time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
   /** When a worker of this bot was last found dead, Unix time in seconds. Null after a day. */
   readonly strayed: number | null;
@@ -52,11 +51,11 @@ export type Queues = ReturnType<typeof createQueues>;
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Returns a field name. Almost all names are a single letter, which needs no decoding. */
+/** Almost all names are a single letter, which needs no decoding. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
-/** Parses a stream entry of a queue or outbox into its id and fields. */
+/** Accepts an entry of a queue or outbox. */
 export function readEntry(raw: unknown): {
   readonly id: string;
   readonly fields: Readonly<Record<string, Buffer>>;
@@ -72,13 +71,12 @@ const readCounts = (extra: unknown): EmojiCount[] =>
     .map(([emoji, count, first]) => ({ emoji, count, first }))
     .sort(byUse);
 
-/** Parses a queue entry. In a direct chat, one stored profile serves as both sender and chat. */
+/** In a direct chat, one stored profile serves as both sender and chat. */
 export function readUpdate(raw: unknown): UpdateEntry {
   const { id, fields } = readEntry(raw);
   return readUpdateFields(Number(id.slice(0, id.indexOf('-'))), fields);
 }
 
-/** Parses the fields of a queue entry. */
 export function readUpdateFields(updateId: number, fields: Readonly<Record<string, Buffer>>): UpdateEntry {
   const field = (name: string) => fields[name] as Buffer;
   const chat = parseChat(String(field('c')));
@@ -105,7 +103,6 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
 export function createQueues({ db, shards, scripts, keys }: StoreContext) {
   const partitionOf = (bot: number) => keys.partitions.of(bot);
   const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
-  /** Loads the settings of a queue that is missing in Redis. */
   async function load(bot: number) {
     const [mask, { hook, set }] = await Promise.all([
       loadMask(shards.at(partitionOf(bot)), bot),
@@ -116,7 +113,9 @@ export function createQueues({ db, shards, scripts, keys }: StoreContext) {
   }
 
   return {
-    /** Opens a bot's queue if the bot has none, with the settings from Postgres. Update ids start at a random value. */
+    /**
+     * Does nothing if the queue exists. The settings come from Postgres. Update ids start at a random value.
+     */
     async open(bot: number) {
       const partition = partitionOf(bot);
       const at = { meta: keys.meta(partition), state: keys.queueState(bot) };

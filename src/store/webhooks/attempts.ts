@@ -1,7 +1,4 @@
-/**
- * Stores and loads webhook delivery attempts, which owners can see. They are only for diagnosis, so deliveries never
- * wait for them.
- */
+/** Owners can see delivery attempts. They are only for diagnosis, so deliveries never wait for them. */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
 import { byShard } from '../../postgres/shards.js';
@@ -16,10 +13,10 @@ export type {
   RefusedAttempt,
 } from '../../postgres/webhooks/attempts.js';
 
-/** Reports that `append` failed for a shard. Only the attempts of the bots in this error were not stored. */
+/** Only the attempts of the bots in this error were not stored. */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
-  /** The attempts of the other bots that Postgres refused. */
+  /** Attempts of the other bots. */
   readonly refused: readonly rows.RefusedAttempt[];
 
   constructor(bots: ReadonlySet<number>, refused: readonly rows.RefusedAttempt[], options: ErrorOptions) {
@@ -67,12 +64,11 @@ export function createAttempts({ db, shards, keys }: StoreContext) {
       if (left.size > 0) throw new PartlyAppended(left, refused, { cause });
       return refused;
     },
-    /** Reads the attempts of a bot with ids below `before`, newest first. */
+    /** Ids below `before`, newest first. */
     async list(bot: number, filter: rows.AttemptFilter, before: number, limit: number) {
       const since = filter.ofOwner ? await loadOwnedSince(db, bot) : null;
       return rows.loadAttempts(shardOf(bot), bot, filter, before, limit, since);
     },
-    /** Loads the totals over all delivery attempts ever made for a bot. */
     counts: (bot: number) => rows.loadCounts(shardOf(bot), bot),
   };
 }

@@ -7,31 +7,27 @@ import { queueKeys } from '../core/script_keys.js';
 import { readUpdate, type UpdateEntry } from '../updates/queues.js';
 import { type Hint, type Row, readHint } from './hints.js';
 
-/** Describes an update to be delivered. */
 export interface Delivery {
   readonly id: string;
-  /** The update's chat. Updates of one chat are delivered in order. */
+  /** Updates of one chat are delivered in order. */
   readonly chat: string;
-  /** creation time in ms by the clock of Redis */
+  /** In ms, by the clock of Redis. */
   readonly made: number;
-  /** The size of the update, as counted towards the queue's limit. */
+  /** As counted towards the queue's limit. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
-  /** The names and values of the update's fields, as stored in the queue. */
+  /** Names and values, as stored in the queue. */
   readonly fields: readonly Buffer[];
 }
 
-/** Holds the updates of a parked chat. `tries` counts the failures of the first update. */
+/** `tries` counts the failures of the first update. */
 export interface Again {
   readonly chat: string;
   readonly tries: number;
   readonly deliveries: readonly Delivery[];
 }
 
-/**
- * Holds the updates and the position that a script returned (see the scripts' headers). `wait` is null if nothing
- * waits.
- */
+/** As the scripts return it (see their headers). `wait` is null if nothing waits. */
 type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dropped'> & {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
@@ -40,14 +36,14 @@ type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dro
 
 export type Lease = Taken & Pick<Ok<'webhooks/lease'>, 'fence' | 'since' | 'hook' | 'safe' | 'probes'>;
 
-/** Holds the report and the requests of a worker in one step. */
+/** The report and the requests of a worker in one step. */
 export interface Step {
   readonly fence: string;
   readonly since: string;
-  /** The version of the webhook settings that the worker uses. */
+  /** The worker uses this version of the webhook settings. */
   readonly hook: number;
   readonly after: string;
-  /** The queue id up to which every update is parked or removed. */
+  /** Every update up to this queue id is parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
   /** The delivered updates. `parked` means that the chat was parked. */
@@ -61,7 +57,7 @@ export interface Step {
   }>;
   readonly chats: number;
   readonly updates: number;
-  /** The text of the last failure; '' for none. */
+  /** '' for no failure. */
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
   /** How long no worker may check the bot, in ms, if `leave` is now; 0 for no wait. */
@@ -75,7 +71,7 @@ export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
 export type Deliveries = ReturnType<typeof createDeliveries>;
 
-/** Names the reason why an update was not delivered. The queue itself reports `queue_full`. */
+/** The queue itself reports `queue_full`. */
 export type DeadReason = 'expired' | 'too_large' | 'queue_full';
 
 type Rows = readonly Row[];
@@ -84,7 +80,6 @@ type Ok<N extends keyof Scripts> = Extract<Scripts[N]['result'], { status: 'ok' 
 const chatField = 5;
 const timeField = 3;
 
-/** Parses an entry of a bot's queue. */
 export function readDelivery(row: Row): Delivery {
   const [id, fields] = row;
   let bytes = 0;
@@ -128,7 +123,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const { fence, since, hook, safe, probes } = result;
       return { ...taken(result), fence, since, hook, safe, probes };
     },
-    /** Runs one step of a delivery. Returns null when another worker has the lease. */
+    /** Returns null when another worker has the lease. */
     async advance(bot: number, step: Step): Promise<Advanced | null> {
       const { partition, at } = keysOf(bot);
       const report = pack({
@@ -158,16 +153,15 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints) 
       const { hook, left, wake } = result;
       return { ...taken(result), hook, left, wake };
     },
-    /** Moves updates to the dead letters. Returns false when another worker has the lease. */
+    /** Returns false when another worker has the lease. */
     async deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]) {
       const { partition, at } = keysOf(bot);
       const args = { bot: String(bot), fence, reason, ids };
       return (await scripts.call('webhooks/bury', partition, at, args)).status === 'ok';
     },
-    /** Calls `listener` when the bot's queue, or its webhook, may have changed. Hints may be lost. */
+    /** Called when the bot's queue, or its webhook, may have changed. Hints may be lost. */
     listen: (bot: number, listener: (hint: Hint) => void) =>
       hints.listen(keys.botChannel(bot), (hint) => listener(readHint(hint))),
-    /** Returns the partitions that may have bots to serve. */
     partitionsDue: () =>
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     /**

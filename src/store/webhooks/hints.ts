@@ -1,21 +1,20 @@
-/** Decodes the hints on a bot's channel. The hint about a new update may contain a copy of the update. */
+/** The hint about a new update may contain a copy of the update. */
 
-/** Holds a stream entry: its id, then the names and values of its fields. */
+/** The fields have alternating names and values. */
 export type Row = [id: Buffer, fields: Buffer[]];
 
-/** Holds a copy of a new update, as the function `update_hint` of `lua/lib/queue.lua` encodes it. */
+/** As the function `update_hint` of `lua/lib/queue.lua` encodes it. */
 export interface UpdateCopy {
-  /** version of the webhook settings when the update was stored */
+  /** When the update was stored. */
   readonly hook: number;
-  /** queue id */
   readonly id: number;
-  /** creation time in ms by the clock of Redis */
+  /** In ms, by the clock of Redis. */
   readonly made: number;
   readonly row: Row;
 }
 
 export interface Hint {
-  /** Whether the settings of the webhook may have changed. */
+  /** The settings of the webhook may have changed. */
   readonly changed: boolean;
   readonly copy: UpdateCopy | null;
 }
@@ -49,7 +48,7 @@ function readCopy(hint: Buffer): UpdateCopy | null {
   };
 }
 
-/** Decodes a hint. `copy` is null if the hint contains no copy, or a copy in another format. */
+/** `copy` is null if the hint contains no copy, or a copy in another format. */
 export const readHint = (hint: Buffer): Hint => ({
   changed: hint.length === 1 && hint[0] === changeMark,
   copy: readCopy(hint),

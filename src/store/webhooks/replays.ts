@@ -20,23 +20,23 @@ import { unpackUpdate } from '../updates/update_record.js';
 
 export interface DeadLetter {
   readonly update: UpdateEntry;
-  /** reason why the update was not delivered: a `DeadReason`, or a value from a later release */
+  /** A `DeadReason`, or a value from a later release. */
   readonly reason: string;
-  /** when the delivery was given up, Unix time in ms */
+  /** When the delivery was given up, Unix time in ms. */
   readonly date: number;
 }
 
 export interface ReplayAsk {
-  /** first and last update id of the range, both included */
+  /** Both included. */
   readonly from: number;
   readonly to: number;
-  /** Whether to include delivered updates that are still stored. */
+  /** Includes delivered updates that are still stored. */
   readonly delivered: boolean;
-  /** Whether to include only updates that were delivered since the current owner got the bot. */
+  /** Excludes updates that were delivered before the current owner got the bot. */
   readonly ofOwner: boolean;
 }
 
-/** Holds the number of updates queued, and the original ids of the first and the last update. */
+/** `first` and `last` are original ids. */
 export interface Replayed {
   readonly queued: number;
   readonly first: number | null;
@@ -46,7 +46,7 @@ export interface Replayed {
 export const allDead: ReplayAsk = { from: 0, to: ruleLimits.id_max, delivered: false, ofOwner: true };
 
 const discardBatchMax = 1_000;
-/** The maximum number of replays per shard that one sweep completes. */
+/** Per shard and sweep. */
 const replaysMax = 100;
 
 function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
@@ -58,7 +58,6 @@ function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
   };
 }
 
-/** Returns the arguments of one update for `webhooks/replay`. */
 function asked(updateId: number, record: Buffer): Array<string | Buffer> {
   const fields = unpackUpdate(record);
   const values = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'].map((name) => fields[name] as Buffer);
@@ -80,7 +79,7 @@ export class Replays {
     return this.#context.shards.at(this.#context.keys.partitions.of(bot));
   }
 
-  /** Records a replay in the audit log. A crash in between may record the replay twice. */
+  /** A crash in between may record the replay twice. */
   async #note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,
@@ -94,7 +93,7 @@ export class Replays {
     return noted;
   }
 
-  /** Completes a committed replay by adding its updates to the queue. Does nothing if they were already added. */
+  /** Does nothing if the updates of the replay were already added. */
   async finish(bot: number, id: number): Promise<void> {
     const left = await dead.loadReplay(this.#shardOf(bot), bot, id);
     if (left === null) return;
@@ -116,10 +115,7 @@ export class Replays {
     fail('unavailable', { retry_after: 1 });
   }
 
-  /**
-   * Lists a bot's dead letters after an update id, oldest first, up to `limit` dead letters and `bytes` bytes, but at
-   * least one.
-   */
+  /** Oldest first, up to `limit` dead letters and `bytes` bytes, but at least one. */
   async list(bot: number, after: number, limit: number, bytes: number) {
     const { rows, more } = await dead.loadDead(this.#shardOf(bot), bot, after, limit, bytes);
     return { items: rows.map(readLetter), more };
@@ -164,13 +160,13 @@ export class Replays {
     return { queued, first, last };
   }
 
-  /** Completes replays that started more than `ageMs` ago, at most a hundred per shard. */
+  /** Completes at most a hundred replays per shard. */
   async finishOld(ageMs: number) {
     for (const { db } of holding(this.#context.shards))
       for (const { bot, id } of await dead.loadOldReplays(db, ageMs, replaysMax)) await this.finish(bot, id);
   }
 
-  /** Deletes all dead letters of a bot. Returns the number of deleted dead letters. */
+  /** Returns the number of deleted dead letters. */
   async discard(bot: number): Promise<number> {
     let discarded = 0;
     for (;;) {

@@ -18,34 +18,32 @@ import { makeSigningSecret } from '../core/secrets.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Queues } from '../updates/queues.js';
 
-/** Holds the webhook settings that a bot requests. */
 export interface WebhookSettings {
   readonly url: string;
   readonly secretToken: string | null;
-  /** the only certificate to trust, in PEM; null to trust the public authorities */
+  /** The only certificate to trust, in PEM; null to trust the public authorities. */
   readonly certificate: string | null;
   readonly maxConnections: number;
-  /** The address of the host at the time when the webhook was set. */
+  /** At the time when the webhook was set. */
   readonly address: string | null;
 }
 
-/** Holds the webhook settings with decrypted secrets, for deliveries. */
+/** The secrets are decrypted, for deliveries. */
 export interface Webhook extends WebhookSettings {
   readonly version: number;
-  /** The signing secrets in the form shown to owners. The current secret comes first. */
+  /** As shown to owners. The current secret comes first. */
   readonly signing: readonly string[];
 }
 
 export interface WebhookAsk {
-  /** Whether to drop pending updates. */
   readonly drop: boolean;
-  /** The new mask of update kinds to receive. Null keeps the current mask. */
+  /** Null keeps the current mask. */
   readonly mask: number | null;
 }
 
 type SwitchArgs = Scripts['webhooks/switch']['args'];
 
-/** Returns the owner of an encrypted box. A box can only be decrypted for the same owner. */
+/** A box can only be decrypted for the same owner. */
 export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
   `webhook:${bot}:${what}` as const;
 
@@ -129,7 +127,7 @@ export class Webhooks {
     return committed.differed;
   }
 
-  /** Sets the webhook. Returns true if the settings changed. */
+  /** Returns true if the settings changed. */
   set(bot: number, settings: WebhookSettings, ask: WebhookAsk): Promise<boolean> {
     const { url, secretToken, certificate, maxConnections, address } = settings;
     return this.#change(
@@ -150,7 +148,7 @@ export class Webhooks {
     );
   }
 
-  /** Deletes the webhook. Returns true if there was one. */
+  /** Returns true if there was a webhook. */
   remove(bot: number, drop: boolean): Promise<boolean> {
     // Runs the transaction even without a webhook, so that a repeated call gets the same answer and drops the same
     // updates.
@@ -162,13 +160,13 @@ export class Webhooks {
     await this.#change(bot, none, { drop: false, mask: null }, () => true, version);
   }
 
-  /** Finds the webhook of a bot. Returns null while the bot polls. */
+  /** Null while the bot polls. */
   async find(bot: number): Promise<Webhook | null> {
     const sealed = await this.#control.read('webhook', bot);
     return sealed && this.#opened(bot, sealed);
   }
 
-  /** Switches a bot to polling after its webhook was lost in Postgres. */
+  /** Postgres has lost the webhook. */
   async lost(bot: number) {
     if ((await loadWebhook(this.#context.db, bot)) !== null) return;
     const version = String(await nextVersion(this.#context.db));
