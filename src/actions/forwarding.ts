@@ -1,6 +1,7 @@
 /** Builds forwarded and copied messages (interface §4.3, behaviour §6). */
 import { nowSeconds } from '../clock.js';
 import { copyOf } from '../content/kinds.js';
+import { pollIn } from '../content/poll.js';
 import { type ErrorName, fail } from '../errors.js';
 import { isTokenEntity } from '../rules/token_entity.js';
 import {
@@ -18,7 +19,7 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
-import { mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
+import { assertPollAllowed, mayCopy, withCopiedPolls, withNewPolls, withResults } from './polls.js';
 
 /** A forward shows where the message was first sent; a copy does not. */
 export type Way = 'forward' | 'copy';
@@ -40,28 +41,37 @@ export const forwardingErrors = [
   'posting_not_allowed',
   'sending_not_permitted',
   'entities_too_long',
+  'poll_public_in_channel',
 ] as const satisfies readonly ErrorName[];
 
 interface Resending {
   readonly store: Store;
   readonly sender: Sender;
   readonly from: ChatRef;
+  readonly to: ChatRef;
   /** The bot of a direct chat, as the sender sees it. A sending bot sees its own profile. */
   readonly bot: Profile | null;
 }
 
-const byBot = (store: Store, bot: Bot, from: number | string): Resending => {
+interface Chats {
+  readonly chat_id: number | string;
+  readonly from_chat_id: number | string;
+}
+
+const byBot = (store: Store, bot: Bot, { chat_id, from_chat_id }: Chats): Resending => {
   const sender = botSender(bot);
-  return { store, sender, from: chatOfBot(bot.id, from), bot: sender.profile };
+  const [from, to] = [chatOfBot(bot.id, from_chat_id), chatOfBot(bot.id, chat_id)];
+  return { store, sender, from, to, bot: sender.profile };
 };
 
 /**
  * Reads the given messages, in the given order, from a chat that the sender may read. Missing messages and service
- * messages are null. Polls have their present results. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`, `not_chat_member`;
- * `forward_protected` or `copy_protected` when a message is protected.
+ * messages are null. Polls have their present results. Errors: `chat_not_found`, `not_group_member`,
+ * `not_channel_member`, `not_chat_member`; `forward_protected` or `copy_protected` when a message is protected;
+ * `poll_public_in_channel`.
  */
 async function sourcesOf(
-  { store, sender, from }: Resending,
+  { store, sender, from, to }: Resending,
   way: Way,
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> {
@@ -69,6 +79,8 @@ async function sourcesOf(
   const sources = found.map((source) => (source?.record.kind === messageKinds.service ? null : source));
   if (sources.some((source) => source && (source.record.flags & messageFlags.protected) !== 0))
     fail(protectedErrors[way]);
+  const hasNamedPoll = sources.some((source) => source && pollIn(source.record.content)?.named);
+  await assertPollAllowed(store, to, hasNamedPoll);
   const shown = await withResults(
     store,
     { id: 0, isBot: true },
@@ -81,9 +93,9 @@ async function sourcesOf(
 export const readSources = (
   { store, bot }: { readonly store: Store; readonly bot: Bot },
   way: Way,
-  from: number | string,
+  chats: Chats,
   ids: readonly number[],
-): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, from), way, ids);
+): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, chats), way, ids);
 
 /** Removes fields from a profile that become outdated or depend on the viewer, before it is stored as an origin. */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
@@ -174,9 +186,7 @@ export const sendCopies = <T>(
     ),
   );
 
-interface ManyParams extends Options {
-  readonly chat_id: number | string;
-  readonly from_chat_id: number | string;
+interface ManyParams extends Options, Chats {
   readonly message_ids: readonly number[];
   readonly remove_caption?: boolean | undefined;
 }
@@ -193,7 +203,7 @@ export async function resendMany(
   const { store, bot } = context;
   const chat = chatOfBot(bot.id, p.chat_id);
   const send = (given: () => Promise<NewMessage[]>) => store.messages.sendMany(chat, botSender(bot), given);
-  const make = () => resentMany(byBot(store, bot, p.from_chat_id), way, p);
+  const make = () => resentMany(byBot(store, bot, p), way, p);
   const { ids } = await (way === 'forward' ? send(make) : sendCopies(store, bot, chat, make, send));
   return ids.map((message_id) => ({ message_id }));
 }
@@ -239,7 +249,7 @@ export async function forwardAs(
   const sent = await store.messages.sendMany(to, sender, async () => {
     // Uses the bot's default profile, because readers of the target chat may use other languages.
     const bot = isDirect(from) ? await store.bots.profile(from.id, null) : null;
-    const made = await resentMany({ store, sender, from, bot }, 'forward', { message_ids: ids });
+    const made = await resentMany({ store, sender, from, to, bot }, 'forward', { message_ids: ids });
     return made.map(withoutTokens);
   });
   return sent.ids.map((message_id) => ({ message_id }));

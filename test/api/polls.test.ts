@@ -295,6 +295,35 @@ test('a copy is a new poll of the bot that copied it, and a quiz is copied only 
   expect(open.poll).toMatchObject({ type: 'quiz', is_closed: false });
 });
 
+test('a poll that is not anonymous cannot be forwarded or copied to a channel', async () => {
+  const { id: channel } = await resultOf(
+    service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }),
+  );
+  const rights = { can_post_messages: true };
+  await resultOf(
+    service.app(ann, 'PUT', `/api/chats/${channel}/members/${bot.id}`, { status: 'administrator', rights }),
+  );
+  const [named, secret] = [await send({ is_anonymous: false }), await send()];
+  const from = { chat_id: channel, from_chat_id: group };
+  const refused = bad("non-anonymous polls can't be sent to channel chats");
+  const ids = [secret.message_id, named.message_id];
+  for (const method of ['forwardMessage', 'copyMessage'])
+    expect((await call(method, { ...from, message_id: named.message_id })).body).toEqual(refused);
+  for (const method of ['forwardMessages', 'copyMessages'])
+    expect((await call(method, { ...from, message_ids: ids })).body).toEqual(refused);
+  const forward = { from_chat_id: group, message_ids: ids };
+  expect((await service.app(ann, 'POST', `/api/chats/${channel}/forward`, forward)).body).toEqual(refused);
+  await resultOf(call('forwardMessages', { ...from, message_ids: [secret.message_id] }));
+  expect(await itemsOf(service.app(ann, 'GET', `/api/chats/${channel}/messages`))).toHaveLength(1);
+});
+
+test('100 polls can be copied in one call', async () => {
+  const message_ids: number[] = [];
+  for (let i = 0; i < 100; i++) message_ids.push((await send()).message_id);
+  const copied = await resultOf(call('copyMessages', { from_chat_id: group, message_ids }, other));
+  expect(copied).toHaveLength(100);
+});
+
 test('a poll that left Redis keeps its votes, and the former voters cannot vote twice', async () => {
   const message = await send({ allows_multiple_answers: true });
   const quiz = await send({ type: 'quiz', correct_option_id: 0 });

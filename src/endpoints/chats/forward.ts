@@ -25,6 +25,7 @@ export const forwardMessages = defineEndpoint({
     'too_many_message_ids',
     'nothing_to_forward',
     'forward_protected',
+    'poll_public_in_channel',
   ],
   result: messageReferences,
   handler: (context, p) =>

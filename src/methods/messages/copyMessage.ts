@@ -67,7 +67,7 @@ export const copyMessage = defineMethod({
     // Sends a batch of one message. A single send would store a copy of the message in Redis for a day under the
     // idempotency key, but this call returns only the id.
     const make = async () => {
-      const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
+      const [found] = await readSources({ bot, store }, 'copy', p, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');
       if (!mayCopy(source, bot.id)) fail('poll_cant_be_copied');
       const { kind, content } = source.record;

@@ -23,7 +23,7 @@ export const forwardMessage = defineMethod({
   handler: async ({ bot, store }, p) => {
     const sender = botSender(bot);
     const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, async () => {
-      const [source] = await readSources({ bot, store }, 'forward', p.from_chat_id, [p.message_id]);
+      const [source] = await readSources({ bot, store }, 'forward', p, [p.message_id]);
       return resend(bot, 'forward', source ?? fail('message_to_forward_not_found'), p);
     });
     return viewMessage(sent, { isBot: true, bot: sender.profile });

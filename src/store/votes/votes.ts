@@ -39,6 +39,14 @@ const placeOf = (poll: number): string => `${partitionOfPost(poll)}:${postNumber
 
 const nothing = Buffer.alloc(0);
 
+let lastNumber = 0;
+
+/** Returns the number of a new poll: the Unix time in ms, but another number for each poll of this process. */
+function newNumber(): number {
+  lastNumber = Math.max(nowMs(), lastNumber + 1);
+  return lastNumber;
+}
+
 export class Votes {
   readonly #context: StoreContext;
   readonly #readBack: ReadBack;
@@ -55,7 +63,7 @@ export class Votes {
     const { scripts, keys } = this.#context;
     const partition = keys.partitions.of(chat.id);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const id = postId(partition, nowMs());
+      const id = postId(partition, newNumber());
       const poll: Poll = { ...draft, id: String(id) };
       const record: PollRecord = [chatText(chat), draft.bot, poll];
       const result = await scripts.call('votes/create', partition, pollKeys(keys, id), {
@@ -63,7 +71,7 @@ export class Votes {
         ...{ closes_ms: poll.closed ? 0 : closesAt(poll), fields: pollFields(record) },
       });
       if (result.status === 'ok') return poll;
-      // Another poll of the partition was created in the same millisecond.
+      // Another process created a poll of the partition in the same millisecond.
       await new Promise((resolve) => setTimeout(resolve, randomInt(1, 20)));
     }
     return fail('too_many_requests', { retry_after: 1 });
