@@ -20,17 +20,19 @@ export class History {
   readonly operations: Operation[] = [];
 
   /**
-   * Makes a call and records it. `run` returns the answer, or null if the outcome is unknown. Calls that change nothing
-   * have `reads`: they are omitted if their outcome is unknown.
+   * Makes a call and records it. `run` returns the answer, null if the outcome is unknown, or undefined if the call was
+   * not sent. Calls that were not sent are omitted, and so are calls with an unknown outcome that change nothing
+   * (`reads`).
    */
   async record<O>(
     { client, key, input, reads = false }: { client: string; key: string; input: unknown; reads?: boolean },
-    run: () => Promise<O | null>,
-  ): Promise<O | null> {
+    run: () => Promise<O | null | undefined>,
+  ): Promise<O | null | undefined> {
     if (this.operations.length >= operations_max)
       throw new RangeError(`more than ${operations_max} operations`);
     const invokedAt = performance.now();
     const output = await run();
+    if (output === undefined) return output;
     const answeredAt = output === null ? Number.POSITIVE_INFINITY : performance.now();
     if (output !== null || !reads)
       this.operations.push({ client, key, input, output, invokedAt, answeredAt });

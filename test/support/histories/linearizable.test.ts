@@ -212,7 +212,7 @@ describe('reactions', () => {
   test('accepts reactions of two people at the same time', () => {
     const history = [
       react(0, 9, 'set', 'a', shown(['👍'], { '👍': 2 })),
-      react(0, 9, 'set', 'b', shown(['👍'], { '👍': 1 })),
+      react(0, 9, 'set', 'person b', shown(['👍'], { '👍': 1 })),
       op(10, 11, { what: 'clear', person: 'a' } as const, shown([], { '👍': 1 })),
       read(12, 13, 'a', shown([], { '👍': 1 })),
     ];
@@ -364,12 +364,13 @@ describe('edits', () => {
   });
 });
 
-test('a history omits reads with an unknown outcome and keeps changes', async () => {
+test('a history omits calls that were not sent and reads with an unknown outcome', async () => {
   const history = new History();
   const call = { client: 'c', key: 'k', input: 'x' };
   await history.record(call, async () => 1);
   await history.record({ ...call, reads: true }, async () => null);
   await history.record(call, async () => null);
+  await history.record(call, async () => undefined);
   expect(history.operations.map(({ output, answeredAt }) => [output, Number.isFinite(answeredAt)])).toEqual([
     [1, true],
     [null, false],

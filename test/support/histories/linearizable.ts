@@ -113,10 +113,15 @@ class Search<I, O, S> {
   #successors(node: Node<S>): Node<S>[] {
     const { answered, unknown } = this.#candidates(node);
     const found: Node<S>[] = [];
+    const tried = new Set<string>();
     for (const i of unknown) {
       const operation = this.#unknown[i] as Operation<I, O>;
+      // Of equal calls, the earliest can take the place of any other.
+      const input = JSON.stringify(operation.input);
+      if (tried.has(input)) continue;
+      tried.add(input);
       const state = this.#apply(node, operation);
-      if (state === null) continue;
+      if (state === null || this.#model.name(state) === this.#model.name(node.state)) continue;
       found.push({ ...node, state, used: insert(node.used, i), last: operation, before: node });
     }
     const byAnswer = (i: number) => (this.#answered[i] as Operation).answeredAt;

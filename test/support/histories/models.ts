@@ -82,16 +82,22 @@ export const reactions: Model<ReactionInput, ReactionOutput, readonly string[]> 
   },
 };
 
+/** Emoji contain no space, but names of people may. */
+function splitPair(pair: string): readonly [string, string] {
+  const space = pair.indexOf(' ');
+  return [pair.slice(0, space), pair.slice(space + 1)];
+}
+
 function reacted(state: readonly string[], input: ReactionInput): readonly string[] {
   if (input.what === 'read') return state;
-  if (input.what === 'clear') return state.filter((pair) => !pair.endsWith(` ${input.person}`));
+  if (input.what === 'clear') return state.filter((pair) => splitPair(pair)[1] !== input.person);
   const changed = `${input.emoji} ${input.person}`;
   const others = state.filter((pair) => pair !== changed);
   return input.what === 'set' ? [...others, changed].sort() : others;
 }
 
 function showsReactions(state: readonly string[], person: string, { own, counts }: ReactionOutput): boolean {
-  const pairs = state.map((pair) => pair.split(' ') as [string, string]);
+  const pairs = state.map((pair) => splitPair(pair));
   const mine = pairs.filter(([, who]) => who === person).map(([emoji]) => emoji);
   const emojis = [...new Set(pairs.map(([emoji]) => emoji))];
   return (
