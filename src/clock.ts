@@ -6,7 +6,6 @@
 /** The difference between Unix time and the monotonic clock, in ms. Undefined before the first answer of Redis. */
 let offsetMs: number | undefined;
 
-/** A slower answer is less precise than this clock. */
 const roundTripMsMax = 100;
 
 /**

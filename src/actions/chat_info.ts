@@ -1,4 +1,3 @@
-/** Changes the title, description or photo of a chat, for bot methods and endpoints. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import type { Files } from '../files/files.js';

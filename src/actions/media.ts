@@ -14,13 +14,11 @@ export interface MediaContext {
   readonly files: Files;
   readonly bot?: { readonly owner: number };
   readonly user?: { readonly id: number };
-  /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
 }
 
 const attached = 'attach://';
 
-/** Lists the errors for a thumbnail that is not a suitable picture. */
 export const thumbnailErrors = ['picture_type_invalid', 'picture_animated', 'picture_too_large'] as const;
 
 /** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. */
@@ -37,7 +35,6 @@ const short = (words: string | undefined) =>
   words &&
   [...words.slice(0, 2 * limits.media_title_length_max)].slice(0, limits.media_title_length_max).join('');
 
-/** Picks the metadata; the parameters may hold other fields. */
 const given = ({ width, height, duration, performer, title }: Described) =>
   Object.fromEntries(
     Object.entries({ width, height, duration, performer: short(performer), title: short(title) }).filter(
@@ -63,7 +60,6 @@ function thumbnailOf(
 
 export interface TakenMedia {
   readonly file: MediaFile;
-  /** Whether this call stored the file. */
   readonly uploaded: boolean;
 }
 

@@ -152,7 +152,6 @@ async function shown(store: Store, who: Viewing, record: MessageRecord): Promise
   return { ...record, content: { ...record.content, object } };
 }
 
-/** Adds the present results to the polls in messages. Reads nothing if no message has a poll. */
 export async function withResults(
   store: Store,
   who: Viewing,

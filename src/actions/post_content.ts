@@ -31,7 +31,6 @@ export const postContentErrors = [
 
 type Given = z.infer<z.ZodObject<typeof postContentParams>>;
 
-/** Returns the caption of the media, else the caption of the post, else its text. */
 function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionContent>[2] {
   const parse_mode = media.parse_mode ?? p.parse_mode;
   if (media.caption !== undefined) return { ...media, parse_mode };
@@ -39,7 +38,6 @@ function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionC
   return { caption: p.text, parse_mode: p.parse_mode, caption_entities: p.entities };
 }
 
-/** The new content of a post: all of it, or only the caption of unchanged media. */
 export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonly content: Content };
 
 /** Runs `make`, which requests the content only when it needs it. Errors: `postContentErrors`. */

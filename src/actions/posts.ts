@@ -15,7 +15,6 @@ import { viewChat, viewStranger } from '../view/users.js';
 import { answer, optional } from '../wire/schema.js';
 import { withResults } from './polls.js';
 
-/** Names a post in a path by its id or its external id. */
 export const postName = z.string({ error: answer('post_not_found') });
 
 export const postFields = {

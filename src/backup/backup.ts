@@ -31,7 +31,6 @@ export interface BackupOptions {
   readonly say: (line: string) => void;
 }
 
-/** Creates the folder, or uses an existing empty folder. Only the owner can read it. */
 function openFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (readdirSync(folder).length > 0) throw new BackupError(`${folder} is not empty`);
@@ -66,7 +65,6 @@ async function stillEpoch(control: Pool): Promise<number> {
   throw new BackupError('partitions are moving to another database: see "petrel shards list"');
 }
 
-/** File names begin with `prefix`. */
 async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string): Promise<SavedDatabase> {
   const tables: SavedDatabase['tables'] = [];
   for (const table of await snapshot.tables()) {

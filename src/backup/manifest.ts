@@ -18,7 +18,6 @@ export type SavedDatabase = z.infer<typeof database>;
 const schema = database.extend({
   format: z.literal(1),
   made_at: z.string(),
-  /** The version of the program that made the backup. */
   version: z.string(),
   schema: z.number(),
   partitions: z.number(),
@@ -51,7 +50,6 @@ export function writeManifest(folder: string, manifest: Manifest): void {
   writeFileSync(join(folder, manifestName), `${JSON.stringify(manifest, null, 1)}\n`, { mode: 0o600 });
 }
 
-/** Reads the manifest, and verifies the size and hash of every file. Throws a BackupError. */
 export async function readManifest(folder: string): Promise<Manifest> {
   const path = join(folder, manifestName);
   if (!existsSync(path)) throw new BackupError(`${folder} is not a backup: ${manifestName} is missing`);

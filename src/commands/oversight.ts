@@ -1,4 +1,3 @@
-/** Defines the commands that act on single webhooks, bots and people. */
 import type { Command } from 'commander';
 import { addPerson } from '../operations/admin.js';
 import { suspend } from '../operations/oversight.js';

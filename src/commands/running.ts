@@ -30,7 +30,6 @@ export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Prom
 
 export const settings = 'Settings come from the environment; infra/docs/settings.md lists them.';
 
-/** Ends the process. Prints one sentence on a terminal, or one log line for a supervisor. */
 function giveUp(log: Logger, error: unknown): never {
   const known =
     error instanceof ConfigError ||
@@ -42,7 +41,6 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof RedisCheckError ||
     error instanceof IdentityError;
   const { message, code } = error as Error & { code?: string };
-  // Logs a failed start even if LOG_LEVEL is silent.
   if (log.level === 'silent') log.level = 'fatal';
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
   else log.fatal(known ? {} : { err: error }, message || code || 'the start failed');
@@ -136,7 +134,6 @@ export function withDev(config: Config): Config {
   return readConfig({ ...Object.fromEntries(rateSettings.map((name) => [name, '0'])), ...found });
 }
 
-/** Runs an operator's task on the stores of the installation. */
 export const withBackends = (
   work: (backends: Backends) => Promise<void>,
   name: string,

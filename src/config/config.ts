@@ -378,7 +378,6 @@ export function providerOf(config: Config) {
 
 export { rateText };
 
-/** Omits the rate limits that are turned off. */
 export function ratesOf(config: Config): Readonly<Record<string, string>> {
   const rates = rateSettings.map((name) => [name, config[name]] as const);
   return Object.fromEntries(
@@ -386,7 +385,6 @@ export function ratesOf(config: Config): Readonly<Record<string, string>> {
   );
 }
 
-/** Returns one readable line. */
 export const ratesText = (rates: Readonly<Record<string, string>>): string =>
   Object.entries(rates)
     .map(([name, rate]) => `${name}=${rate}`)

@@ -24,7 +24,6 @@ export const secretSettings = [
 /** Lists the environment variables of Petrel that are not settings. */
 const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
 
-/** Returns the number of letters to add, remove or replace. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
   for (let i = 1; i <= from.length; i++) {

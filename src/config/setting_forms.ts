@@ -1,4 +1,3 @@
-/** Parses the values of settings. */
 import { createECDH } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';

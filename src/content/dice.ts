@@ -25,7 +25,6 @@ const diceFields = z
   })
   .meta({ id: 'Dice', description: 'An animated emoji with a random value.' });
 
-/** All values are equally likely. */
 export const rollDice = (emoji: DiceEmoji): Dice => ({
   type: 'dice',
   emoji,

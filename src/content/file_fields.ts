@@ -38,7 +38,6 @@ export const viewFile = ({ id, unique, size, url }: Media, forPeople: boolean) =
   ...(size === undefined ? {} : { file_size: size }),
 });
 
-/** Returns width and height. They are 0 when unknown, which happens for media stored by URL. */
 export const viewPixels = ({ width = 0, height = 0 }: Media) => ({ width, height });
 
 export const viewPhotoSize = (media: Media, forPeople: boolean) => ({

@@ -3,7 +3,6 @@ import type { z } from 'zod';
 import type { ContentObject, Media } from '../store/core/codec.js';
 
 interface Kind<S> {
-  /** The schemas of the Message fields that contain this content. */
   readonly fields: Readonly<Record<string, z.ZodType>>;
   /**
    * Returns the values of those fields. Only people get the `url` of media stored by URL. `bot` is the id of the bot
@@ -25,6 +24,5 @@ export interface FileKind extends Kind<Media> {
  */
 export interface ObjectKind<S extends ContentObject = ContentObject> extends Kind<S> {
   title(stored: S): string;
-  /** Returns the object of a copy, if it differs from the original. */
   copied?(stored: S): S;
 }

@@ -59,12 +59,10 @@ export function signOf({ media, object }: Content, words: string): string {
   return kind === undefined ? '' : `${kind.sign} ${kind.title(object as never)}`.trim();
 }
 
-/** Returns the content of a copy. Kinds without `copied` are copied unchanged. */
 export function copyOf(content: Content): Content {
   const copied = content.object && objectKindOf(content.object.type)?.copied;
   return copied === undefined ? content : { ...content, object: copied(content.object as never) };
 }
 
-/** Returns a text for previews: the name of a file or the title of an object. */
 export const titleOf = ({ media, object }: Content): string | undefined =>
   media === undefined ? object && objectKindOf(object.type)?.title(object as never) : media.name;

@@ -65,7 +65,6 @@ const viewSolution = ({ correct, explanation, explanation_entities: marks }: Pol
   ...(marks === undefined ? {} : { explanation_entities: marks }),
 });
 
-/** Builds the `Poll` object for people, or for the bot with this id. */
 export function viewPoll(poll: Poll, forPeople: boolean, bot: number | undefined) {
   const { id, question, options, open_period, close_date, state } = poll;
   const closed = isPollClosed(poll);

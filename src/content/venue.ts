@@ -7,7 +7,6 @@ import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';
 import { locationFields } from './location.js';
 
-/** Lists the ids of the place at map providers. */
 export const providerIds = [
   'foursquare_id',
   'foursquare_type',

@@ -19,7 +19,6 @@ const nothing = Buffer.alloc(0);
 export interface Destination {
   readonly receiver: Receiver;
   readonly sign: ReturnType<typeof makeSigner>;
-  /** The secrets to mask in the receiver's answer before it is stored or shown. */
   readonly secrets: readonly string[];
 }
 

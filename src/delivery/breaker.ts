@@ -28,7 +28,6 @@ export function createBreaker(probes: number) {
     get down() {
       return down;
     },
-    /** The number of consecutive failed probes. */
     get probes() {
       return failedProbes;
     },

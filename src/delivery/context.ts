@@ -1,5 +1,3 @@
-/** Defines the dependencies of a delivery, and the callbacks that report its progress. */
-
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Receiver } from './outbound/send.js';
@@ -24,9 +22,7 @@ export interface DrainContext {
    * handler rejects when the update should be retried.
    */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
-  /** Returns whether a drain may keep its lease for a while after the last update. */
   mayStay(): boolean;
-  /** Replaces `Service` in header names such as `X-Service-Signature`. */
   readonly service: string;
   /** Called after every attempt. `dead` is set if the update will not be retried. */
   onOutcome?(

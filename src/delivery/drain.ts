@@ -82,14 +82,12 @@ export class Drain {
   #pauseEnd = 0;
   #destination: Destination;
   #maxConnections: number;
-  /** The version of the webhook for which `#destination` was made. */
   #hook: number;
   /**
    * Whether the settings have changed. The drain then sends nothing until it has read the new settings, because the
    * buffer already holds updates written after the change.
    */
   #outdated = false;
-  /** The id of the last update that was read or accepted as a copy. */
   #after: number;
   /**
    * Whether copies may be accepted. No chat may have been parked at the last step. Since then, no step may have parked
@@ -159,7 +157,6 @@ export class Drain {
     this.#pump();
   }
 
-  /** Stops sending, waits up to `msMax` for requests in flight, and releases the lease. */
   async stop(msMax: number): Promise<void> {
     if (this.#state === 'stopping' || this.#state === 'over') return;
     this.#enter('stopping');
@@ -362,7 +359,6 @@ export class Drain {
     return { chats: room, updates: room };
   }
 
-  /** 0 or less means now. */
   #nextStepIn(): number {
     const now = performance.now();
     const pause = this.#pauseLeft();

@@ -18,9 +18,7 @@ export interface DeliveryFigures {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly dead: Readonly<Record<string, number>>;
   readonly retries: number;
-  /** The answer times of successful deliveries, by bucket of `durationBounds`. */
   readonly times: number[];
-  /** The age of updates at delivery, in the same buckets. */
   readonly ages: number[];
 }
 

@@ -11,7 +11,6 @@ export interface Answered {
   /** whether the body was longer than 64 KiB, or was cut off after an error status */
   readonly truncated: boolean;
   readonly latencyMs: number;
-  /** the address of the last connection to this receiver */
   readonly address: string;
 }
 

@@ -31,12 +31,10 @@ export interface RecorderOptions {
  * become rows.
  */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
-  /** The beginning of the answer's body. */
   readonly beginning: Buffer;
   readonly secrets: readonly string[];
   /** Null if the update is not kept. */
   readonly fields: readonly Buffer[] | null;
-  /** The size of `fields` in bytes. */
   readonly bytes: number;
 }
 
@@ -130,7 +128,6 @@ export class Recorder {
     await this.#write(true).catch(this.#options.onError);
   }
 
-  /** Returns the number of attempts in the buffer. */
   waiting(): number {
     return this.#waiting;
   }

@@ -1,9 +1,7 @@
-/** Collects the results of one bot's deliveries, for the next step with Redis. */
 import type { Delivery, Step } from '../store/webhooks/deliveries.js';
 
 type Results = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;
 
-/** Merges two lists of ids, in queue order. */
 const united = (ids: readonly string[], more: readonly string[] = []): string[] =>
   more.length === 0 ? [...ids] : [...new Set([...ids, ...more])].sort((a, b) => Number(a) - Number(b));
 

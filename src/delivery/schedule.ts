@@ -42,7 +42,6 @@ export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt
 const dated = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -](\d\d|\d{4}) \d\d:\d\d:\d\d GMT$/;
 const undated = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
-/** Returns undefined if the date is malformed. */
 export function httpDateMs(text: string): number | undefined {
   const ms = dated.test(text)
     ? Date.parse(text)

@@ -12,7 +12,6 @@ export function createSemaphore(max: number) {
       else await new Promise<void>((resolve) => waiting.push(resolve));
     },
     release() {
-      // Passes the permit directly to the next waiting caller.
       const next = waiting.shift();
       if (next) next();
       else taken--;

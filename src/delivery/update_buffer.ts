@@ -47,7 +47,6 @@ export class UpdateBuffer {
     this.#hold(this.#chatOf(delivery.chat), delivery);
   }
 
-  /** Does nothing if the buffer already has the chat. */
   addAgain({ chat: name, tries, deliveries }: Again): void {
     if (this.#chats.has(name)) return;
     const chat = this.#chatOf(name);
@@ -75,7 +74,6 @@ export class UpdateBuffer {
     return chat.parked;
   }
 
-  /** Returns the ids of the chat's updates, in order. */
   discard(name: string): string[] {
     const chat = this.#closed(name);
     const ids = chat.waiting.map(({ id }) => id);
@@ -138,7 +136,6 @@ export class UpdateBuffer {
     if (chat.waiting.length === 1) this.#queue.push(chat);
   }
 
-  /** Without `most`, removes all updates from index `from` on. */
   #forget(chat: Chat, from: number, most = chat.waiting.length): void {
     for (const { bytes } of chat.waiting.splice(from, most)) {
       this.#count--;
@@ -146,7 +143,6 @@ export class UpdateBuffer {
     }
   }
 
-  /** Ends the flight of the chat's update. Returns the chat. */
   #closed(name: string): Chat {
     const chat = this.#chats.get(name);
     if (!chat?.open) throw new Error('settled an update that was not in flight');

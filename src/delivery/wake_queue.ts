@@ -13,7 +13,6 @@ export interface WakeQueueListener {
 }
 
 export interface WakeQueueOptions {
-  /** Called when a connection is first needed. */
   readonly connect: () => ConnectionOptions & { disconnect?(): void };
   /** The hash tags with their braces, one per queue. */
   readonly tags: readonly string[];
@@ -28,7 +27,6 @@ const gatherMs = 2;
 const lockMs = 3_000;
 const stalledCheckMs = 2_000;
 const stallsMax = 1_000_000;
-/** How long a worker waits before it retries after a Redis failure. */
 const retryMs = 1_000;
 const eventsKept = 10;
 const closeMsMax = 1_000;

@@ -4,7 +4,6 @@ export function createWakeTimer(fire: () => void) {
   let timer: NodeJS.Timeout | undefined;
   let dueAt = 0;
   return {
-    /** Fires in `ms` milliseconds, or earlier if an earlier time was requested. */
     set(ms: number) {
       const at = performance.now() + Math.max(0, ms);
       if (timer !== undefined && dueAt <= at) return;

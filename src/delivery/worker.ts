@@ -1,4 +1,3 @@
-/** Delivers webhooks in one process: handles wake-ups, runs the drains, and sweeps for lost wake-ups. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { untilNext, within } from '../clock.js';
 import { isBlocked } from '../store/core/control.js';
@@ -20,7 +19,6 @@ export interface DeliveryStats {
 
 export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly wakeQueue: WakeQueue;
-  /** Tests lower it. */
   readonly drainsMax?: number;
 }
 

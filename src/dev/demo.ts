@@ -72,7 +72,6 @@ async function once(url: string, method: string, token?: string, body?: unknown)
   return { status: response.status, result: envelope.result, description: envelope.description ?? '' };
 }
 
-/** Makes one call. Retries a few times after an answer 429 or 503. */
 async function call(url: string, method: string, token?: string, body?: unknown): Promise<Answer> {
   for (let attempt = 1; ; attempt++) {
     const answer = await once(url, method, token, body).catch((error: Error) => {

@@ -25,7 +25,6 @@ export function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Returns the parsed JSON of a file, or undefined if the file does not exist or is not JSON. */
 export function readJsonIfThere(path: string): unknown {
   const text = readIfThere(path);
   if (text === undefined) return undefined;
@@ -59,7 +58,6 @@ export function withLog<T>(path: string, use: (fd: number, start: number) => T):
   }
 }
 
-/** Returns '' if no lines were written after the position. */
 export function logSince(path: string, from: number, lines = 3): string {
   const bytes = Buffer.from(readIfThere(path) ?? '');
   const text = bytes.subarray(from <= bytes.length ? from : 0).toString('utf8');

@@ -116,7 +116,6 @@ function discardStale(home: string, path: string): void {
   rmSync(aside, { force: true });
 }
 
-/** Returns 32 bytes as base64url. */
 function makePushKey(): string {
   const made = createECDH('prime256v1');
   made.generateKeys();

@@ -22,9 +22,7 @@ import { type Supervised, supervise } from './supervisor.js';
 
 export interface InstallationOptions {
   readonly say?: (line: string) => void;
-  /** By default the `main.js` of this build. */
   readonly main?: string;
-  /** Aborting it cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -42,7 +40,6 @@ export class Installation {
   readonly #say: (line: string) => void;
   readonly #main: string;
   readonly #signal: AbortSignal;
-  /** The settings from the environment and from the files that it names. */
   readonly #given: Readonly<Record<string, string | undefined>>;
   readonly #host: string;
   /** Turns off rate limits that are not set, so that load tests work without configuration. */
@@ -99,7 +96,6 @@ export class Installation {
     };
   }
 
-  /** Aborting `hurry` shortens each stage. */
   stop(hurry?: AbortSignal): Promise<void> {
     this.#stopped ??= this.#stopAll(hurry);
     return this.#stopped;

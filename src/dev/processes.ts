@@ -83,7 +83,6 @@ export async function freePort(): Promise<number> {
   return tryPort(0);
 }
 
-/** Also covers a child that could not be started. */
 export function exitOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
@@ -96,7 +95,6 @@ export function exitOf(child: ChildProcess): Promise<string> {
 /** Lists the signals that end a process, in order. Each entry is `[signal, milliseconds to wait after it]`. */
 type Signals = readonly (readonly [NodeJS.Signals, number])[];
 
-/** Sends signals to a child, one after another, until the child ends. */
 export async function endChild(
   child: ChildProcess,
   exited: Promise<string>,
@@ -121,7 +119,6 @@ export async function endChild(
 export async function launchServer(options: {
   readonly name: string;
   readonly logPath: string;
-  /** `log` is the file descriptor of the log. */
   readonly spawn: (log: number) => ChildProcess;
   readonly isReady: (pid: number) => boolean | Promise<boolean>;
   readonly stopSignals: Signals;

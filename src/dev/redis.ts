@@ -13,7 +13,6 @@ import { Refusal } from './refusal.js';
 
 export interface RedisOptions {
   readonly dir: string;
-  /** A free port by default. */
   readonly port?: number;
   /** Determines when a write reaches the disk. 'always' syncs before the answer, as the durability law requires. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
@@ -22,7 +21,6 @@ export interface RedisOptions {
   readonly log?: (line: string) => void;
   /** If false, the server stays in our process group and gets the terminal's Ctrl-C. */
   readonly detached?: boolean;
-  /** Aborting it cancels a start in progress. */
   readonly signal?: AbortSignal;
 }
 
@@ -31,7 +29,6 @@ const stopSignals = [
   ['SIGKILL', 2_000],
 ] as const;
 
-/** Quotes a text as one argument of redis.conf. */
 const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`;
 
 function configuration(

@@ -8,13 +8,11 @@ export function findRedis(): string | undefined {
   return findProgram('redis-server') ?? findProgram('valkey-server');
 }
 
-/** Returns the version that the server prints, for example '7.0.15'. */
 export function redisVersion(executable: string): string {
   const output = spawnSync(executable, ['--version'], { encoding: 'utf8' }).stdout ?? '';
   return /v=(\d+\.\d+\.\d+)/.exec(output)?.[1] ?? '0';
 }
 
-/** The first package that can be installed is used. */
 const managers: readonly Manager[] = [
   apt('redis-server'),
   { command: 'dnf', steps: [['sh', '-c', 'dnf install -y valkey || dnf install -y redis']] },

@@ -12,7 +12,6 @@ export interface RoleOptions {
   readonly role: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: RoleLog;
-  /** Aborting it cancels a start in progress. */
   readonly signal: AbortSignal;
 }
 

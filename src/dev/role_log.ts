@@ -55,7 +55,6 @@ export class RoleLog {
     this.#bytes = sizeOf(path);
   }
 
-  /** The last error that the role wrote, for use in a Refusal; '' if there is none. */
   get lastSevere(): string {
     return this.#lastSevere;
   }

@@ -11,7 +11,6 @@ const healthy_ms = 10_000;
 
 export interface Running {
   readonly pid: number;
-  /** Resolves when the process has ended, with the reason. */
   readonly exited: Promise<string>;
   /** Shuts the process down. Once `hurry` is aborted, kills the process after at most one second. */
   stop(hurry?: AbortSignal): Promise<void>;
@@ -19,9 +18,7 @@ export interface Running {
 
 export interface Supervised {
   readonly name: string;
-  /** Undefined during a restart. */
   readonly pid: number | undefined;
-  /** Also cancels an attempt to start the process. */
   stop(hurry?: AbortSignal): Promise<void>;
 }
 
@@ -30,7 +27,6 @@ export interface Supervision<T extends Running> {
   /** Starts the process again, and resolves when it accepts requests. Gives up when the signal is aborted. */
   start(signal: AbortSignal): Promise<T>;
   readonly log: (line: string) => void;
-  /** Called after each change of `pid`. */
   readonly onChange: () => void;
 }
 

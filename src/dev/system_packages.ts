@@ -1,4 +1,3 @@
-/** Finds programs, and installs them with the system's package manager. */
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -40,7 +39,6 @@ export interface Manager {
 interface Wanted {
   readonly name: string;
   readonly managers: readonly Manager[];
-  /** How people can install the program by hand. */
   readonly byHand: string;
   /** An alternative for people who have no root access to install the program. */
   readonly instead: string;
@@ -79,7 +77,6 @@ function run(argv: readonly string[], log: (line: string) => void): Promise<numb
   });
 }
 
-/** Also updates the package lists. */
 export const apt = (name: string): Manager => ({
   command: 'apt-get',
   steps: [

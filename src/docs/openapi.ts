@@ -97,7 +97,6 @@ function parametersOf(schema: z.ZodType | null, components: Components): Paramet
 
 const isNested = (schema: Json) => schema.type === 'object' || schema.type === 'array';
 
-/** Nested values are JSON text. */
 function parameter(place: 'query' | 'path', name: string, { properties, required }: Parameters): Json {
   const { description, ...schema } = properties[name] as Json;
   return {
@@ -171,7 +170,6 @@ function methodPath(method: Method, base: string, components: Components): Json 
   };
 }
 
-/** Describes the event's name, its id if the stream can resume, and its data after parsing. */
 function eventsOf(events: NonNullable<Endpoint['events']>, components: Components): Json {
   return {
     description: 'Server-sent events. `data` is JSON.',
@@ -364,13 +362,11 @@ export interface HeadOptions {
   readonly version: string;
   /** If absent, clients use the host from which they loaded the document. */
   readonly baseUrl?: string | undefined;
-  /** By setting. */
   readonly rates?: Readonly<Record<string, string>> | undefined;
 }
 
 const withoutSlash = (url: string) => url.replace(/\/+$/, '');
 
-/** Returns the base URL of code samples. */
 export const sampleBase = (baseUrl?: string): string => withoutSlash(baseUrl ?? 'http://localhost:8081');
 
 export const documentHead = ({ version, baseUrl, rates }: HeadOptions): Json => ({

@@ -34,7 +34,6 @@ async function documentText(options: HeadOptions): Promise<string> {
 
 async function searchText(operations: Operations): Promise<string> {
   const headings = await readFile(guides, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    // Returns an empty list for a build without documents.
     if (error.code === 'ENOENT') return '[]';
     throw error;
   });

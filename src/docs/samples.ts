@@ -6,7 +6,6 @@ import type { Json } from './openapi_schemas.js';
 
 export interface SampleCall {
   readonly verb: string;
-  /** The path, with `{name}` for each path parameter except a bot's token. */
   readonly path: string;
   /** The name of the environment variable with the token, or null for a call without a token in a header. */
   readonly token: 'TOKEN' | null;

@@ -4,7 +4,6 @@ import type { Readable } from 'node:stream';
 
 export interface ListedFile {
   readonly key: string;
-  /** In ms. */
   readonly at: number;
 }
 

@@ -143,7 +143,6 @@ export function createFileIds(pepper: string) {
   };
 }
 
-/** Builds the fields as clients see them. */
 export function mediaOf(ids: FileIds, file: MediaFile, spoiler = false): Media {
   const { key: _, thumb, ...shown } = file;
   return {

@@ -25,7 +25,6 @@ const endings: Readonly<Record<string, string>> = {
   'application/pdf': 'pdf',
 };
 
-/** Clients use it as the extension of the downloaded file. */
 function endingOf({ name, mime }: MediaFile): string {
   const own = /\.([A-Za-z0-9]{1,8})$/.exec(name ?? '')?.[1]?.toLowerCase();
   const ending = own ?? endings[mime ?? ''];

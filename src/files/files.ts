@@ -9,9 +9,7 @@ import type { Measurer } from './measurer.js';
 import { createPictures } from './pictures.js';
 
 export interface Upload {
-  /** The base name that the client sent. */
   readonly filename: string;
-  /** In lower case. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
@@ -27,7 +25,6 @@ export interface Described {
 
 export type Files = ReturnType<typeof createFiles>;
 
-/** `store/` implements this interface. */
 export interface StoredFiles {
   /** Error: `too_much_stored`. */
   noteStored(owner: number, key: string, bytes: number): Promise<void>;
@@ -37,7 +34,6 @@ export interface StoredFiles {
 export interface FilesOptions {
   readonly blobs: BlobStore & { close?(): void };
   readonly measurer: Measurer;
-  /** The setting TOKEN_PEPPER. */
   readonly pepper: string;
   /** Whether MEDIA_DAYS is set. A file with a valid id may then have been removed. */
   readonly expiring?: boolean;
@@ -64,7 +60,6 @@ function shortened(name: string): string {
   return [...points.slice(0, max - kept), ...points.slice(points.length - kept)].join('');
 }
 
-/** Files of these types have no name. */
 const unnamed: readonly MediaType[] = ['photo', 'voice', 'video_note'];
 
 /** Lists the types whose content must be valid. A file of these types is refused if it could not be measured. */
@@ -196,10 +191,8 @@ export function createFiles({
       if (!expiring || key === undefined) return;
       return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));
     },
-    /** In order of keys. */
     list: ((after, limit) => blobs.list(after, limit)) satisfies BlobStore['list'],
     discard,
-    /** `put` stores them. */
     pictures,
     /** `key` is from `newKey`. Error: `unavailable`. */
     put: (key: string, bytes: Buffer) => reach(blobs.put(key, bytes)),

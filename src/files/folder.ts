@@ -17,7 +17,6 @@ async function ifThere<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Makes new names in the folder durable. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -52,7 +51,6 @@ async function namesFrom(folder: string, length: number, after: string): Promise
   return hex.filter((name) => name >= after.slice(0, length)).sort();
 }
 
-/** Keys after `after`, with the times they were written. */
 async function filesIn(root: string, at: string, after: string): Promise<ListedFile[]> {
   const names = (await ifThere(readdir(join(root, at)))) ?? [];
   const found: ListedFile[] = [];

@@ -1,4 +1,3 @@
-/** Defines the messages from the measuring thread to its owner. */
 import type { Measured } from './measure.js';
 
 /** Stands in for the task number when the thread reports that it has loaded its libraries. */

@@ -24,7 +24,6 @@ export class Measurer {
   readonly #program: URL;
   readonly #queue: Waiting[] = [];
   #worker: Worker | undefined;
-  /** The file that the thread measures, and the timer that ends it. */
   #current: Waiting | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ids = ready;

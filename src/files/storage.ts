@@ -11,7 +11,6 @@ export async function openBlobStore(config: Config): Promise<BlobStore & { close
   return createS3Store(s3);
 }
 
-/** Returns null, or the reason why a small file cannot be written and removed. */
 export async function filesProblem(blobs: Pick<BlobStore, 'check'>, config: Config): Promise<string | null> {
   try {
     await blobs.check();

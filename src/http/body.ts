@@ -20,7 +20,6 @@ export class BodyRoom {
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
-  /** `lent` counts the buffers in use. */
   private readonly idle: Buffer[] = [];
   private lent = 0;
   private readonly addresses = new Map<string, number>();
@@ -103,9 +102,7 @@ export class BodyBuffer {
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
-  /** The reused buffer that holds the body instead of `parts`. */
   private whole: Buffer | undefined;
-  /** Includes bytes beyond the limit. */
   receivedBytes = 0;
 
   /** If `reuses` is true, bodies of up to `callLimits.body_bytes_max` are stored in reusable buffers. */

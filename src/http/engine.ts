@@ -25,7 +25,6 @@ export interface EngineResponse {
   /** Sets a listener that returns whether its write succeeded. A listener that writes nothing returns true. */
   onWritable(listener: (offset: number) => boolean): EngineResponse;
   onAborted(listener: () => void): EngineResponse;
-  /** The engine empties the chunk when the listener returns. */
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): EngineResponse;
   /** Stops reading the body from the socket until `resume`. A chunk that was already read still arrives. */
   pause(): void;
@@ -82,9 +81,7 @@ interface Binding {
 }
 
 export interface Engine {
-  /** The alias if the package's package.json cannot be read. */
   readonly name: string;
-  /** 'unknown' if the package's package.json cannot be read. */
   readonly version: string;
   /** The reason why the current engine does not run here. Absent when it runs. */
   readonly note?: string;
@@ -110,7 +107,6 @@ const packages = [
 
 const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
 
-/** Removes file paths from the loader's message. */
 function whyNot(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const glibc = /GLIBC_([\d.]+)/.exec(message);
@@ -152,7 +148,6 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** The message gives the reasons and what to install. */
 export class EngineError extends Error {}
 
 /**

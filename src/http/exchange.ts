@@ -62,7 +62,6 @@ export class Exchange extends Head implements ApiRequest {
   private readonly response: EngineResponse;
   private stage: Stage = 'owed';
   private status = 0;
-  /** Set only if the access log or the metrics need them. */
   private readonly named: string;
   private readonly beganAt: number;
   private readonly weight: number;
@@ -146,7 +145,6 @@ export class Exchange extends Head implements ApiRequest {
     else this.download = new StreamReply(this.response, body, reply.length, this.ownerOf(reply));
   }
 
-  /** The reply to HEAD has only headers, and its stream is closed from the start. */
   openStream(form: StreamForm = eventForm): EventStream {
     if (this.method === 'HEAD') {
       this.give(200, form.contentType, '', undefined);
@@ -319,7 +317,6 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
-  /** Returns false when the reply was already sent or the client has disconnected. */
   private claim(): boolean {
     if (this.stage === 'owed') {
       this.stage = 'given';

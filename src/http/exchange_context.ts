@@ -5,7 +5,6 @@ import { isUpload, type SignedBodies } from './head.js';
 import { httpLimits as limits } from './limits.js';
 
 export interface AccessListener {
-  /** The id is also sent in the answer. */
   name(request: ApiRequest): string;
   /** `status` is 0 when the client disconnected before the answer. */
   over(request: ApiRequest, name: string, status: number, ms: number): void;
@@ -28,7 +27,6 @@ export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
   readonly admit: Admit | undefined;
-  /** The body budget is counted for this address. */
   readonly clientAddress: (request: ApiRequest) => string;
   /** In bytes, for a body larger than `usual` or of unknown length. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
@@ -44,7 +42,6 @@ export interface ExchangeContext {
   begun: number;
   /** True during shutdown. Each reply then ends its connection. */
   closing: boolean;
-  /** Called when `open` reaches 0 while closing. */
   idle: () => void;
 }
 

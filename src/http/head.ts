@@ -1,4 +1,3 @@
-/** Collects the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
 /** Text fields are '' when absent. The last of repeated headers counts. */
@@ -79,7 +78,6 @@ function visit(name: string, value: string): void {
   }
 }
 
-/** `into` must be a new Head. */
 export function readHead(request: EngineRequest, into: Head): void {
   head = into;
   request.forEach(visit);

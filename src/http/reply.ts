@@ -5,7 +5,6 @@ import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();
 
-/** A code without a standard text gives only the code. */
 export function statusLine(status: number): string {
   let line = statusLines.get(status);
   if (line === undefined) {
@@ -15,7 +14,6 @@ export function statusLine(status: number): string {
   return line;
 }
 
-/** An IPv6 address is written in full, and an IPv4-mapped one as IPv4. */
 export function peerAddress(response: EngineResponse): string {
   const bytes = new Uint8Array(response.getRemoteAddress());
   if (bytes.length === 4) return bytes.join('.');
@@ -72,7 +70,6 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
   response.endWithoutBody();
 }
 
-/** The filler is an SSE comment line. */
 export const eventForm: StreamForm = {
   contentType: 'text/event-stream',
   headers: [['X-Accel-Buffering', 'no']],

@@ -13,16 +13,13 @@ import { httpLimits as limits } from './limits.js';
 export interface ListenOptions {
   readonly engine: Engine;
   readonly host: string;
-  /** 0 for a free port. */
   readonly port: number;
   /** If true, other processes of this machine may listen on the same port when they also set this. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
-  /** If absent, every body is accepted. */
   readonly admit?: Admit;
   /** Returns the address for which body budgets are counted. If absent, this is the peer address. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
-  /** See `bodyRoomBytes`. */
   readonly bodiesBytesMax?: number;
   /** The limit for a body larger than usual or of unknown length. If absent, the usual limit applies. */
   readonly bodyBound?: ExchangeContext['bodyBound'];
@@ -32,7 +29,6 @@ export interface ListenOptions {
    * request in the access log, because the path of a request may contain a token.
    */
   readonly onFault: (error: unknown, request?: string) => void;
-  /** If absent, requests are not logged. */
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
   /**

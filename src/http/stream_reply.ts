@@ -5,7 +5,6 @@ import type { EngineResponse } from './engine.js';
 export interface StreamOwner {
   /** Writes status and headers. Called once, inside `cork`, right before the first byte. */
   readonly head: () => void;
-  /** Called when the kernel has the last byte. */
   readonly done: () => void;
   /** Called when the stream failed before its first byte. An error can still be sent. */
   readonly failed: (error: unknown) => void;

@@ -13,7 +13,6 @@ export interface KeySetOptions {
   readonly source: { readonly url: string } | { readonly file: string };
   /** Called with errors from loading the keys. The previous keys stay in use. */
   readonly onError: (error: unknown) => void;
-  /** In ms, monotonic. */
   readonly now?: () => number;
 }
 

@@ -14,12 +14,10 @@ export interface ProviderOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly subjectClaim: string;
-  /** The setting JWT_CREATE_USERS. */
   readonly createUsers: boolean;
   readonly onError: (error: unknown) => void;
 }
 
-/** Shortens the claim to the maximum length of a name. */
 function nameOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const points = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ').trim()];

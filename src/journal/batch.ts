@@ -32,7 +32,6 @@ export interface Change extends Entity {
   readonly entry: JournalEntry;
   /** The version of the entity's oldest entry within the batch. */
   readonly first: number;
-  /** Null for a tombstone. */
   readonly record: Buffer | null;
   /** The newest image in the batch that is not empty. Empty if the batch has no such image. */
   readonly image: Buffer;
@@ -49,7 +48,6 @@ export interface SequenceChange {
   readonly incarnation: number;
 }
 
-/** Splits off the entries with an unreadable entity. */
 export interface Gathered {
   /** The changes, sorted by table and key, so that all writers lock rows in the same order. */
   readonly changes: readonly Change[];
@@ -111,7 +109,6 @@ export function byTable(changes: readonly Change[]): Array<readonly [JournalTabl
   return runs;
 }
 
-/** Ignores the last column. */
 function sameSequence(a: readonly number[], b: readonly number[]): boolean {
   for (let i = 0; i < a.length - 1; i++) if (a[i] !== b[i]) return false;
   return true;

@@ -19,15 +19,12 @@ import { rewritePartitions } from './rewrite.js';
 import type { OnQuarantine } from './write.js';
 
 export interface FlusherOptions {
-  /** The setting AUDIT_DAYS. */
   readonly auditDays?: number;
-  /** The setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly shards: Shards;
   readonly keys: Keys;
-  /** The setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
   /** The setting HOT_BYTES_PER_BOT. If absent, the bytes of messages in Redis are unbounded. */
   readonly hotBytesPerBot?: number;
@@ -52,7 +49,6 @@ export interface FlusherOptions {
 
 export interface FlusherStats extends PipelineStats {
   readonly quarantined: number;
-  /** Counts the entities rewritten after Postgres was restored to an earlier state. */
   readonly rewritten: number;
   /** Counts the tombstones deleted because of their age. */
   readonly purged: number;
@@ -70,7 +66,6 @@ export type Flusher = ReturnType<typeof createFlusher>;
 const total = <N extends string>(stats: readonly Readonly<Record<N, number>>[], name: N): number =>
   stats.reduce((sum, each) => sum + each[name], 0);
 
-/** NaN if none is known. */
 function least<N extends string>(stats: readonly Readonly<Record<N, number>>[], name: N): number {
   const known = stats.map((each) => each[name]).filter((days) => !Number.isNaN(days));
   return known.length > 0 ? Math.min(...known) : Number.NaN;

@@ -115,7 +115,6 @@ export class Forgetter {
     }
   }
 
-  /** Returns false when another node owns the partition now. */
   async #remove(partition: number, entities: string[], expected: string): Promise<boolean> {
     const { keys, runner } = this.#options;
     const at = { meta: keys.meta(partition), lease: keys.forgetting(partition), entities };

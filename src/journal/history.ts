@@ -60,7 +60,6 @@ export interface HistoryOptions {
   readonly connection: RedisServers;
   /** A function, because the runner is created after this object. */
   readonly runner: () => Pick<ScriptRunner, 'call'>;
-  /** Throws if the Postgres belongs to another installation. */
   readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;
   /** Called when Postgres has another server or timeline than before, but still has all committed transactions. */
@@ -94,7 +93,6 @@ const raisePartitions = statement(
    returning partition, incarnation`,
 );
 
-/** Counts the transactions that were committed according to Redis. */
 function lostOf(known: Known, state: ServerState): number {
   let lost = 0;
   for (const [shard, mark] of known.marks) lost += Math.max(0, mark - (state.marks.get(shard) ?? 0));
@@ -129,7 +127,6 @@ const replacedText =
 export class History implements Guard, ControlMarks {
   readonly #options: HistoryOptions;
   readonly #at: { readonly history: string; readonly revoked: string };
-  /** By shard. */
   readonly #waiting = new Map<number, RaisedMark>();
   #rewriting = 0;
   /** The server that was compared last. Undefined once another server has replaced it. */
@@ -158,7 +155,6 @@ export class History implements Guard, ControlMarks {
     if (!known.every(Boolean)) throw this.#replaced();
   }
 
-  /** Checks every limits.postgres_check_ms. Returns a function that stops the checks. */
   watch(pool: Pool): () => void {
     // Ignores errors, because the next request encounters and reports them.
     return repeat(
@@ -167,7 +163,6 @@ export class History implements Guard, ControlMarks {
     );
   }
 
-  /** As of the last check. */
   rewriting(): number {
     return this.#rewriting;
   }

@@ -151,7 +151,6 @@ async function isElsewhere(error: Error): Promise<boolean> {
   throw error;
 }
 
-/** Only `admit` and the regular comparison change the state. */
 export class Identity {
   readonly #options: IdentityOptions;
   #own: PostgresIdentity = { id: '', generation: 0, held: true };
@@ -166,12 +165,10 @@ export class Identity {
   }
 
   readonly id = (): string => this.#own.id;
-  /** As of the last check. */
   readonly held = (): boolean => this.#own.held;
   /** Null while Redis is used. */
   readonly refusal = (): IdentityError | null => this.#refusal;
 
-  /** Must be called first. */
   async open(check: (pool: Pool) => Promise<void>): Promise<void> {
     this.#own = await this.#withPool(async (pool) => {
       await check(pool);
@@ -190,7 +187,6 @@ export class Identity {
     return admitted;
   }
 
-  /** Throws if the Postgres belongs to another installation. */
   checkPostgres(id: string | null): void {
     if (id === this.#own.id) return;
     const error = new IdentityError(
@@ -200,7 +196,6 @@ export class Identity {
     throw error;
   }
 
-  /** Compares every limits.identity_check_ms. Returns a function that stops the comparison. */
   watch(pool: Pool, connection: RedisServers): () => Promise<void> {
     const { node, onError } = this.#options;
     const lookOnce = shared(() => this.#look(pool, connection).catch(onError));

@@ -49,7 +49,6 @@ export function createIdleWait(servers: RedisServers, keys: Keys) {
       await sleep(msMax, undefined, { signal: closing.signal }).catch(() => undefined);
       return false;
     },
-    /** All later waits return immediately. */
     close() {
       closing.abort();
       client?.disconnect();

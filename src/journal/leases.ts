@@ -12,7 +12,6 @@ import { journalLimits as limits } from './limits.js';
 export interface LeaseOptions {
   readonly runner: ScriptRunner;
   readonly keys: Keys;
-  /** Unique among flushers. */
   readonly id: string;
   readonly onError: (error: Error) => void;
 }
@@ -23,7 +22,6 @@ function weight(flusher: string, partition: number): number {
   return createHash('sha1').update(`${partition} ${flusher}`).digest().readUInt32BE();
 }
 
-/** Uses rendezvous hashing. */
 export function isShareOf(id: string, live: readonly string[], partition: number): boolean {
   const own = weight(id, partition);
   return live.every((other) => {

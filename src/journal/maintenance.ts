@@ -12,11 +12,8 @@ const retry_ms = 5_000;
 export interface MaintenanceOptions {
   readonly pool: Pool;
   readonly holds: () => Holds;
-  /** The setting AUDIT_DAYS. */
   readonly auditDays?: number;
-  /** The setting MESSAGE_DAYS. */
   readonly messageDays?: number | undefined;
-  /** Later runs are not affected. */
   readonly onError: (error: Error) => void;
 }
 
@@ -36,7 +33,6 @@ export function createMaintenance({ pool, holds, auditDays, messageDays, onError
     }
   }
 
-  /** Returns true if the work succeeded. Reports a failure. */
   async function tried(work: Promise<void>): Promise<boolean> {
     try {
       await work;
@@ -69,7 +65,6 @@ export function createMaintenance({ pool, holds, auditDays, messageDays, onError
 
   return {
     start: (): void => void turn(),
-    /** Work in progress still completes. */
     stop() {
       stopped = true;
       clearTimeout(timer);

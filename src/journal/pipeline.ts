@@ -23,13 +23,11 @@ export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface PipelineOptions {
   readonly shard: Pick<Shard, 'pool' | 'history'>;
-  /** Excludes paused partitions. */
   readonly held: () => readonly number[];
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
   readonly hotTtlMs: number;
-  /** Shared by all shards of a flusher. */
   readonly budget: HotBudget;
   readonly intervalMs: number;
   readonly onError: (error: Error) => void;

@@ -28,7 +28,6 @@ const claimPurge = statement(
 const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
 const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
-/** True if a row is part of a row in the table of the wholes. */
 const belongs = ({ columns }: JournalTable): string =>
   columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
 
@@ -65,7 +64,6 @@ const deletions = journalTables.flatMap((whole) => {
   return [...ofParts, ofWhole];
 });
 
-/** The oldest rows go first. */
 const aged = (name: string, table: string, key: string, column: string) =>
   statement(
     name,
@@ -186,7 +184,6 @@ const deleteSentNotices = aged('purge_notices', 'notices', 'id', 'told_at');
 const messageAgeMs = (messageDays: number | undefined) =>
   (messageDays ?? Number.POSITIVE_INFINITY) * 86_400_000;
 
-/** In ms. */
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 

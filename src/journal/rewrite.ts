@@ -21,7 +21,6 @@ import { journalTables } from './tables.js';
 import { type OnQuarantine, writeEntries, writeSequences } from './write.js';
 
 export interface RewriteOptions {
-  /** The database that was restored to an earlier state. */
   readonly pool: Pool;
   readonly shards: Shards;
   readonly connection: RedisServers;
@@ -32,7 +31,6 @@ export interface RewriteOptions {
 interface Found {
   readonly entries: JournalEntry[];
   readonly sequences: SequenceChange[];
-  /** By bot. */
   readonly hooked: Array<{ readonly bot: number; readonly version: number }>;
 }
 
@@ -103,7 +101,6 @@ async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Pr
   }
 }
 
-/** Adds only reactions that differ from those in Postgres. */
 async function addReactions(
   found: Found,
   pool: Pool,
@@ -177,7 +174,6 @@ function addVotes(found: Found, id: number, fields: Fields): void {
   }
 }
 
-/** Collects the entity only if it is newer than the bound of its partition. */
 async function gather(
   found: Found,
   { pool, shards }: RewriteOptions,

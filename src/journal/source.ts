@@ -68,9 +68,7 @@ export interface ReadResult {
    * partitions were read.
    */
   readonly failure: Error | null;
-  /** These journals were read to their end. */
   readonly ends: readonly number[];
-  /** More entries may be ready to read. */
   readonly full: boolean;
 }
 

@@ -8,14 +8,12 @@ import type { Keys } from '../store/core/keys.js';
 export interface PartitionState {
   readonly partition: number;
   readonly length: number;
-  /** Null if the journal is empty. */
   readonly first: number | null;
   /** The last version that Redis assigned. */
   readonly version: number;
   /** In entries; 0 if the partition was never opened. */
   readonly highWater: number;
   readonly bytes: number;
-  /** Changes are refused above this size. */
   readonly bytesMax: number;
   /** The Redis server with this run id assigns versions in this partition. */
   readonly run: string | null;

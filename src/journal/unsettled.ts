@@ -6,7 +6,6 @@
  */
 import { journalLimits as limits } from './limits.js';
 
-/** `failed` counts earlier failures. */
 export function retryMs(failed: number): number {
   const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
   return Math.min(max, min * 2 ** Math.min(failed, 10)) * (0.5 + Math.random() / 2);

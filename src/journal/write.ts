@@ -16,13 +16,11 @@ import {
 } from './batch.js';
 import { type JournalTable, journalTables } from './tables.js';
 
-/** After the commit, Postgres has these versions or later versions. */
 export interface Written {
   readonly changes: readonly Change[];
   readonly sequences: readonly SequenceChange[];
 }
 
-/** Prepared while the previous batch is being written. */
 interface Encoded extends Written {
   readonly calls: readonly Call[];
 }
@@ -241,7 +239,6 @@ export async function writeBatch(
   onQuarantine: OnQuarantine,
   marks?: ControlMarks,
 ): Promise<Written> {
-  /** Commits. Reports the commit to Redis before entries leave the journal. */
   const commit = async (calls: readonly Call[]) => {
     if (marks === undefined) await pool.batch(calls);
     else await marks.note(await pool.batch<RaisedMark>(calls, raiseMark));

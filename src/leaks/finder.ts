@@ -17,7 +17,6 @@ export function createFinder() {
   const known = new Set<string>();
   let carried = '';
   return {
-    /** Returns the tokens that end in these bytes, each only once. */
     take(bytes: Buffer): Found[] {
       const text = carried + bytes.toString('latin1');
       carried = text.slice(-carriedMax);

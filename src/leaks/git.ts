@@ -1,4 +1,3 @@
-/** Streams every object of a git repository with the program git. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -13,7 +12,6 @@ export interface GitObject {
 
 export interface Piece {
   readonly object: GitObject;
-  /** Whether the piece is the first of its object. */
   readonly first: boolean;
   readonly bytes: Buffer;
 }
@@ -125,7 +123,6 @@ async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): As
         at += bytes.length;
         left -= bytes.length;
       } else {
-        // Skips the line end after the content.
         at++;
         object = null;
       }

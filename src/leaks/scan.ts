@@ -16,7 +16,6 @@ export interface ScanOptions {
 
 const chunkBytes = 256 * 1024;
 
-/** True with a work tree, and for a bare repository. */
 const isRepository = (path: string) =>
   existsSync(join(path, '.git')) || ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
 

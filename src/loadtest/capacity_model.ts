@@ -61,13 +61,11 @@ export interface Demand {
   readonly deliveries: number;
   /** A record stays in Redis for this time after its last use. */
   readonly hot_s: number;
-  /** The mean time that updates wait for receivers and polls. */
   readonly waiting_s: number;
   /** The share of each core, and of each Redis server's memory, that the plan may fill. */
   readonly use: number;
   readonly shard_bytes: number;
   readonly database_cores: number;
-  /** This many fronts may fail. */
   readonly spare_fronts: number;
 }
 
@@ -92,7 +90,6 @@ export interface Need {
   readonly aof_bytes: number;
   readonly wal_bytes: number;
   readonly day_bytes: number;
-  /** For the tables that flushers write to. */
   readonly databases: number;
   readonly workers: number;
   readonly worker_cores: number;
@@ -102,7 +99,6 @@ const request_s = 60;
 const day_s = 86_400;
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-/** Throws if a kind of call was not measured. */
 export function plan(costs: Costs, demand: Demand): Need {
   const { calls, use, hot_s } = demand;
   const kinds = Object.entries(calls).map(([kind, rate]) => {

@@ -12,7 +12,6 @@ export interface BenchBot {
   readonly username: string;
 }
 
-/** The user has opened a chat with the bot. */
 export interface Pair {
   readonly bot: BenchBot;
   readonly user: { readonly id: number; readonly token: string };
@@ -101,7 +100,6 @@ export async function inParallel<T>(
   return done;
 }
 
-/** Also opens the chat of the user with the bot. */
 export async function makePair(baseUrl: string, adminToken: string, name: string): Promise<Pair> {
   const made = await call<{ user: { id: number }; token: string }>(`${baseUrl}/api/admin/users`, {
     token: adminToken,

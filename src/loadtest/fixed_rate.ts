@@ -16,7 +16,6 @@ export interface FixedRate {
   /** In seconds. The warm-up uses the same rate, and its latencies are not recorded. */
   readonly warmup_s?: number;
   readonly connections: number;
-  /** Unique to this load run. */
   readonly salt: string;
   readonly signal?: AbortSignal;
   /** Ends the load early if the share of failed calls exceeds this value. The first hundred calls never end it. */
@@ -49,7 +48,6 @@ export interface Sent {
   readonly body: string | null;
 }
 
-/** Each connection has at most one request in flight. */
 export type Wire = ReturnType<typeof poolWire>;
 
 /** Opens connections through undici, with TLS and proxies. `ca` is the certificate of a private authority. */
@@ -91,7 +89,6 @@ export function poolWire(origin: string, connections: number, ca?: string) {
 
 const asJson = { 'content-type': 'application/json' };
 
-/** Repeats the requests without end. */
 export function requestsOf(
   templates: readonly Template[],
   rows: Series['rows'],

@@ -115,7 +115,6 @@ const shownPercentile: Record<keyof LatencyPercentiles, string> = {
   max: 'slowest',
 };
 
-/** Returns the loads to compare. They belong to the same scenario and have the same offered rate. */
 function comparedAt(latencies: readonly LatencyResult[], scenario: string): LatencyResult[] {
   const own = latencies.filter((each) => each.scenario === scenario);
   const base = own.find(({ role }) => role === 'base');

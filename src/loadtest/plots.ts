@@ -2,7 +2,6 @@
 
 export const safe = (text: string): string => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/** The style sheet of the page defines the colours. */
 const colour = (i: number) => `var(--s${(i % 6) + 1})`;
 
 const n1 = (value: number) => Number(value.toFixed(1));
@@ -35,9 +34,7 @@ function svg(height: number, label: string, parts: readonly string[]): string {
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** Shown to the right of the bar. */
   readonly shown: string;
-  /** Determines the colour. */
   readonly series: number;
 }
 
@@ -77,7 +74,6 @@ export interface Line {
 export interface Axes {
   readonly x: string;
   readonly y: string;
-  /** For an x axis whose values are categories instead of numbers. */
   readonly names?: readonly string[];
   readonly log?: boolean;
 }

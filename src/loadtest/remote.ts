@@ -29,7 +29,6 @@ const failed_share_max = 0.01;
 
 interface Load {
   readonly latency: LatencyResult;
-  /** Empty if a further load may run. */
   readonly stop: string;
 }
 

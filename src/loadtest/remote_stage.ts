@@ -12,18 +12,15 @@ export type RemoteName = (typeof remoteNames)[number];
 export interface RemoteScenario {
   readonly name: RemoteName;
   readonly series: Series;
-  /** Throws WrongAnswer unless the installation answers correctly. */
   verify(): Promise<void>;
 }
 
 export interface Stage {
   readonly scenarios: readonly RemoteScenario[];
-  /** Deletes everything that the run created. */
   close(): Promise<void>;
 }
 
 export interface StageOptions {
-  /** Without a trailing slash. */
   readonly url: string;
   readonly token: string;
   /** Only used with a bot's token. */
@@ -137,7 +134,6 @@ function personal(url: string, token: string, bot: number): RemoteScenario[] {
   ];
 }
 
-/** Throws WrongAnswer if the installation refuses. */
 export async function openStage({ url, token, chat, rate }: StageOptions): Promise<Stage> {
   if (isBotToken(token)) {
     const inChat =

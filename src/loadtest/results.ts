@@ -162,7 +162,6 @@ export type GoalResult = Results['goals'][number];
 
 export const jsonSchema = (): object => z.toJSONSchema(resultsSchema);
 
-/** If the file is invalid, throws an error with the first problems. */
 export function readResults(text: string): Results {
   const parsed = resultsSchema.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;

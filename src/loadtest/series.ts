@@ -7,7 +7,6 @@ export interface Call {
   readonly verb: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly token?: string;
-  /** JSON. */
   readonly body?: string;
 }
 
@@ -16,7 +15,6 @@ export interface Call {
  * row, `{pass}` counts how often all rows have been used, and `{salt}` is unique to the load.
  */
 export interface Series {
-  /** Scheme, host and port. */
   readonly origin: string;
   /**
    * The calls of the series. The first pass over the rows uses the first call, the second pass the second call, and so
@@ -62,7 +60,6 @@ export const isFixed = ({
   readonly rows: Series['rows'];
 }): boolean => calls.length === 1 && rows.length === 1;
 
-/** Returns the calls of a series as templates for one load. */
 export function templatesOf({ calls }: Series, salt: string): Template[] {
   const of = (text: string | undefined) => (text === undefined ? undefined : piecesOf(text, salt));
   return calls.map(({ verb, path, token, body }) => ({

@@ -1,9 +1,7 @@
-/** Prints the results of a run in the terminal. */
 import type { Results, SideResult } from './results.js';
 
 export const whole = (value: number): string => Math.round(value).toLocaleString('en');
 
-/** The first `texts` columns contain text, and the others contain numbers. */
 export function table(rows: readonly (readonly string[])[], texts: number): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((cells) => (cells[i] ?? '').length)));
   const line = (cells: readonly string[]) =>
@@ -114,7 +112,6 @@ function soak({ soak: samples }: Results): string[] {
   return [table([head, ...rows], 1)];
 }
 
-/** Findings with a goal are in the table of goals. */
 function counted({ findings }: Results): string[] {
   const free = findings.filter(({ met }) => met === null);
   if (free.length === 0) return [];

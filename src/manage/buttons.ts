@@ -7,7 +7,6 @@ import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 /** The version of the data format. Increase it when a change makes old buttons unreadable. */
 const version = '1';
 
-/** A list of bots opens one of these pages for the chosen bot. */
 export const pages = {
   m: 'menu',
   e: 'edit',
@@ -38,11 +37,9 @@ export type Press =
       readonly language: string;
     }
   | { readonly ask: 'writers'; readonly bot: number; readonly policy: 'all' | 'selected' | 'owner' }
-  /** Answers the offer of a bot. */
   | { readonly ask: 'accept' | 'decline'; readonly bot: number }
   | { readonly ask: 'cancel' };
 
-/** Maps each action to its letter in the data and the fields that follow it. */
 const forms: Readonly<Record<Press['ask'], readonly [letter: string, ...fields: string[]]>> = {
   list: ['l', 'page', 'number'],
   page: ['p', 'page', 'bot'],
@@ -69,7 +66,6 @@ export function dataOf(press: Press): string {
   return [version, letter, ...texts].join(':');
 }
 
-/** Undefined for malformed text. */
 function readField(ask: string, name: string, text: string): string | number | undefined {
   const isText = ask === 'write' || ask === 'remove';
   if (name === 'language') return text;

@@ -28,7 +28,6 @@ export interface ManagerOptions {
 }
 
 const noticesEveryMs = 1_000;
-/** The longest pause while there are no notices. */
 const noticesEveryMsMax = 4_000;
 
 /** Returns whether the person cannot get the message, because they blocked the bot or no longer exist. */

@@ -123,7 +123,6 @@ async function setWriters(turn: Turn, id: number, text: string): Promise<Reply> 
   return { screen: { key: 'writers_set', values }, next: nothing };
 }
 
-/** Returns the first of these usernames that belongs to no person. */
 async function unknownOf({ store }: Turn, usernames: readonly string[]): Promise<string | undefined> {
   for (const username of usernames) {
     if ((await store.users.findByUsername(username)) === null) return username;

@@ -18,7 +18,6 @@ const perRow = 2;
 /** The number of usernames to show. More would not fit into a message. */
 const writersListed = 50;
 
-/** In Unix seconds. */
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
 
 export const textPages = {
@@ -37,7 +36,6 @@ function inRows(buttons: readonly InlineButton[]): InlineButton[][] {
   return rows;
 }
 
-/** The chosen bot opens on `page`. */
 export async function listScreen(turn: Turn, page: PageKey, number: number): Promise<Screen> {
   const { bots } = turn.store;
   const count = await bots.countOf(turn.user.id);

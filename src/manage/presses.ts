@@ -7,7 +7,6 @@ import type { ManageTexts } from './texts.js';
 import { languageNames } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
-/** '' is the default language. */
 export const languageIn = (t: ManageTexts, language: string): string =>
   languages.find((known) => known === language) ? languageNames[language as 'en'] : t.default_language;
 

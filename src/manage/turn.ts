@@ -19,9 +19,7 @@ export interface Reply {
   /** Replaces the message whose button was pressed; sent as a new message if no button was pressed. */
   readonly screen?: Screen | undefined;
   readonly also?: Screen | undefined;
-  /** Shown over the chat in answer to a press. */
   readonly alert?: Said | undefined;
-  /** Unchanged if absent. */
   readonly next?: Talk | undefined;
 }
 

@@ -29,7 +29,6 @@ export class Distribution {
   }
 }
 
-/** The names must come from a fixed set. */
 export class Distributions {
   readonly byName = new Map<string, Distribution>();
 
@@ -56,7 +55,6 @@ export class Counts {
     known.set(second, (known.get(second) ?? 0) + by);
   }
 
-  /** Returns rows of a metric with two labels. */
   *rows(): Iterable<readonly [labels: readonly string[], value: number]> {
     for (const [name, bySecond] of this.byName)
       for (const [second, value] of bySecond) yield [[name, String(second)], value];

@@ -11,7 +11,6 @@ type Rows<V> = Iterable<readonly [labels: readonly string[], value: V]>;
 interface Named {
   readonly name: string;
   readonly help: string;
-  /** Absent for a metric with a single value. */
   readonly labels?: readonly string[];
 }
 

@@ -1,4 +1,3 @@
-/** Counts the requests of a front by call, outcome and duration. */
 import { Counts, Distributions } from './distribution.js';
 import type { Figure } from './metrics.js';
 
@@ -15,7 +14,6 @@ export interface CallFigures {
   readonly failed: number;
   /** the client disconnected before the answer */
   readonly gone: number;
-  /** By bucket of `durationBounds`. */
   readonly times: number[];
 }
 
@@ -63,7 +61,6 @@ export function createRequestMeter() {
   const counts = new Counts();
   const times = new Distributions();
   return {
-    /** Returns 0 to skip measuring. */
     weight() {
       if (++ofSecond === 1) setTimeout(nextSecond, 1_000).unref();
       if (ofSecond <= timedEach) return 1;

@@ -114,7 +114,6 @@ function spansOfRequest(under: Under, call: string, status: number, traceId: str
   ];
 }
 
-/** The first attempt also reports the span of the event. */
 function spansOfDelivery(delivery: TracedDelivery, traceId: string, root: string): Span[] {
   const { bot, kind, change, madeMs, latencyMs, tries, outcome, delivered } = delivery;
   const endMs = nowMs();
@@ -157,12 +156,10 @@ export class Traces {
     this.#timer = setInterval(() => void this.#send(), sendMs).unref();
   }
 
-  /** Runs a request, and assigns the scripts that run meanwhile to it. */
   within<T>(work: () => T): T {
     return this.#requests.run({ beginMs: nowMs(), scripts: [], change: null }, work);
   }
 
-  /** Records that the current request made this change. */
   changed(change: string): void {
     const under = this.#requests.getStore();
     if (under) under.change = change;

@@ -3,7 +3,6 @@ import type { Logger } from './log.js';
 
 export type Troubles = ReturnType<typeof createTroubles>;
 
-/** Applies to each source. */
 const quietMs = 5_000;
 
 /** Prefers the cause of an error. The message is written for callers and less precise. */

@@ -12,7 +12,6 @@ import { personName, username } from '../wire/fields.js';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const timeOf = (seconds: number) => new Date(seconds * 1_000).toISOString();
 
-/** Records the work in the log of administrators' calls. */
 async function noted<T>(
   { store }: Backends,
   action: string,

@@ -26,7 +26,6 @@ function printFindings(facts: Facts, say: (line: string) => void): boolean {
   return found.some(({ bad }) => bad);
 }
 
-/** Also names the owner who is closest to the limit. */
 async function storedText({ config, pool }: Backends): Promise<string> {
   const stored = await loadStoredOverall(asDatabase(pool));
   if (stored === null) return 'none stored';

@@ -24,7 +24,6 @@ async function openQueues({ pool, store }: Backends): Promise<number> {
   return opened;
 }
 
-/** The partitions were opened together with the backends. */
 export async function rebuildRedis(backends: Backends, say: (line: string) => void): Promise<void> {
   const { pool, connection } = backends;
   const state = await journalState(backends);

@@ -39,7 +39,6 @@ const partitionsText = (partitions: readonly number[]) =>
 const again = ({ partitions, target }: moves.Move) =>
   `"petrel shards move ${rangesText(partitions).replaceAll(',', '')} ${target}"`;
 
-/** The returned function converts a process name to a text that operators recognise. */
 async function nodeNames(backends: Backends): Promise<(node: string) => string> {
   const known = new Map((await readNodes(backends)).map((node) => [node.id, node]));
   return (id) => {
@@ -113,7 +112,6 @@ async function claimShards({ source, target, share }: Runner): Promise<void> {
   await copy.claimShard(target, share);
 }
 
-/** Fails if another process has taken over the move. */
 const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: boolean): Promise<number> =>
   changeMap(
     control,
@@ -223,7 +221,6 @@ async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): P
   return task().finally(() => clearInterval(timer));
 }
 
-/** Returns null when there is no unfinished move. */
 async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | null> {
   const began = performance.now();
   for (let tries = 0; ; tries++) {

@@ -53,7 +53,6 @@ function lineOf(leak: LeakRow): string {
   return `${new Date(found_at).toISOString()}  ${what}  ${reported_by}  ${place || '-'}`;
 }
 
-/** Newest first. */
 export async function listLeaked({ store }: Backends): Promise<void> {
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const page = await store.leaks.list(before, limits.page_size_max);

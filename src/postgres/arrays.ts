@@ -32,7 +32,6 @@ export function bigintArray(values: readonly number[]): Buffer {
   return buffer;
 }
 
-/** A null value becomes a null element. */
 export function byteaArray(values: readonly (Buffer | null)[]): Buffer {
   let bytes = values.length === 0 ? 12 : headBytes;
   for (const value of values) bytes += 4 + (value?.length ?? 0);

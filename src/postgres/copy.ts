@@ -83,7 +83,6 @@ export async function openSnapshot(url: string) {
       const { rows } = await client.query('select name, value from installation');
       return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
     },
-    /** Uses the text format of COPY. Returns the number of rows. */
     async copyOut(
       { name, columns }: TableShape,
       to: readonly [...NodeJS.ReadWriteStream[], Writable],

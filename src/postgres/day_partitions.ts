@@ -8,12 +8,10 @@
 import { type Pool, type Queryable, statement } from './pool.js';
 
 export const day_ms = 86_400_000;
-/** Days after today. */
 export const days_ahead = 3;
 /** The key of the advisory lock. It is an arbitrary number that must be equal on all nodes. */
 const advisory_lock = 7_261_530_115;
 
-/** Each new partition covers `days` days. */
 export interface ByDay {
   readonly table: 'delivery_failures' | 'messages';
   readonly column: 'at' | 'day';
@@ -45,7 +43,6 @@ export interface Span {
   readonly name: string;
   /** -Infinity for the partition with rows older than the partitioning of the table. */
   readonly from: number;
-  /** Exclusive. */
   readonly to: number;
 }
 
@@ -64,7 +61,6 @@ const dayOf = (text: string) =>
 const nameOf = (table: string, from: number, to: number) =>
   `${table}_${compact(from)}${table === 'messages' ? `_${compact(to)}` : ''}`;
 
-/** Undefined for the default partition. */
 function spanOf(name: string): Span | undefined {
   const [, until] = /_until_(\d{8})$/.exec(name) ?? [];
   if (until !== undefined) return { name, from: Number.NEGATIVE_INFINITY, to: dayOf(until) };
@@ -76,7 +72,6 @@ function spanOf(name: string): Span | undefined {
 export interface Spans {
   /** In ms, by the database's clock. */
   readonly now: number;
-  /** Ascending. */
   readonly spans: readonly Span[];
 }
 

@@ -13,7 +13,6 @@ export interface PostgresIdentity {
 
 export interface OtherNode {
   readonly generation: number | null;
-  /** Whether this Redis failed to answer the node. */
   readonly away: boolean;
 }
 
@@ -55,7 +54,6 @@ export async function lockIdentity(tx: Queryable, node: string) {
 export const saveGeneration = (tx: Queryable, generation: number) => plainSql(tx).run`
   update installation set value = ${generation}::int::text where name = 'REDIS_GENERATION'`;
 
-/** Records the report of a node. Returns the id and generation that Postgres stores now. */
 export const noteNode = (on: Queryable, node: string, { generation, away }: OtherNode) =>
   plainSql(on).one<PostgresIdentity>`
     with noted as (
@@ -76,7 +74,6 @@ export async function renameInstallation(on: Queryable, generation: number): Pro
     update installation set value = gen_random_uuid()::text where name = 'ID' returning value`;
 }
 
-/** Returns whether a hold ended. */
 export async function holdOutgoing(on: Queryable, held: boolean): Promise<boolean> {
   const sql = plainSql(on);
   if (!held) return sql.some`delete from installation where name = 'HELD' returning 1`;

@@ -5,7 +5,6 @@ import { type Call, type Pool, statement, type Transaction } from './pool.js';
 /** A transaction that changed nothing raises no mark. */
 export interface RaisedMark {
   readonly shard: number;
-  /** As the guard named the server. */
   readonly server: string;
   readonly raised: number;
   /** The last id and the last control record version that were assigned. */

@@ -12,7 +12,6 @@ import { addressOf } from '../rules/database_url.js';
 import { postgresVersionProblem } from '../rules/versions.js';
 import { openSession } from './session.js';
 
-/** Works from both `src/` and the built `dist/`. */
 const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
 /** An arbitrary number that must be equal on all nodes. */
@@ -46,7 +45,6 @@ function readMigrations(folder: string): Migration[] {
   return migrations;
 }
 
-/** Returns the number of the last migration. */
 export function schemaVersion(folder = shippedFolder): number {
   return readMigrations(folder).length;
 }
@@ -57,7 +55,6 @@ interface Applied {
   readonly checksum: string;
 }
 
-/** Returns the files that are still to be applied. */
 function pending(migrations: readonly Migration[], applied: readonly Applied[]): Migration[] {
   for (const row of applied) {
     const migration = migrations[row.version - 1];
@@ -176,9 +173,7 @@ export async function migrate(
 }
 
 interface DatabaseState {
-  /** The version that the server reports. */
   readonly server: string;
-  /** Whether the connection goes through a pooler. */
   readonly pooled: boolean;
   readonly applied: number;
   /** The oldest schema version whose programs work with the database. */

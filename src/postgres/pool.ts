@@ -1,4 +1,3 @@
-/** Manages connections to Postgres, transactions with retries, and the classification of errors. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ApiError } from '../errors.js';
@@ -27,7 +26,6 @@ export interface Queryable {
 }
 
 export interface Transaction extends Queryable {
-  /** As the guard named the server; '' without a guard. */
   readonly server: string;
 }
 
@@ -67,7 +65,6 @@ export interface Pool extends Queryable {
   recheck(): Promise<void>;
   retries(): number;
   stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
-  /** Waits for running calls. */
   close(): Promise<void>;
 }
 
@@ -78,12 +75,10 @@ export interface PoolOptions {
    */
   readonly url: string;
   readonly max: number;
-  /** The application name in Postgres. */
   readonly name: string;
   readonly guard?: Guard;
   /** Whether a standby among several hosts may be used. */
   readonly standby?: boolean;
-  /** For a connection that fails while it is idle. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -182,7 +177,6 @@ class Connections {
   readonly pool: pg.Pool;
   readonly address: PostgresAddress;
   readonly #options: PoolOptions;
-  /** The index of the host that new connections use. */
   #host = 0;
   #generation = 0;
   /** The server that the guard admitted for a connection, and the connection's generation. */

@@ -41,7 +41,6 @@ export interface Standby {
 
 export interface ReplicasOptions {
   readonly standbys: readonly Standby[];
-  /** Per standby. */
   readonly max: number;
   readonly name: string;
   readonly onError: (error: Error) => void;

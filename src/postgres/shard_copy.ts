@@ -34,7 +34,6 @@ export interface Share {
    */
   readonly name: string;
   readonly partitions: readonly number[];
-  /** The total number of partitions. */
   readonly count: number;
   readonly runner: string;
 }
@@ -83,7 +82,6 @@ function rowsOf(
   return `${partition} in (${partitions.join(', ')})`;
 }
 
-/** For statements that cannot have parameters. */
 const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 /** Builds a libpq connection string for the primary among the hosts of a URL. */
@@ -241,7 +239,6 @@ export async function lagOf(source: Shard, { name }: Share, position: string): P
   return bytes;
 }
 
-/** A lock was not available in time. */
 const isLocked = (error: unknown) =>
   ((error as Error).cause as { code?: string } | undefined)?.code === '55P03';
 const lockTriesMax = 30;
@@ -345,7 +342,6 @@ export async function skipIdentities(source: Queryable, target: Queryable): Prom
           coalesce(pg_sequence_last_value(pg_get_serial_sequence(${name}, 'id')::regclass), 1)))`;
 }
 
-/** 8 MiB. */
 const pagesAtOnce = 1_024;
 
 const leavesOf = (table: string) =>
@@ -440,7 +436,6 @@ export const leftFrom = (shard: Shard, partitions: readonly number[]) => shard.d
   select partition, outdated from partitions
   where partition = any(${partitions}::int[]) and left_at is not null`;
 
-/** Bounds one statement. */
 const requestsAtOnce = 1_000;
 
 async function bringRequests(source: Shard, target: Shard, share: Share): Promise<void> {
@@ -486,7 +481,6 @@ export async function bringPartitions(source: Shard, target: Shard, share: Share
   });
 }
 
-/** True after a database was restored to an earlier state, until it has been rewritten from Redis. */
 export const isRewriting = (shard: Shard, partitions: readonly number[]) => shard.db.some`
   select from partitions where partition = any(${partitions}::int[]) and rewrite_after is not null limit 1`;
 

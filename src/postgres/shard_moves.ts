@@ -8,7 +8,6 @@ export const moveSteps = ['copy', 'pause', 'fence', 'switch', 'clean'] as const;
 export type MoveStep = (typeof moveSteps)[number];
 
 export interface Move {
-  /** Ascending. */
   readonly partitions: readonly number[];
   readonly source: number;
   readonly target: number;
@@ -72,7 +71,6 @@ export const nodesWithout = (control: Queryable, shard: number) =>
     select n.node, s.node is not null as follows from redis_nodes n left join shard_nodes s on s.node = n.node
     where n.seen_at > now() - interval '10 seconds' and (s.node is null or not ${shard} = any(s.shards))`;
 
-/** Includes processes that ended without deregistering. */
 export const nodeEpochs = (control: Queryable) =>
   plainSql(control).rows<{ readonly node: string; readonly epoch: number }>`
     select node, epoch from shard_nodes order by node`;

@@ -63,7 +63,6 @@ export interface Shards {
   epoch(): number;
 }
 
-/** For an installation with a single database. */
 export function oneShard(
   pool: Pool,
   db: ShardDatabase,
@@ -87,7 +86,6 @@ interface Divided<S> {
   owned(shard: Pick<Shard, 'id'>): readonly number[];
 }
 
-/** Skips shards that have no partitions now. */
 export const holding = <S extends Pick<Shard, 'id'>>(shards: Divided<S>): S[] =>
   shards.all.filter((shard) => shards.owned(shard).length > 0);
 
@@ -129,7 +127,6 @@ export interface MapRow {
 
 export interface ShardMap {
   readonly epoch: number;
-  /** Partitions that are outside the control database or paused. */
   readonly rows: readonly MapRow[];
 }
 
@@ -264,7 +261,6 @@ export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): 
   await all[0].pool.query(report, reportOf(node, -1, all));
 }
 
-/** Assigns the partitions to the configured shards. */
 function divisionOf({ epoch, rows }: ShardMap, { all, partitions, onError }: FollowOptions) {
   const places = new Map(rows.map((row) => [row.partition, row]));
   const owned = new Map<number, number[]>(all.map(({ id }) => [id, []]));

@@ -31,11 +31,8 @@ export interface Sql {
   query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
   rows<T = unknown>(...statement: Template): Promise<T[]>;
   first<T>(...statement: Template): Promise<T | null>;
-  /** For a statement that always returns exactly one row. */
   one<T>(...statement: Template): Promise<T>;
-  /** For a statement that always returns exactly one row. */
   value<T>(...statement: Template): Promise<T>;
-  /** Undefined if there is no row. */
   firstValue<T>(...statement: Template): Promise<T | undefined>;
   column<T>(...statement: Template): Promise<T[]>;
   some(...statement: Template): Promise<boolean>;
@@ -112,7 +109,6 @@ export const checked = (query: string, check: string): string =>
 
 const prepared = new Map<string, Statement>();
 
-/** The name derives from the text. */
 export function prepare(text: string): Statement {
   let known = prepared.get(text);
   if (!known) {

@@ -1,4 +1,3 @@
-/** Also counts the bytes of each owner. */
 import type { Database, Sql } from './sql.js';
 
 /** Returns false and records nothing if the owner's files would exceed `max` bytes in total. */
@@ -12,7 +11,6 @@ export const noteStored = (sql: Sql, owner: number, key: string, bytes: number, 
   insert into stored_files (key, owner_id, bytes) select ${key}, ${owner}::bigint, ${bytes}::bigint
   from total returning 1`;
 
-/** Returns the number of removed records. */
 export const forgetStored = (sql: Sql, keys: readonly string[]) => sql.value<number>`
   with gone as (delete from stored_files where key = any(${keys}::text[]) returning owner_id, bytes),
        freed as (
@@ -30,7 +28,6 @@ export const loadStoredOverall = (sql: Sql) =>
     select (sum(bytes) over ())::bigint as bytes, owner_id as owner, bytes as "ownBytes" from stored_totals
     where bytes > 0 order by stored_totals.bytes desc limit 1`;
 
-/** Oldest first. */
 export const loadStoredBefore = (db: Database, ageMs: number, limit: number) => db.column<string>`
   select key from stored_files where created_at <= now() - ${ageMs}::bigint * interval '1 millisecond'
   order by created_at limit ${limit}`;

@@ -50,7 +50,6 @@ export interface Backends {
   readonly installation: string;
   readonly log: Logger;
   readonly pool: Pool;
-  /** Flushers write to these databases. */
   readonly shards: Shards;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
@@ -66,12 +65,10 @@ export interface Backends {
   /** True in a drill, during which nothing is sent to webhooks and browsers. */
   readonly held: () => boolean;
   readonly wakeQueue: WakeQueue;
-  /** Of the roles in this process. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
   /** The reports begin when the process starts to serve. */
   readonly node: OwnNode;
-  /** Absent when traces are off. */
   readonly traces: Traces | undefined;
   readonly managementBot: number;
   close(): Promise<void>;
@@ -127,7 +124,6 @@ function createPatience(log: Logger, msMax: number): Patience {
   };
 }
 
-/** Also opens the pub/sub channels. */
 export function openRedis(
   target: RedisTarget,
   keys: Keys,
@@ -200,7 +196,6 @@ function logPause(log: Logger, pause: Pause): void {
   );
 }
 
-/** Creates the management bot before any caller can look it up. */
 async function openManagementBot(store: Store, username: string): Promise<number> {
   try {
     return await store.management.ensure(managementIdentity(username));

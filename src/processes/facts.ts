@@ -20,7 +20,6 @@ export function fullness({ length, highWater, bytes, bytesMax }: PartitionState)
   return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
 }
 
-/** Missing numbers become 0. */
 export function parseInfo(info: string) {
   const number = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
   return {

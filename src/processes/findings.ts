@@ -10,7 +10,6 @@ export interface ServerFacts {
 }
 
 export interface DatabaseFacts {
-  /** `Postgres`, or a name with the number of the shard. */
   readonly database: string;
   readonly connections: number;
   readonly connectionsMax: number;
@@ -168,7 +167,6 @@ function ofMove({ what, paused, silentMs }: NonNullable<Facts['moving']>): Findi
   };
 }
 
-/** Problems come first. */
 export function findingsOf(facts: Facts): Finding[] {
   const { engine, warnings, servers, overdueWebhooks, nodes, databases, moving, lostAgo } = facts;
   const found: Finding[] = [];

@@ -105,7 +105,6 @@ function report(
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
-/** Logs which HTTP engine is in use, and the engine's limitations. */
 function logEngine(log: Backends['log'], engine: Engine, config: Config): void {
   log.info({ engine: engine.name, version: engine.version }, 'HTTP engine');
   if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
@@ -137,7 +136,6 @@ async function watchFiles({ filesProblem, log, figures }: Backends) {
   return { problem: () => problem, stop: () => clearInterval(timer) };
 }
 
-/** Opens only the services that the settings turn on. */
 function openDispatch(backends: Backends, own: DispatchOptions['own']): Dispatch {
   const { config, log, store, files, traces } = backends;
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);

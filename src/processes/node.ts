@@ -76,7 +76,6 @@ const loop_look_ms = 100;
 /** The share of busy time below which a process counts as idle. Its event loop delay is then not measured. */
 const idle_share_max = 0.02;
 
-/** Measures since the previous call. */
 function createPulse() {
   const delay = monitorEventLoopDelay({ resolution: loop_look_ms });
   delay.enable();

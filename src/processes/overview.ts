@@ -20,7 +20,6 @@ import { processLimits } from './limits.js';
 import { readNodes, type SeenNode } from './node.js';
 import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
 
-/** Returns null if the request fails or takes too long. */
 async function inTime<T>(asked: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
@@ -95,7 +94,6 @@ const away = (what: string): Finding => ({
   todo: `check ${what} and the network; ${what === 'Redis' ? 'without it no call is served' : 'until it answers, cold data cannot be read and changes wait in the journals'}`,
 });
 
-/** Returns names of databases. */
 async function silentOf({ shards }: Backends): Promise<string[]> {
   const answers = await Promise.all(
     shards.all.map(async (shard) => {
@@ -106,7 +104,6 @@ async function silentOf({ shards }: Backends): Promise<string[]> {
   return answers.flat();
 }
 
-/** Covers processes that were killed or cannot reach Redis. */
 const silent = (nodes: readonly SeenNode[]): Finding[] =>
   nodes
     .filter(({ silent_ms }) => silent_ms > processLimits.node_silent_ms)

@@ -5,9 +5,7 @@ export type NodePart = Pick<NodeReport, 'engine' | 'front' | 'deliver' | 'flush'
 
 export interface OwnNode {
   readonly id: string;
-  /** One function per role. */
   readonly parts: Array<() => NodePart>;
-  /** Null before the first report. */
   lastReport: NodeReport | null;
 }
 

@@ -5,7 +5,6 @@ import { type Figure, figuresOf } from '../obs/metrics.js';
 import type { Replicas } from '../postgres/replicas.js';
 
 export interface PostgresEvents {
-  /** `shard` is 0 for the control database. */
   back(found: WentBack, shard: number): void;
   elsewhere(before: string, now: string, shard: number): void;
   replaced(why: string, shard: number): void;

@@ -30,7 +30,6 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
   return noter;
 }
 
-/** Returns undefined when push notifications are turned off. */
 export function startPusher({ config, store, figures, held, troubles }: Backends) {
   const settings = pushOf(config);
   if (settings === undefined) return undefined;

@@ -11,7 +11,6 @@ import type { Backends } from './backends.js';
 
 type Sources = Pick<Backends, 'shards' | 'keys'>;
 
-/** The count of a bot comes from the shard of the bot. */
 async function countsOf(
   { shards, keys }: Sources,
   ask: (shard: Shard) => Promise<readonly rows.Counted[]>,
@@ -65,7 +64,6 @@ export async function mostDead(sources: Sources, limit: number): Promise<number[
     .map(({ id }) => id);
 }
 
-/** In no particular order. */
 export async function describeBots(
   sources: Sources,
   ids: readonly number[],

@@ -64,7 +64,6 @@ export async function checkSchemas(urls: readonly ShardUrl[], waits: boolean): P
 const noteOf = (pool: Pool) => plainSql(pool).firstValue<string>`
   select value from installation where name = 'SHARD'`;
 
-/** Closes the databases after `work`, which also gets the id of the installation. */
 async function withDatabases(
   urls: readonly ShardUrl[],
   name: string,
@@ -173,12 +172,10 @@ export interface OpenedShard extends Shard {
 
 export interface OpenedShards {
   readonly all: readonly [OpenedShard, ...OpenedShard[]];
-  /** Loads the map first. */
   follow(): Promise<FollowedShards>;
   close(): Promise<void>;
 }
 
-/** A pool connects with its first query. */
 export function openShards({
   config,
   keys,

@@ -3,9 +3,7 @@ declare module 'http_ece' {
 
   interface EncryptParams {
     readonly version: 'aes128gcm';
-    /** The sender's key, new for each message. */
     readonly privateKey: ECDH;
-    /** The receiver's key, as base64url. */
     readonly dh: string;
     readonly authSecret: string;
   }

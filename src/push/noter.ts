@@ -11,7 +11,6 @@ import { storeLimits } from '../store/limits.js';
 import type { Store } from '../store/store.js';
 import { pushLimits as limits } from './limits.js';
 
-/** In the form that `journal/` passes. */
 export interface WrittenRow {
   readonly table: { readonly table: string };
   readonly key: readonly number[];
@@ -20,13 +19,11 @@ export interface WrittenRow {
 
 export interface NoterOptions {
   readonly push: Pick<Store['push'], 'anybody' | 'note' | 'purge'>;
-  /** The setting PUSH_DELAY_MS. */
   readonly delayMs: number;
   readonly onError: (error: unknown) => void;
 }
 
 export interface Noter {
-  /** The rows must be in Postgres. */
   written(rows: readonly WrittenRow[]): void;
   start(): void;
   stop(): Promise<void>;

@@ -14,7 +14,6 @@ export interface Notification {
   readonly date: number;
 }
 
-/** `max` counts code points. */
 function cut(text: string, max: number): string {
   if (text.length <= max) return text;
   const points = [...text.slice(0, max * 2 + 2)];

@@ -19,9 +19,7 @@ export interface PusherOptions {
   readonly store: Pick<Store, 'push' | 'presence' | 'history' | 'bots'>;
   readonly sender: Pick<Sender, 'send'>;
   readonly vapid: Vapid;
-  /** The setting PUSH_DELAY_MS. */
   readonly delayMs: number;
-  /** True in a drill, during which nothing is sent. */
   readonly held?: () => boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -79,10 +77,8 @@ export class Pusher {
   readonly #options: PusherOptions;
   readonly #stats: PushStats = { sent: 0, gone: 0, failed: 0, present: 0, dropped: 0 };
   readonly #inFlight = new Set<Promise<void>>();
-  /** In flight, by person. */
   readonly #busy = new Map<number, number>();
   readonly #idleMs: number;
-  /** No notification is due before this time. */
   #lookAt = 0;
   #stopping = false;
   #timer: NodeJS.Timeout | undefined;
@@ -116,7 +112,6 @@ export class Pusher {
     await Promise.all(this.#inFlight);
   }
 
-  /** If none is due, sets `#lookAt`. */
   async #isDue(): Promise<boolean> {
     const ms = (await this.#options.store.push.untilDue()) ?? this.#idleMs;
     if (ms > 0) this.#lookAt = performance.now() + Math.min(ms, this.#idleMs);

@@ -10,7 +10,6 @@ const base64url = /^[A-Za-z0-9_-]+={0,2}$/;
 const bytesOf = (text: string): Buffer =>
   base64url.test(text) ? Buffer.from(text, 'base64url') : Buffer.alloc(0);
 
-/** `privateKey` is the setting VAPID_PRIVATE_KEY. */
 export function createPushService(privateKey: string, guard: Pick<Guard, 'vet'>): PushService {
   return {
     publicKey: publicKeyOf(privateKey),

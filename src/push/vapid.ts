@@ -30,7 +30,6 @@ export function createVapid({ privateKey, subject }: VapidSettings) {
     y: point.subarray(33).toString('base64url'),
   };
   const key = importJWK(jwk, 'ES256');
-  /** By origin of the push service, oldest first. */
   const kept = new Map<string, { readonly text: Promise<string>; readonly until: number }>();
 
   async function sign(origin: string, exp: number): Promise<string> {

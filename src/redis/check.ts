@@ -23,7 +23,6 @@ export interface RedisCheck {
   readonly warnings: readonly string[];
 }
 
-/** The message gives the reason and the fix. */
 export class RedisCheckError extends Error {
   /** Redis did not answer properly, so the cause may be temporary. */
   readonly away: boolean;

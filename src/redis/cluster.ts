@@ -22,13 +22,10 @@ export interface ClusterOptions {
   readonly admit?: ((connection: RedisConnection, partition: number | null) => Promise<boolean>) | undefined;
 }
 
-/** For hint subscriptions. */
 export interface SlotMap {
   /** Null while the master of the slot is unknown. */
   urlAt(slot: number): string | null;
-  /** Reads a MOVED error. Ignores other errors. */
   learn(refusal: string, from: string): void;
-  /** Called whenever a slot has moved to another master. */
   onMove(listener: () => void): void;
 }
 
@@ -68,15 +65,12 @@ function newest(views: readonly (View | null)[]): View | null {
   );
 }
 
-/** Connects only to masters with a partition. */
 export class RedisCluster implements RedisServers, SlotMap {
   readonly clustered = true;
   readonly #options: ClusterOptions;
-  /** By server URL. */
   readonly #connections = new Map<string, RedisConnection>();
   /** In ms of the monotonic clock. */
   readonly #unownedSince = new Map<string, number>();
-  /** By slot; null while unknown. */
   readonly #owners = new Array<RedisConnection | null>(clusterSlots).fill(null);
   readonly #waiting = createWaiting();
   readonly #listeners: Array<() => void> = [];
@@ -171,7 +165,6 @@ export class RedisCluster implements RedisServers, SlotMap {
     return connection;
   }
 
-  /** Returns whether any slot had another master. */
   #own({ start, end, url }: SlotRange): boolean {
     const owner = this.#connectionTo(url);
     const moved = this.#owners.slice(start, end + 1).some((present) => present !== owner);
@@ -185,7 +178,6 @@ export class RedisCluster implements RedisServers, SlotMap {
   }
 
   #apply({ ranges }: View): void {
-    // Connects only to servers with a partition.
     const { slots } = this.#options;
     const ours = ranges.filter(({ start, end }) => slots.some((slot) => slot >= start && slot <= end));
     const moved = ours.filter((range) => this.#own(range));

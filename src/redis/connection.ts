@@ -6,10 +6,8 @@ import { ScriptCommand } from './scripts/script_command.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
 
-/** A single server, or the masters of a cluster. */
 export interface RedisServers {
   readonly clustered: boolean;
-  /** Null while unknown. */
   at(partition: number): RedisConnection | null;
   nodes(): readonly RedisConnection[];
   /**
@@ -36,7 +34,6 @@ export interface ConnectOptions {
   readonly url: RedisServer;
   readonly name: string;
   readonly onError?: ((error: Error) => void) | undefined;
-  /** Also called when the server stops being usable. */
   readonly onChange?: () => void;
   /** Checks each server before its use. The client reconnects if the result is false or an error. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
@@ -66,7 +63,6 @@ export class RedisConnection implements RedisServers {
   /** The id that `admit` accepted on this connection, and the check in progress. */
   #admitted: string | null = null;
   #admitting: Promise<boolean> | undefined;
-  /** Counts closed connections. */
   #closes = 0;
   #silent = false;
   /**
@@ -185,7 +181,6 @@ export class RedisConnection implements RedisServers {
     if (was !== null) this.#options.onChange?.();
   }
 
-  /** Throws if the connection was lost during the check. */
   async #isAdmitted(found: string | null): Promise<boolean> {
     const { admit } = this.#options;
     if (admit === undefined || found === null || found === this.#admitted) return true;

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { RedisConnection } from './connection.js';
 
-/** The message gives the reason. */
 export class CopyError extends Error {}
 
 /**

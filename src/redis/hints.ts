@@ -50,7 +50,6 @@ const isMap = (servers: RedisServer | SlotMap): servers is SlotMap =>
  */
 export class RedisHints {
   readonly #map: SlotMap;
-  /** Undefined on a cluster. */
   readonly #server: RedisServer | undefined;
   readonly #name: string;
   readonly #onError: ((error: Error) => void) | undefined;

@@ -14,7 +14,6 @@ export interface MemoryWatchOptions {
   readonly connection: Pick<RedisServers, 'nodes'>;
   /** The setting REDIS_MEMORY_MAX: the bytes allowed on a server without `maxmemory`. Unlimited if absent. */
   readonly bytesMax?: number | undefined;
-  /** Also called when a server stops being full. */
   readonly onChange?: (full: boolean, server: RedisConnection) => void;
 }
 
@@ -24,7 +23,6 @@ const numberIn = (info: string, name: string): number =>
 export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions) {
   let full: ReadonlySet<RedisConnection> = new Set();
   let timer: NodeJS.Timeout | undefined;
-  /** Since the last refresh. */
   let asked = true;
   let started = false;
 
@@ -51,7 +49,6 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
       if (before.has(server) !== full.has(server)) onChange?.(full.has(server), server);
   });
 
-  /** Stops the timer when no call checks the flag and no server is full. */
   function onTick(): void {
     if (asked || full.size > 0) void check();
     else stopTimer();

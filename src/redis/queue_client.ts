@@ -8,7 +8,6 @@ import { credentials, isCluster, openClient, type RedisTarget } from './target.j
 
 export type QueueClient = Redis | Cluster;
 
-/** Connects on first use. */
 export function connectQueueClient(target: RedisTarget, name: string, onError: (error: Error) => void) {
   const shared = {
     connectionName: `petrel-${name}-doorbell`,

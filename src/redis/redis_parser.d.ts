@@ -3,7 +3,6 @@ declare module 'redis-parser' {
     returnReply(reply: unknown): void;
     returnError(error: Error): void;
     returnFatalError(error: Error): void;
-    /** Returns strings as Buffers. */
     readonly returnBuffers: boolean;
   }
 

@@ -51,7 +51,6 @@ export function readRedirection(refusal: string, from: string): Redirection | nu
 export interface SlotRange {
   readonly start: number;
   readonly end: number;
-  /** The master of the slots. */
   readonly url: string;
 }
 

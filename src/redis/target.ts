@@ -1,4 +1,3 @@
-/** Defines the Redis to which Petrel connects: one server, a Sentinel-managed master, or a cluster. */
 import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
@@ -18,7 +17,6 @@ export type RedisTarget = RedisServer | readonly string[];
 
 export const isCluster = (target: RedisTarget): target is readonly string[] => Array.isArray(target);
 
-/** The Sentinels know the master by this name. */
 export const masterName = ({ url }: Watched): string => decodeURIComponent(new URL(url).hostname);
 
 const sentinelPort = 26_379;
@@ -29,7 +27,6 @@ export function shownServer(server: RedisServer): string {
   return `the master ${masterName(server)} of ${server.sentinels.length} Sentinels`;
 }
 
-/** Omits absent fields. */
 export function credentials(url: string): { readonly username?: string; readonly password?: string } {
   const { username, password } = new URL(url);
   return {

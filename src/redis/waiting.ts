@@ -1,7 +1,6 @@
 /** Waits until a condition is true. Checks the condition again only after a notification. */
 import { ApiError } from '../errors.js';
 
-/** `why` appears only in the log. */
 export const unavailable = (why?: string): ApiError =>
   new ApiError('unavailable', { retry_after: 1 }, why === undefined ? {} : { cause: new Error(why) });
 

@@ -32,7 +32,6 @@ export function checkCommands(commands: readonly BotCommand[]): BotCommand[] {
   });
 }
 
-/** Used as the storage key. */
 export function scopeKey(scope: CommandScope = { type: 'default' }): string {
   switch (scope.type) {
     case 'default':

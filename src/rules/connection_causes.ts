@@ -25,7 +25,6 @@ const causes: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: plain,
 };
 
-/** Redis returns these errors when a connection starts. */
 const refusals: ReadonlyArray<readonly [RegExp, string]> = [
   [/^(WRONGPASS|ERR invalid password)/, 'the user or the password is wrong'],
   [/^NOAUTH/, 'a password is required, but the address has none'],

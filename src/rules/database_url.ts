@@ -4,14 +4,12 @@
  */
 
 export interface PostgresAddress {
-  /** In the order given. */
   readonly urls: readonly string[];
   /**
    * Whether the URL points to a pooler in transaction mode. Session settings then do not persist, and each transaction
    * may use another server connection.
    */
   readonly pooled: boolean;
-  /** True if named prepared statements can be used. */
   readonly named: boolean;
 }
 

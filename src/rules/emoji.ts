@@ -38,5 +38,4 @@ export function reactionEmoji(given: string): string {
   return bare;
 }
 
-/** Set by the like endpoints (interface §4.1). */
 export const heart = '\u2764';

@@ -72,7 +72,6 @@ function storedButton(button: ButtonInput): StoredButton {
   return style === undefined ? stored : { ...stored, style };
 }
 
-/** In bytes, over all texts and URLs of a button. */
 const sizeOf = ({ text, url, login_url, web_app, copy_text }: ButtonInput): number =>
   Buffer.byteLength(text + (url ?? login_url?.url ?? web_app?.url ?? copy_text?.text ?? ''));
 
@@ -127,7 +126,6 @@ export interface ReplyKeyboardInput {
   readonly selective?: boolean | undefined;
 }
 
-/** In order of precedence. */
 const shareFields: Readonly<Record<string, ReplyButton['request']>> = {
   request_users: 'users',
   request_chat: 'chat',

@@ -3,7 +3,6 @@ import { pageOf } from './keyboard.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';
 
-/** Without a menu button, people see the commands. */
 export type MenuButton =
   | { readonly type: 'commands' }
   | { readonly type: 'web_app'; readonly text: string; readonly web_app: { readonly url: string } };

@@ -10,7 +10,6 @@ export function parseRanges(texts: readonly string[], bound: number): number[] |
   return [...found].sort((a, b) => a - b);
 }
 
-/** The numbers must be ascending. */
 export function rangesText(numbers: readonly number[]): string {
   const runs: Array<[number, number]> = [];
   for (const each of numbers) {

@@ -1,5 +1,3 @@
-/** Defines the permissions of group members who are not administrators (behaviour §3). */
-
 /** Only administrators may pin messages, until an administrator permits members to pin (interface §5.11). */
 const defaults = {
   can_send_messages: true,

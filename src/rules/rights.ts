@@ -1,5 +1,3 @@
-/** Defines the rights of administrators (behaviour §3). */
-
 export const rightNames = [
   'can_pin_messages',
   'can_edit_messages',
@@ -12,7 +10,6 @@ export const rightNames = [
 ] as const;
 type RightName = (typeof rightNames)[number];
 
-/** Client libraries expect these flags too. */
 export const otherFlags = [
   'can_be_edited',
   'can_manage_chat',

@@ -30,7 +30,6 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   return rest;
 });
 
-/** The characters must be ASCII. */
 function crc32(text: string, length: number): number {
   let crc = -1;
   for (let i = 0; i < length; i++) crc = crcTable[(crc ^ text.charCodeAt(i)) & 0xff]! ^ (crc >>> 8);
@@ -99,7 +98,6 @@ function idOf(text: string): number | null {
   return id;
 }
 
-/** With the colon, and with the colon escaped as %3A. */
 export const tokenLengthMax = idDigitsMax + 1 + secretLength;
 export const escapedTokenLengthMax = tokenLengthMax + 2;
 

@@ -14,7 +14,6 @@ function compareVersions(a: string, b: string): number {
   return 0;
 }
 
-/** Null if the version is supported. */
 export function postgresVersionProblem(version: string): string | null {
   return Number.parseInt(version, 10) >= postgresVersionMin
     ? null
@@ -24,7 +23,6 @@ export function postgresVersionProblem(version: string): string | null {
 export interface RedisVersion {
   readonly name: 'Redis' | 'Valkey';
   readonly version: string;
-  /** Null if the version is supported. */
   readonly problem: string | null;
 }
 

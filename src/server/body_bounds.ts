@@ -3,7 +3,6 @@ import { fileLimits as limits } from '../files/limits.js';
 import type { Endpoint } from './endpoint.js';
 import { createRouter } from './router.js';
 
-/** In bytes. Returns `usual` for all other calls. */
 export function rawBodyBound(
   endpoints: readonly Endpoint[],
 ): (verb: string, path: string, usual: number) => number {

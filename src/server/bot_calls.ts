@@ -48,7 +48,6 @@ function refuseUnsupported(values: Params): void {
   }
 }
 
-/** Throws or rejects with an `ApiError` when the call is refused. */
 export function runMethod(
   method: Method & { readonly params: NonNullable<Method['params']> },
   context: MethodContext,

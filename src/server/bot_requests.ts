@@ -17,7 +17,6 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-/** The path is `/file/bot<token>/<file_path>`. */
 const botPathOf = ({ path }: ApiRequest) => path.slice('/file'.length);
 
 function checkVerb({ method }: ApiRequest): void {
@@ -98,7 +97,6 @@ async function callOnce(context: CallContext, request: ApiRequest, bot: Bot, met
   reply(request, await answerOnce(keyed, (on) => answer(on).catch(refused)).catch(refused));
 }
 
-/** Serves `/file/bot<token>/<file_path>` to any bot that knows the path. */
 export async function callFile(context: CallContext, request: ApiRequest): Promise<void> {
   const { callers, downloads, files, store } = context;
   const { token, name } = splitBotPath(botPathOf(request));

@@ -29,19 +29,13 @@ export interface DispatchOptions {
   readonly adminToken: string | undefined;
   /** The setting ADMIN_ALLOW_CIDRS. An empty list allows any address. */
   readonly adminCidrs?: readonly string[];
-  /** Absent without an external identity provider. */
   readonly provider?: TokenProvider | undefined;
-  /** Null or absent when reports of leaked tokens are off. */
   readonly leakKeys?: LeakKeys | null;
-  /** Null or absent when push notifications are off. */
   readonly push?: PushService | null;
-  /** Null or absent when this process has no operations data. */
   readonly operations?: Operations | null;
   /** Address ranges. `X-Forwarded-For` of other peers is ignored. */
   readonly trustedProxies?: readonly string[];
-  /** For measurements. */
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
-  /** Health, readiness and metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
 

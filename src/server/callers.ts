@@ -19,7 +19,6 @@ export interface TokenProvider {
   endOf(token: string): number;
 }
 
-/** Identified by the token of the call. */
 export interface Operator {
   /** 0 for ADMIN_TOKEN. */
   readonly id: number;
@@ -45,7 +44,6 @@ export interface CallersOptions {
   readonly store: Store;
   readonly adminToken: string | undefined;
   readonly provider?: TokenProvider | undefined;
-  /** As limits count it. */
   readonly clientAddress: (request: ApiRequest) => string;
 }
 

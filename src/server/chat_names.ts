@@ -5,7 +5,6 @@ import type { Method } from './method.js';
 
 type Given = Readonly<Record<string, unknown>>;
 
-/** Calls with ids skip the lookup. */
 export function namesChat({ chatParams }: Method, params: unknown): boolean {
   for (const name of chatParams) if (typeof (params as Given)[name] === 'string') return true;
   return false;

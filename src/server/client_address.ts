@@ -64,7 +64,6 @@ function createClient(trusted: readonly string[]): (request: Peer) => Address | 
   };
 }
 
-/** IPv6 as /64; '' when unknown. */
 export function createClientAddress(trusted: readonly string[]): (request: Peer) => string {
   const clientOf = createClient(trusted);
   return (request) => {
@@ -80,7 +79,6 @@ export function createAdminClients(trusted: readonly string[], allowed: readonly
   const clientOf = createClient(trusted);
   const isAllowed = rangesOf(allowed);
   return {
-    /** '' when unknown. */
     address: (request: Peer) => clientOf(request)?.toString() ?? '',
     allows(request: Peer): boolean {
       if (allowed.length === 0) return true;

@@ -55,7 +55,6 @@ export function createDownloads(files: Files) {
   const running = new Map<number, number>();
   let all = 0;
 
-  /** The stream counts as active until it ends or fails. */
   async function openCounted(file: MediaFile, start: number, end: number, caller: number): Promise<Readable> {
     const own = running.get(caller) ?? 0;
     if (all >= limits.downloads_max || own >= limits.downloads_per_caller_max)

@@ -14,7 +14,6 @@ import type { ApiRequest } from './request.js';
 /** The only path with signed bodies. The server keeps the signature headers there and accepts larger bodies. */
 export const leakReportPath = '/api/leaks/report';
 
-/** `leaks/` implements this interface. */
 export interface LeakKeys {
   /** Error: `unavailable` when the keys cannot be loaded. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
@@ -38,7 +37,6 @@ export interface PushService {
   read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }
 
-/** `processes/` implements this interface. */
 export interface Operations {
   /** Queries the stores at most once a second, for any number of clients. */
   overview(): Promise<Overview>;
@@ -47,11 +45,9 @@ export interface Operations {
 }
 
 export interface EndpointContext<U> {
-  /** Null for administrators and partners. */
   readonly user: U;
   readonly store: Store;
   readonly files: Files;
-  /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
@@ -60,18 +56,14 @@ export interface EndpointContext<U> {
    * streams. Returns a function that stops watching.
    */
   readonly onRevoked: (listener: () => void) => () => void;
-  /** Null when reports of leaked tokens are off. */
   readonly leakKeys: LeakKeys | null;
-  /** Null when push notifications are off. */
   readonly push: PushService | null;
-  /** Null when this process has no operations data. */
   readonly operations: Operations | null;
 }
 
 /** Returned by a handler that has sent the reply itself. */
 export const replied: unique symbol = Symbol('replied');
 
-/** A body without `result`. The fields are next to `ok` (interface §2). */
 export class Flat {
   readonly fields: Readonly<Record<string, unknown>>;
 
@@ -80,17 +72,11 @@ export class Flat {
   }
 }
 
-/** Exactly one of these fields is set. */
 interface Answer {
-  /** Inside the envelope, from `wire/results.ts`. */
   readonly result?: z.ZodType;
-  /** The whole body, for answers without an envelope. */
   readonly body?: z.ZodType;
-  /** For an answer that is not JSON. */
   readonly contentType?: string;
-  /** By the name of the server-sent event. */
   readonly events?: Readonly<Record<string, z.ZodType>>;
-  /** For each line of an answer in JSON lines. */
   readonly line?: z.ZodType;
 }
 
@@ -158,7 +144,6 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
  */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 
-/** People use their own token. */
 export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>) =>
   define('user', definition);
 

@@ -15,9 +15,7 @@ import type { Match } from './router.js';
 import { createTurns } from './turns.js';
 
 interface EndpointCall extends Match {
-  /** Null for administrators and partners. */
   readonly user: User | null;
-  /** Separates the idempotency keys of administrators. */
   readonly administrator?: number;
 }
 
@@ -64,7 +62,6 @@ function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   }
 }
 
-/** As the administrators' log shows it, with tokens masked. */
 function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
   const named = Object.values(segments);
   if (endpoint.target !== undefined) {

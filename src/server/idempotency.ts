@@ -15,7 +15,6 @@ import { callLimits as limits } from './limits.js';
 import { parseParams, type UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** Can be saved. The body is JSON text. */
 export interface Outcome {
   readonly status: number;
   readonly body: string;
@@ -28,7 +27,6 @@ export interface KeyedCall {
   readonly caller: Caller;
   readonly method: string;
   readonly segments?: Readonly<Record<string, string>>;
-  /** For a body of raw bytes. The content type is then ignored. */
   readonly raw?: true | undefined;
   /** The call creates something permanent. It is then refused while Redis is full. */
   readonly grows: boolean;

@@ -7,7 +7,6 @@ import { done } from '../wire/results.js';
 import { chatId } from '../wire/schema.js';
 import type { UploadedFile } from './params.js';
 
-/** `delivery/` implements this interface. */
 export interface Receivers {
   /**
    * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
@@ -27,7 +26,6 @@ export interface MethodContext {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly onGone: (listener: () => void) => void;
 }
@@ -60,16 +58,13 @@ export interface Method extends Traits {
   readonly summary: string;
   /** Null for a method without parameters that answers from memory. */
   readonly params: z.ZodType | null;
-  /** Besides the errors that every method can return. */
   readonly errors: readonly ErrorName[];
-  /** Inside the envelope, from `wire/results.ts`. */
   readonly result: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
 export const changesState = ({ effect }: Method): boolean => effect !== 'read';
 
-/** Adds a `description` to the envelope, as webhook methods return. */
 export class Described {
   readonly result: unknown;
   readonly description: string;
@@ -121,7 +116,6 @@ function refusal(error: z.ZodError): ApiError {
   return new ApiError('parameter_wrong', { name, what: message });
 }
 
-/** Throws the `ApiError` for the first invalid parameter. */
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;

@@ -12,7 +12,6 @@ import { callLimits as limits } from './limits.js';
 
 export interface MultipartPart {
   readonly name: string;
-  /** False for a plain text field. */
   readonly file: boolean;
   /** Without the path; '' when absent. */
   readonly filename: string;
@@ -68,7 +67,6 @@ function isClosing(body: Buffer, at: number): boolean {
   return body[at] === dash && body[at + 1] === dash;
 }
 
-/** Skips spaces and the line break at `at`. Returns -1 when other text follows. */
 function lineEnd(body: Buffer, at: number): number {
   let end = at;
   while (body[end] === 0x20 || body[end] === 0x09) end++;

@@ -36,7 +36,6 @@ export async function page<R, T>(
   return { items, ...(more && last !== undefined ? { next_cursor: cursorOf(last) } : {}) };
 }
 
-/** Converts each row separately. */
 export const each =
   <R, T>(view: (row: R) => T | Promise<T>) =>
   (rows: readonly R[]): Promise<T[]> =>
@@ -50,14 +49,12 @@ export const pageOfRows = <R, T>(
   cursorOf: (row: R) => string,
 ): Promise<Page<T>> => page(found.slice(0, limit), found.length > limit, cursorOf, each(view));
 
-/** Like `pageOfRows`, for rows sorted by id. */
 export const pageById = <R extends { readonly id: number }, T>(
   found: readonly R[],
   limit: number,
   view: (row: R) => T | Promise<T>,
 ): Promise<Page<T>> => pageOfRows(found, limit, view, ({ id }) => String(id));
 
-/** Yields the whole list page by page, from the cursor `first`. */
 export async function* allPages<R>(
   read: (after: number, limit: number) => Promise<readonly R[]>,
   cursorOf: (row: R) => number,

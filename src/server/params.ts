@@ -10,7 +10,6 @@ import type { ApiRequest } from './request.js';
 export interface UploadedFile {
   /** Without the path; '' when the part is a file only because of its content type. */
   readonly filename: string;
-  /** In lower case, without parameters; 'text/plain' when absent. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
@@ -23,7 +22,6 @@ export type Params = Record<string, unknown>;
 
 export interface ParsedParams {
   readonly values: Params;
-  /** By the name of the form field, to which `attach://<name>` refers. */
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 
@@ -48,13 +46,11 @@ function readJson(body: Buffer, into: Params): void {
   for (const name of names) into[name] = (value as Params)[name];
 }
 
-/** -1 for a byte that is no hexadecimal digit. */
 const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   const value = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(value) ? -1 : value;
 });
 
-/** Returns -1 if there are no two hexadecimal digits at `at`. */
 function readEscape(bytes: Buffer, at: number): number {
   if (at + 1 >= bytes.length) return -1;
   const [high, low] = [

@@ -4,9 +4,7 @@
  */
 import type { Readable } from 'node:stream';
 
-/** Text fields of absent headers are ''. */
 export interface ApiRequest {
-  /** In upper case. */
   readonly method: string;
   /**
    * The percent-encoded path without the query, as the client sent it. Never log it raw, because it may contain a
@@ -28,7 +26,6 @@ export interface ApiRequest {
    * request to another node.
    */
   readonly handover: boolean;
-  /** There is exactly one `Host` header. */
   readonly host: string;
   /** '' when absent. Set only for pages. */
   readonly acceptedTypes: string;
@@ -47,7 +44,6 @@ export interface ApiRequest {
   /** Complete and within `limits`. Empty when the request had no body. */
   readonly body: Buffer;
   readonly remoteAddress: string;
-  /** Replies are then dropped. */
   readonly aborted: boolean;
   /**
    * Called at most once, when the client disconnects before the reply. Called immediately if the client has already
@@ -63,7 +59,6 @@ export interface ApiRequest {
   openStream(form?: StreamForm): EventStream;
 }
 
-/** The text of the reply is written piece by piece. */
 export interface StreamForm {
   readonly contentType: string;
   /** Besides `Cache-Control`, which is `no-store`. */
@@ -76,7 +71,6 @@ export interface StreamedReply {
   readonly status: number;
   /** Excludes the length, which is sent with the body. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
-  /** At least 1. */
   readonly length: number;
   /** Yields exactly `length` bytes, and is always destroyed afterwards. Null sends only the head. */
   readonly body: Readable | null;

@@ -2,7 +2,6 @@ import type { Endpoint } from './endpoint.js';
 
 export interface Match {
   readonly endpoint: Endpoint;
-  /** Decoded, by name. */
   readonly segments: Readonly<Record<string, string>>;
 }
 
@@ -33,7 +32,6 @@ function knownOf(endpoint: Endpoint): Known {
   return { endpoint, pattern, parameters };
 }
 
-/** Path parameters are '' in the pattern. */
 function agrees(pattern: readonly string[], path: readonly string[]): boolean {
   for (let i = 0; i < pattern.length; i++) {
     if (pattern[i] !== '' && pattern[i] !== path[i]) return false;

@@ -19,7 +19,6 @@ import { fail } from '../errors.js';
 import { storeLimits } from '../store/limits.js';
 import { callLimits as limits } from './limits.js';
 
-/** The id of a person, or an address. */
 type Account = number | string;
 
 interface Waiting {
@@ -28,7 +27,6 @@ interface Waiting {
 }
 
 interface Spender {
-  /** The account is over its share until this time, in ms. */
   paidAt: number;
   waiting: Waiting[];
   waitingBytes: number;
@@ -61,7 +59,6 @@ const loop: ShareTimers = {
 export class Shares {
   readonly #timers: ShareTimers;
   readonly #spenders = new Map<Account, Spender>();
-  /** In the order of their turns. */
   readonly #turns = new Set<Account>();
   /** The account of the latest call, and the start of its current run of calls. */
   #latest: Account | undefined;
@@ -70,7 +67,6 @@ export class Shares {
   #othersAt = Number.NEGATIVE_INFINITY;
   /** The time when a call last ran on arrival. Not updated before the first slice. */
   #atOnceAt = Number.NEGATIVE_INFINITY;
-  /** No slice starts before this time. */
   #restsUntil = 0;
   #sliceComes = false;
 
@@ -111,7 +107,6 @@ export class Shares {
     return spender;
   }
 
-  /** `counts` is the number of calls that this call represents. */
   #measure<T>(account: Account, counts: number, work: () => T): T {
     const began = this.#timers.now();
     try {
@@ -126,7 +121,6 @@ export class Shares {
     }
   }
 
-  /** True if the account is over its share while others call. */
   #mustWait(account: Account): boolean {
     const spender = this.#spenders.get(account);
     if (spender === undefined || spender.paidAt === 0) return false;

@@ -17,7 +17,6 @@ export function createTurns(atOnce: number, waitingMax: number) {
       try {
         return await work();
       } finally {
-        // Passes the slot directly to the next waiting call.
         const next = own.waiting.shift();
         if (next) next();
         else if (--own.running === 0) accounts.delete(account);

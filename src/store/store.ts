@@ -93,11 +93,9 @@ export interface StoreOptions
   readonly guessing?: Guessing;
   /** People with windows open get no notifications. Off by default. */
   readonly notingWindows?: boolean;
-  /** Background failures are retried. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Other parts depend on these. All calls share them. */
 function createParts(shared: StoreContext, { hints, onError, wake = () => {} }: StoreOptions) {
   const control = new ControlCopies(shared);
   const auth = new Auth(shared, control, hints);
@@ -180,7 +178,6 @@ function createShared(shared: StoreContext, parts: Parts, options: StoreOptions)
     mutes: createMutes(shared, chats),
     push: createPush(shared),
     presence,
-    /** Undefined if no limit is set. */
     fairUse,
     uploads: createUploads(shared, options.uploadBounds ?? { bytesPerDay: 0, bytesTotal: 0 }),
     lookUps: createLookUps(shared),

@@ -5,7 +5,6 @@ import type { OfferRow } from '../store/bots/transfers.js';
 import type { Profile } from '../store/core/codec.js';
 import type { Bot, Commands, DefaultRights, Descriptions } from '../store/core/control.js';
 
-/** Has the name in the owner's language. */
 export const viewBot = (profile: Profile) => ({
   id: profile.id,
   is_bot: true,
@@ -13,7 +12,6 @@ export const viewBot = (profile: Profile) => ({
   name: profile.n,
 });
 
-/** For the owner. Texts are by language, with `""` for the default. */
 export const viewOwnBot = (
   profile: Profile,
   bot: Bot,
@@ -43,7 +41,6 @@ const rightsIn = (asked: DefaultRights): DefaultRights =>
     ]),
   );
 
-/** In the viewer's language (interface §2). */
 export const viewBotPage = (
   profile: Profile,
   texts: { readonly description: string; readonly shortDescription: string },

@@ -3,7 +3,6 @@ import { viewStranger } from './users.js';
 
 const shownCodeLength = 4;
 
-/** Bots see the links of other administrators in this form. */
 const cut = (url: string): string => `${url.slice(0, url.lastIndexOf('/') + 1 + shownCodeLength)}…`;
 
 /** Only the creator of the link sees all of it. */

@@ -38,7 +38,6 @@ function viewMembers({ new_chat_members: came, left_chat_member: gone }: Service
   return gone === undefined ? {} : { left_chat_member: viewStranger(gone) };
 }
 
-/** Returns the fields of a service message (behaviour §5). */
 function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   const { pinned, ...service } = message.record.origin.service ?? {};
   if (pinned === undefined) return { ...service, ...viewMembers(service) };

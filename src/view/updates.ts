@@ -16,7 +16,6 @@ function chatInstance(chat: { readonly id: number; readonly user: number }): str
   return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();
 }
 
-/** The service part of the record contains the change. */
 function viewMemberChange({ message, from }: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   const { peer, record } = message;
   const { who, was, became, link } = record.origin.service as unknown as MemberChange;

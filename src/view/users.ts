@@ -16,7 +16,6 @@ interface UserTokenView {
   readonly created_at: number;
 }
 
-/** Returns a user as bots see them (interface §2, behaviour §2). */
 export function viewUser(profile: Profile): UserView {
   const view: { -readonly [K in keyof UserView]: UserView[K] } = {
     id: profile.id,
@@ -59,7 +58,6 @@ export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Omits the secret. */
 export const viewUserToken = (token: UserTokenView & { readonly last_used_on: string | null }) => ({
   id: token.id,
   name: token.name,

@@ -188,7 +188,6 @@ function redirect(request: ApiRequest, to: string): void {
   });
 }
 
-/** By path. Empty if the build has no files. They are loaded at the first request. */
 export function applicationPages(folder = new URL('client/', import.meta.url)): Pages {
   const pages: Record<string, (request: ApiRequest) => void> = {};
   if (!existsSync(folder)) return pages;

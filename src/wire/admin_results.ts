@@ -72,7 +72,6 @@ const details = {
 /** Counters start with the process. The difference of two reports gives a rate. */
 export const nodeReport = z.strictObject({ ...core, ...details });
 export type NodeReport = z.output<typeof nodeReport>;
-/** Can be parsed in reports of other versions. */
 export const nodeCore = z.object(core);
 export type NodeCore = z.output<typeof nodeCore>;
 

@@ -29,7 +29,6 @@ export const picture = z
 
 export const pictureFields = { avatar: picture.optional(), start_picture: picture.optional() };
 
-/** For methods that only report success. */
 export const done = z.literal(true);
 
 export const user = z

@@ -9,7 +9,6 @@ import { parseJson } from '../rules/json.js';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { isLongerThan } from '../rules/text.js';
 
-/** Selects this entry of the error catalogue. */
 export const answer = (kind: ErrorName): string => `!${kind}`;
 
 const integerText = /^-?\d{1,16}$/;
@@ -43,7 +42,6 @@ export const integer = (error = 'an integer') => z.preprocess(asNumber, z.number
 
 const decimalText = /^-?\d{1,3}(\.\d{1,20})?$/;
 
-/** Also accepts decimal text. */
 export function decimal(min: number, max: number) {
   const error = `a number from ${min} to ${max}`;
   const asDecimal = (value: unknown) =>
@@ -51,7 +49,6 @@ export function decimal(min: number, max: number) {
   return z.preprocess(asDecimal, z.number({ error }).min(min, { error }).max(max, { error }));
 }
 
-/** The text has 1 to `max` characters. */
 export function shortText(max: number) {
   const error = `a text of 1 to ${max} characters`;
   return z
@@ -59,7 +56,6 @@ export function shortText(max: number) {
     .refine((given) => given !== '' && !isLongerThan(given, max), { error });
 }
 
-/** Petrel does not support this parameter of the Bot API. */
 export const unsupported = (what: string) =>
   optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 

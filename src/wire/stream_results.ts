@@ -19,7 +19,6 @@ const reactions = z
 
 const ready = z.strictObject({}).meta({ id: 'ReadyEvent', description: 'The stream has started.' });
 
-/** Of `/api/stream`. */
 export const streamEvents = {
   ready,
   message: messageEvent,
@@ -63,5 +62,4 @@ export const streamEvents = {
     .meta({ id: 'ResetEvent', description: 'Events of this chat were lost. Read the chat again.' }),
 };
 
-/** Of `/api/stream/posts`. */
 export const postStreamEvents = { ready, post_reactions: reactions };

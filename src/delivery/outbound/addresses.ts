@@ -51,7 +51,6 @@ const specials4 = special4.map(range);
 const specials6 = special6.map(range);
 const globals6 = [range(global6)];
 
-/** IPv4 and IPv6 never match each other. */
 function within(address: Address, ranges: readonly Range[]): boolean {
   return ranges.some(
     ([network, bits]) => network.kind() === address.kind() && address.match(network as IPv4 & IPv6, bits),

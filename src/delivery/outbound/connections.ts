@@ -11,9 +11,7 @@ export type Request = Pick<Dispatcher.DispatchOptions, 'path' | 'headers' | 'bod
 export interface ConnectionsOptions {
   readonly origin: string;
   readonly max: number;
-  /** Throws a DeliveryFault. */
   readonly open: () => Promise<Dialled['socket']>;
-  /** Whether this process is overloaded. */
   readonly busy: () => boolean;
 }
 
@@ -49,7 +47,6 @@ export class Connections {
     } else this.#start(client, request, answer);
   }
 
-  /** Requests in flight and waiting requests fail. */
   async destroy(): Promise<void> {
     const ended = [...this.#all].map((client) => client.destroy());
     this.#all.clear();

@@ -25,7 +25,6 @@ export interface Dial {
 
 const timedOut = () => new DeliveryFault('connect', 'Connection timed out');
 
-/** Destroys the socket on failure or timeout. */
 function waitFor(
   socket: TLSSocket,
   event: 'connect' | 'secureConnect',

@@ -10,7 +10,6 @@ import { namesUser, readTarget, type Target } from './target.js';
 export type Guard = ReturnType<typeof makeGuard>;
 
 export interface GuardOptions {
-  /** The special ranges (CIDR) that are allowed. */
   readonly allow: readonly string[];
   /** Forbidden ranges (CIDR). They take precedence over `allow`. */
   readonly deny?: readonly string[];

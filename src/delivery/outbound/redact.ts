@@ -48,7 +48,6 @@ export function shownAnswer(beginning: Buffer, secrets: readonly string[]): stri
   const max = ruleLimits.delivery_answer_kept_bytes;
   if (bytes.length <= max) return text;
   let end = max;
-  // Removes a character that the byte limit cut in half.
   while (end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end--;
   return bytes.toString('utf8', 0, end);
 }

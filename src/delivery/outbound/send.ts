@@ -1,4 +1,3 @@
-/** Sends updates to receivers over a limited number of pooled connections. */
 import { createHash } from 'node:crypto';
 import { deliveryLimits as limits } from '../limits.js';
 import { watchLoop } from '../loop.js';
@@ -19,14 +18,12 @@ export interface Receiver {
   readonly certificate: string | undefined;
 }
 
-/** Returns the receiver of a webhook. `certificate` is a result of `readCertificate`. */
 export function receiverOf(url: string, certificate?: string): Receiver {
   const target = readTarget(url);
   const anchor = certificate === undefined ? '' : createHash('sha256').update(certificate).digest('base64');
   return { key: `${target.origin} ${anchor}`, target, certificate };
 }
 
-/** The defaults are in `limits`; tests lower them. */
 export interface SenderOptions {
   readonly guard: Guard;
   readonly deadlineMs?: number;
@@ -105,7 +102,6 @@ export class Sender {
     });
   }
 
-  /** For the metrics. */
   stats(): { readonly connections: number; readonly receivers: number; readonly inFlight: number } {
     return { connections: this.#connections, receivers: this.#kept.size, inFlight: this.#inFlight };
   }

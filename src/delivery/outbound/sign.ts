@@ -4,9 +4,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 const prefix = 'whsec_';
 
 export interface SigningKeys {
-  /** `whsec_…` */
   readonly secret: string;
-  /** The previous secret, while it is still valid. */
   readonly formerSecret?: string | undefined;
   readonly secretToken?: string | undefined;
 }
@@ -14,7 +12,6 @@ export interface SigningKeys {
 export interface Signable {
   readonly botId: string;
   readonly updateId: number;
-  /** The exact bytes that are sent. */
   readonly body: Buffer;
   /** Unix time in seconds at the start of this attempt. */
   readonly nowS: number;

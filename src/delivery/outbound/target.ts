@@ -23,7 +23,6 @@ export interface Target {
 const withScheme = (url: string): string =>
   /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
 
-/** Also finds an `@` before the host. */
 export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 

@@ -63,7 +63,6 @@ function ownTrust(certificate: string): Trust {
   };
 }
 
-/** Returns the trust of a webhook. `certificate` is a result of `readCertificate`. */
 export function trustIn(certificate: string | undefined): Trust {
   return certificate === undefined ? publicTrust : ownTrust(certificate);
 }

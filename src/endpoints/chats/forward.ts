@@ -1,4 +1,3 @@
-/** Forwards messages as a person (behaviour §6, §11). */
 import { z } from 'zod';
 import { chatOfUser, writingErrors } from '../../actions/compose.js';
 import { forwardAs } from '../../actions/forwarding.js';

@@ -9,7 +9,6 @@ import { pageSize } from '../../wire/fields.js';
 import { optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
-/** Matches the date and id of the last chat on the previous page. */
 const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}$/, { error: cursorError }));
 
 const cursorOf = ({ date, chat }: ActiveChat) => `${date}_${chat.id}`;

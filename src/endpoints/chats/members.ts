@@ -21,7 +21,6 @@ import { json, optional } from '../../wire/schema.js';
 const path = '/api/chats/{chat_id}/members';
 const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
 
-/** Bots have their name in the viewer's language. */
 async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
   if (isBot) return store.bots.profile(id, language);
   const user = await store.users.find(id);

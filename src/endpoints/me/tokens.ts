@@ -37,7 +37,6 @@ export const createToken = defineEndpoint({
   },
 });
 
-/** May revoke the token of this call. */
 export const removeToken = defineEndpoint({
   verb: 'DELETE',
   path,

@@ -1,4 +1,3 @@
-/** Reads and sets reactions on posts as a person (interface §4.1, behaviour §8). */
 import { z } from 'zod';
 import { postName, postOf, reactionPayload } from '../../actions/posts.js';
 import { heart, reactionEmoji } from '../../rules/emoji.js';

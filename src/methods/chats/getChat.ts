@@ -12,7 +12,6 @@ import { viewChat } from '../../view/users.js';
 import { chatInfo } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** For subscribers of a channel. */
 const nothing = Object.fromEntries(permissionNames.map((name) => [name, false]));
 
 const notPermitted = { can_edit_messages: false, can_delete_messages: false };

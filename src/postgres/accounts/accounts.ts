@@ -4,24 +4,20 @@ import { notifyPerson } from '../bots/notices.js';
 import { type Database, fragment, noteStale, type Sql } from '../sql.js';
 import { endBots } from './removal.js';
 
-/** Ended together with the account. */
 export interface Ended {
   /** Bots that the person owned, by id. */
   readonly bots: readonly number[];
   /** Bots that had a direct chat with the person, by id. */
   readonly direct: readonly number[];
-  /** Rows that link the person to identity providers, by id. */
   readonly identities: readonly number[];
 }
 
-/** Lists the tables whose data only the person can see. */
 const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'bot_menu_buttons', 'read_marks'],
   ...['chat_invitations', 'join_requests', 'stranger_adds', 'bot_creations'],
   ...['chat_mutes', 'push_subscriptions', 'push_due'],
 ];
 
-/** Declines all bot transfers that were offered to the person. */
 async function declineOffers(sql: Sql, user: number): Promise<void> {
   const offers = await sql.rows<{ bot_id: number; from_id: number; username: string }>`
     delete from bot_transfers t using bots b where b.id = t.bot_id and t.to_id = ${user}
@@ -112,7 +108,6 @@ export const putOff = (sql: Sql, user: number, ms: number) => sql.run`
   update account_removals set next_at = clock_timestamp() + ${ms}::bigint * interval '1 millisecond'
   where user_id = ${user}`;
 
-/** Only posts with reactions in Postgres, after the given post. */
 export const loadReactedPosts = (
   sql: Sql,
   user: number,

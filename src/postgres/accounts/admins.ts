@@ -18,9 +18,7 @@ export const findAdminToken = (sql: Sql, fingerprint: Buffer) => sql.first<Admin
 
 export interface NewAdminToken {
   readonly name: string;
-  /** Null for a token that does not expire. */
   readonly days: number | null;
-  /** Takes the id of the token. */
   readonly fingerprintOf: (id: number) => Buffer;
 }
 
@@ -50,7 +48,6 @@ export function addAdminToken(
 export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.rows`select ${tokenColumns} from admin_tokens order by name`;
 
-/** Returns false when there is no token of this name. */
 export function removeAdminToken(db: Database, name: string): Promise<boolean> {
   // Uses a transaction, because only a transaction reports the change to Redis.
   return db.transaction((sql) => sql.some`delete from admin_tokens where name = ${name} returning 1`);
@@ -92,7 +89,6 @@ export const countAdminCall = (
   on conflict (hour, token, action, target, address, status) where hour is not null
   do update set times = admin_calls.times + 1`;
 
-/** Ids below `before`, newest first. */
 export const listAdminCalls = (sql: Sql, before: number, limit: number): Promise<AdminCallRow[]> =>
   sql.rows`
     select id, ${seconds('at')} as at, token, action, target, address, status, times

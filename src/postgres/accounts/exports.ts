@@ -9,7 +9,6 @@ export const loadReadMark = (sql: Sql, user: number, chat: number) => sql.firstV
 
 export type PersonFacts = Awaited<ReturnType<typeof loadFacts>>;
 
-/** Times are Unix time in seconds. */
 export async function loadFacts(sql: Sql, user: number) {
   const [created_at = 0, identities] = await Promise.all([
     sql.firstValue<number>`select ${seconds('created_at')} from users where id = ${user}`,
@@ -26,7 +25,6 @@ export interface NoticeFact {
   readonly at: number;
 }
 
-/** Ids are greater than `after`. */
 export const loadNotices = (sql: Sql, user: number, after: number, limit: number) => sql.rows<NoticeFact>`
   select id, notice, ${seconds('created_at')} as at from notices
   where user_id = ${user} and id > ${after} order by id limit ${limit}`;
@@ -38,7 +36,6 @@ export interface ReactionFact {
   readonly record: Buffer;
 }
 
-/** Only reactions in these partitions, after the given reaction. */
 export const loadReactions = (
   sql: Sql,
   user: number,
@@ -59,7 +56,6 @@ export interface MembershipFact {
   readonly rights: Readonly<Record<string, boolean>>;
 }
 
-/** Includes chats that the person has left. Ids are greater than `after`. */
 export const loadMembershipFacts = (
   sql: Sql,
   user: number,

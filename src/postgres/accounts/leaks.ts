@@ -3,7 +3,6 @@ import { postgresLimits as limits } from '../limits.js';
 import { type Database, fragment, type Sql } from '../sql.js';
 
 export interface FoundToken {
-  /** Index in the list of found tokens. */
   readonly at: number;
   readonly id: number;
   readonly hmac: Buffer;
@@ -14,7 +13,6 @@ export interface FoundToken {
 export interface Ended {
   /** Tokens that were valid until now, and bot tokens that were already blocked. */
   readonly hits: readonly number[];
-  /** Rows that name the stale cached copies. */
   readonly outbox: readonly number[];
 }
 
@@ -100,7 +98,6 @@ export function removeLeakedUserTokens(
   return db.transaction(async (sql) => (await sql.query<Ended>(endUserTokens, values))[0] as Ended);
 }
 
-/** Returns the lookup values (base64) that once belonged to valid tokens. */
 export async function loadFormer(
   sql: Sql,
   found: ReadonlyArray<Pick<FoundToken, 'hmac'>>,
@@ -111,7 +108,6 @@ export async function loadFormer(
   return new Set(former);
 }
 
-/** Finds live, blocked and former tokens. */
 export const hasExisted = (sql: Sql, hmacs: readonly Buffer[]) => sql.some`
   select 1 from bots where token_hmac = any(${hmacs}::bytea[])
   union all select 1 from former_tokens where hmac = any(${hmacs}::bytea[])
@@ -126,18 +122,15 @@ export async function strikeOffBlocked(sql: Sql, outbox: readonly number[]): Pro
 export interface LeakRow {
   readonly id: number;
   readonly bot_id: number | null;
-  /** Null when the bot no longer exists. */
   readonly username: string | null;
   readonly user_id: number | null;
   /** Whether the bot's token is still blocked, because the bot has no new token yet. */
   readonly found_at: number;
   readonly reported_by: string;
   readonly place: string;
-  /** True until the bot receives a new token. */
   readonly blocked: boolean;
 }
 
-/** Ids below `before`, newest first. */
 export const listLeaks = (sql: Sql, before: number, limit: number) => sql.rows<LeakRow>`
   select l.id, l.bot_id, b.username, l.user_id, (extract(epoch from l.found_at) * 1000)::bigint as found_at,
         l.reported_by, l.place, coalesce(b.blocked_hmac = b.token_hmac, false) as blocked

@@ -59,6 +59,5 @@ export function releaseName(db: Database, username: string): Promise<boolean> {
   });
 }
 
-/** Alphabetical. */
 export const loadReserved = (sql: Sql, after: string, limit: number) => sql.column<string>`
   select name from names where owner = ${reserved} and name > ${after} order by name limit ${limit}`;

@@ -47,12 +47,10 @@ export interface SubscriptionFact {
   readonly created_at: number;
 }
 
-/** Oldest first. A person has only a few browsers. */
 export const loadSubscriptions = (sql: Sql, user: number) => sql.rows<SubscriptionFact>`
   select endpoint, ${seconds('created_at')} as created_at
   from push_subscriptions where user_id = ${user} order by created_at, id`;
 
-/** True if anybody has a push subscription. */
 export const anySubscription = (sql: Sql) => sql.some`select 1 from push_subscriptions limit 1`;
 
 export interface NotedMessage {
@@ -190,6 +188,5 @@ export async function countFailure(sql: Sql, id: number, failed: boolean, max: n
     delete from push_subscriptions where id = ${id} and failures + 1 >= ${max}`;
 }
 
-/** Also deletes notifications that were never sent. */
 export const purgeDue = (sql: Sql, ageMs: number) => sql.run`
   delete from push_due where noted_at < now() - ${ageMs}::bigint * interval '1 millisecond'`;

@@ -13,7 +13,6 @@ export interface BotBox {
   readonly token_hmac: Buffer;
 }
 
-/** Bots with ids greater than `after`, ordered by id. */
 export const listBotBoxes = (sql: Sql, after: number, limit: number) => sql.rows<BotBox>`
   select id, token_box, token_hmac from bots where id > ${after} and token_box is not null
   order by id limit ${limit}`;
@@ -63,7 +62,6 @@ export interface WebhookBoxes {
   readonly former_signing_box: Buffer | null;
 }
 
-/** Bots with ids greater than `after`, ordered by id. */
 export const listWebhookBoxes = (sql: Sql, after: number, limit: number) => sql.rows<WebhookBoxes>`
   select bot_id, url_box, secret_box, signing_box, former_signing_box from webhooks
   where bot_id > ${after} order by bot_id limit ${limit}`;
@@ -144,7 +142,6 @@ export const noteInstallation = (sql: Sql, values: ReadonlyMap<string, string>) 
   insert into installation (name, value) select *
   from unnest(${[...values.keys()]}::text[], ${[...values.values()]}::text[]) on conflict do nothing`;
 
-/** Returns whether the value still equalled `was`. */
 export const replaceInstallation = (sql: Sql, name: string, was: string, value: string) => sql.some`
   update installation set value = ${value} where name = ${name} and value = ${was} returning 1`;
 

@@ -2,7 +2,6 @@ import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';
 
-/** Who may add a person to groups and channels without an invitation. */
 export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
 
 export interface UserRow {
@@ -117,7 +116,6 @@ export function replaceUserToken(db: Database, user: number, id: number, lookup:
   });
 }
 
-/** Ids greater than `after`, in order of creation. */
 export const loadUserTokens = (
   sql: Sql,
   user: number,
@@ -155,7 +153,6 @@ export interface UserChange {
   readonly add_to_groups?: AddPolicy | undefined;
 }
 
-/** Returns false when there is no such person. */
 export function changeUser(db: Database, id: number, change: UserChange): Promise<boolean> {
   return db.transaction(async (sql) => {
     const changed = await sql.some`
@@ -168,7 +165,6 @@ export function changeUser(db: Database, id: number, change: UserChange): Promis
   });
 }
 
-/** Returns false when there is no such person. */
 export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     if (!(await raiseVersion(sql, id))) return false;

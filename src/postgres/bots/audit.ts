@@ -1,7 +1,6 @@
 /** An event is written in the same transaction as the change that it describes. */
 import { type Sql, seconds } from '../sql.js';
 
-/** As the API returns them. */
 export const auditEvents = [
   'created',
   'token_shown',
@@ -32,7 +31,6 @@ export type AuditActor =
 export interface AuditRow {
   readonly id: number;
   readonly actor_type: AuditActor['type'];
-  /** Null for other actors than people. */
   readonly actor_id: number | null;
   readonly event: AuditEvent;
   readonly details: Readonly<Record<string, unknown>>;

@@ -74,7 +74,6 @@ export function createBot(
     readonly owner: number;
     readonly username: string;
     readonly name: string;
-    /** The limit per owner. */
     readonly max?: number | undefined;
   },
   tokenFor: (id: number) => StoredToken,
@@ -118,11 +117,9 @@ export function replaceBotToken(
 export const loadBot = (sql: Sql, id: number) => sql.first<BotRow>`
   select ${botColumns} from bots where id = ${id}`;
 
-/** Skips unknown ids. */
 export const loadBots = (sql: Sql, ids: readonly number[]) => sql.rows<BotRow>`
   select ${botColumns} from bots where id = any(${ids}::bigint[])`;
 
-/** Ids greater than `after`, ordered by id. Skips the first `skip` bots. */
 export const loadBotsOf = (
   sql: Sql,
   owner: number,
@@ -145,11 +142,9 @@ export interface TokenBox {
 
 const boxColumns = fragment('token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked');
 
-/** Null unless `owner` owns the bot now. */
 export const loadTokenBox = (sql: Sql, id: number, owner: number) => sql.first<TokenBox>`
   select ${boxColumns} from bots where id = ${id} and owner_id = ${owner}`;
 
-/** Skips bots that `owner` does not own. */
 export const loadTokenBoxes = (sql: Sql, owner: number, ids: readonly number[]) =>
   sql.rows<TokenBox & { readonly id: number }>`
     select id, ${boxColumns} from bots where owner_id = ${owner} and id = any(${ids})`;

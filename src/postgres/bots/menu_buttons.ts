@@ -15,7 +15,6 @@ export function setMenuButton(db: Database, bot: number, button: MenuButton | nu
   });
 }
 
-/** Null removes the button. */
 export const setMenuButtonOf = (
   db: Database,
   bot: number,

@@ -6,7 +6,6 @@ import type { Database, Sql } from '../sql.js';
 
 interface OfBot {
   readonly bot: number;
-  /** As it was when the change was made. */
   readonly username: string;
 }
 
@@ -38,7 +37,6 @@ export interface NoticeRow {
   readonly tries: number;
 }
 
-/** Names the outcome of a notice: sent, permanently undeliverable, or to be retried later. */
 export type NoticeOutcome =
   | { readonly how: 'sent' }
   | { readonly how: 'refused'; readonly why: string }

@@ -5,13 +5,11 @@ import { noteAudit } from './audit.js';
 import { roomForBot, type StoredToken } from './bots.js';
 import { notifyPerson } from './notices.js';
 
-/** Holds the new credentials of a transferred bot. */
 export interface NewCredentials {
   readonly token: StoredToken;
   /** encrypted signing secret of the webhook; the former secret stays valid for another `overlapMs` */
   readonly signing: Buffer;
   readonly overlapMs: number;
-  /** The limit per owner. */
   readonly botsMax?: number | undefined;
 }
 
@@ -78,7 +76,6 @@ async function handOver(
   ]);
 }
 
-/** '' for a person without a username. */
 const namesOf = (sql: Sql, bot: number, person: number) =>
   sql.one<{ username: string; person: string }>`
     select b.username, coalesce(u.username, '') as person from bots b, users u
@@ -201,7 +198,6 @@ export interface OfferRow {
   readonly expires_at: number;
 }
 
-/** Includes offers that the person made. Bots have ids greater than `after`, ordered by id. */
 export const loadOffers = (sql: Sql, user: number, after: number, limit: number) => sql.rows<OfferRow>`
   select t.bot_id, b.username as bot_username, t.from_id, t.to_id, ${seconds('t.expires_at')} as expires_at
    from bot_transfers t join bots b on b.id = t.bot_id and b.owner_id = t.from_id

@@ -1,5 +1,3 @@
-/** Also records stored files that no record refers to. */
-
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
 
@@ -52,7 +50,6 @@ export function setPicture(
   });
 }
 
-/** Marks the files as unused. */
 export async function releasePictures(sql: Sql, bots: readonly number[]): Promise<void> {
   const keys = await sql.column<string>`
     select size->>'key' from bots, jsonb_path_query(pictures, '$.*[*]') size

@@ -47,7 +47,6 @@ export interface RankedRow {
   readonly failing_since: number | null;
 }
 
-/** In no particular order. */
 export const loadRanked = (sql: Sql, ids: readonly number[]) => sql.rows<RankedRow>`
   select b.id, b.username, w.url_box is not null as hooked,
    case when w.url_box is not null then ${seconds('w.failing_since')} end as failing_since

@@ -1,4 +1,3 @@
-/** Stores who may write to a bot (interface §5.8). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql } from '../sql.js';
@@ -34,7 +33,6 @@ export function setWriteAccess(
   });
 }
 
-/** Removes duplicates. */
 async function resolve(sql: Sql, usernames: readonly string[]): Promise<number[]> {
   const rows = await sql.rows<{ name: string; taken: boolean; id: number | null }>`
     select given.name, n.owner is not null as taken, u.id
@@ -55,14 +53,12 @@ export interface WriteAccessRow {
   readonly may: boolean;
 }
 
-/** Null when the bot does not exist or was deleted. */
 export const loadWriteAccess = (sql: Sql, bot: number, user: number) => sql.first<WriteAccessRow>`
   select b.write_policy as policy, b.write_version as version,
        b.write_policy = 'all' or b.owner_id = ${user} or (b.write_policy = 'selected' and exists (
          select from bot_writers w where w.bot_id = b.id and w.user_id = ${user})) as may
   from bots b where b.id = ${bot} and b.deleted_at is null`;
 
-/** Ordered by person id, at most limits.writers_per_bot_max. Skips people without a username. */
 export const loadWriters = (sql: Sql, bot: number) => sql.column<string>`
   select u.username from bot_writers w join users u on u.id = w.user_id
   where w.bot_id = ${bot} and u.username is not null order by u.id limit ${limits.writers_per_bot_max}`;

@@ -1,4 +1,3 @@
-/** Holds SQL statements for chats and their members, and for messages that are loaded from Postgres. */
 import { fail } from '../../errors.js';
 import { lockPerson, takeName } from '../accounts/users.js';
 import { loadWriteAccess } from '../bots/write_access.js';
@@ -31,7 +30,6 @@ export interface MemberRow extends Standing {
 export interface SequenceRow {
   readonly last_message_id: number;
   readonly version: number;
-  /** Assigned the last message id. */
   readonly incarnation: number;
 }
 
@@ -184,9 +182,7 @@ export function loadMembers(sql: Sql, chat: number, after: number, limit: number
 }
 
 export interface UserChatsRow {
-  /** Bots with whom the person has direct chats. */
   readonly direct: readonly number[];
-  /** Groups and channels. */
   readonly shared: readonly number[];
   readonly version: number;
 }
@@ -202,7 +198,6 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
   return row ?? null;
 }
 
-/** In Unix time (seconds). */
 export async function loadJoined(
   sql: Sql,
   user: number,
@@ -297,7 +292,6 @@ export async function newestMessage(sql: Sql, chat: number, user: number, before
 
 const head = `substring(record from 1 for ${limits.message_head_bytes_max})`;
 
-/** Skips deleted messages. */
 export async function loadHeads(
   sql: Sql,
   chat: number,
@@ -312,7 +306,6 @@ export async function loadHeads(
   return rows.map((row) => row.head);
 }
 
-/** Skips chats without a message. */
 export function loadNewestHeads(
   sql: Sql,
   chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,

@@ -12,9 +12,7 @@ export interface Standing {
   readonly rights: Readonly<Record<string, boolean>>;
   /** Unix time in seconds; null or absent if a ban or restriction never ends. */
   readonly until_date?: number | null;
-  /** Only for an administrator. */
   readonly custom_title?: string | null;
-  /** Who made the member an administrator. */
   readonly promoted_by?: number | null;
 }
 
@@ -48,7 +46,6 @@ export interface EventLink {
   /** Unix time in seconds. */
   readonly expire_date: number | null;
   readonly member_limit: number | null;
-  /** Pending requests to join. */
   readonly pending: number;
 }
 
@@ -100,7 +97,6 @@ export async function noteEvent(
   await noteStale(sql, [['member_events', chat.id, chat.user]]);
 }
 
-/** The event changes nothing else. */
 export const noteService = (
   sql: Sql,
   chat: number,
@@ -108,7 +104,6 @@ export const noteService = (
   service: NonNullable<MemberEvent['service']>,
 ): Promise<void> => noteEvent(sql, { id: chat, user: 0 }, by, by.id, outside, outside, service);
 
-/** Notifies these bots. */
 export function noteRequest(
   sql: Sql,
   chat: number,
@@ -120,7 +115,6 @@ export function noteRequest(
   return noteEvent(sql, { id: chat, user: 0 }, person, user, outside, outside, null, link, bots);
 }
 
-/** Oldest first. */
 export function pendingEvents(sql: Sql, chat: number, user: number, limit: number): Promise<MemberEvent[]> {
   return sql.query<MemberEvent>(
     `select id, member_id, is_bot, by_id, was, became, service, link, request_bots,

@@ -1,4 +1,3 @@
-/** Decides who may add people to chats, and stores invitations. */
 import { fail } from '../../errors.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';
@@ -145,7 +144,6 @@ export interface InvitationRow {
   readonly date: number;
 }
 
-/** Ids below `before`, newest first. */
 export function loadInvitations(
   sql: Sql,
   user: number,

@@ -11,7 +11,6 @@ export interface LinkSettings {
   readonly expire_date: number | null;
   /** Counts current members who joined by the link; null for no maximum. */
   readonly member_limit: number | null;
-  /** Whether an administrator must approve each person. */
   readonly creates_join_request: boolean;
 }
 
@@ -33,7 +32,6 @@ const columns = fragment(`l.id, l.chat_id, l.code, l.creator_id, l.is_primary, l
 export const loadLink = (sql: Sql, id: number) =>
   sql.first<InviteLinkRow>`select ${columns} from invite_links l where l.id = ${id}`;
 
-/** Ids below `before`, newest first. Skips revoked links. */
 export const loadLinks = (sql: Sql, chat: number, before: number, limit: number) => sql.rows<InviteLinkRow>`
   select ${columns} from invite_links l
   where l.chat_id = ${chat} and l.revoked_at is null and l.id < ${before} order by l.id desc limit ${limit}`;

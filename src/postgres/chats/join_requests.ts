@@ -140,7 +140,6 @@ export interface JoinRequestRow {
   readonly date: number;
 }
 
-/** Ids below `before`, newest first. */
 export const loadRequests = (
   sql: Sql,
   chat: number,

@@ -118,14 +118,12 @@ async function countByLink(sql: Sql, chat: number, member: number, link: JoinLin
 }
 
 interface ChangeOptions {
-  /** The chat shows no service message. */
   readonly silent?: boolean;
   /** Drops former restrictions. */
   readonly exact?: boolean;
   readonly link?: JoinLink | null;
 }
 
-/** Runs under the lock of the chat's row. */
 export async function changeMember(
   sql: Sql,
   chat: number,
@@ -333,7 +331,6 @@ export async function loadAdministrators(
   return { version: found.version, rows };
 }
 
-/** Includes groups and channels. */
 export async function loadMemberships(sql: Sql, bot: number, limit: number): Promise<number[]> {
   const rows = await sql.query<{ chat_id: number }>(
     `select chat_id from chat_members where member_id = $1 and ${present} order by chat_id limit $2`,

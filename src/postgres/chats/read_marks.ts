@@ -1,7 +1,6 @@
 /** A read mark is the last message that a person has read in a chat. */
 import type { Sql } from '../sql.js';
 
-/** The keys are chat ids from this person's view. */
 export async function loadReadMarks(
   sql: Sql,
   user: number,

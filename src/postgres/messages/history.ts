@@ -4,7 +4,6 @@ import type { Pool, Queryable } from '../pool.js';
 import { fragment, plainSql } from '../sql.js';
 
 export interface ServerState {
-  /** As `server_identity` returns it. */
   readonly server: string;
   readonly standby: boolean;
   /** The system identifier and timeline, which do not change on a restart. */
@@ -83,7 +82,6 @@ export async function skipSequences(
   await skipOwnSequences(connection);
 }
 
-/** For a database without control records. */
 export const skipOwnSequences = (connection: Queryable) => plainSql(connection).run`
   select setval(format('%I.%I', schemaname, sequencename)::regclass,
     coalesce(last_value, 1) + ${blind_skip}::bigint)
@@ -153,7 +151,6 @@ export async function acceptServer(
     on conflict (name) do update set value = excluded.value`;
 }
 
-/** The Postgres server was restored to an earlier state. */
 export interface PostgresLoss {
   readonly at: string;
   /** Committed transactions that the server lost. */

@@ -24,7 +24,6 @@ export interface VoteFact {
   readonly record: Buffer;
 }
 
-/** Only votes in these partitions, after the given poll. */
 export const loadVotes = (
   sql: Sql,
   user: number,

@@ -44,7 +44,6 @@ export interface ReactionRow {
   readonly record: Buffer;
 }
 
-/** Newest first, up to `limit` per emoji. */
 export const loadLatest = (
   sql: Sql,
   partition: number,

@@ -35,7 +35,6 @@ export function takePiece<P>(
   });
 }
 
-/** Also the name of its table. */
 type Partition = string;
 
 /** The default partition, with messages of days without their own partition. */
@@ -52,7 +51,6 @@ export interface OldestRow {
 
 const head = fragment('substring(record from 1 for 96)');
 
-/** Ordered by key, each chat with its oldest message in the partition. */
 export const loadOldest = (
   sql: Sql,
   partition: Partition,
@@ -75,7 +73,6 @@ export interface RecordRow {
   readonly record: Buffer;
 }
 
-/** Oldest first. Skips deleted messages. */
 export const loadFrom = (
   sql: Sql,
   partition: Partition,
@@ -104,7 +101,6 @@ export interface ChatRow {
   readonly user_id: number;
 }
 
-/** Ordered by key. Skips deleted messages. */
 export const loadShared = (
   sql: Sql,
   partition: Partition,
@@ -116,7 +112,6 @@ export const loadShared = (
     and record is not null
   order by chat_id, user_id, message_id limit ${limit}`;
 
-/** Ordered by key. */
 export const loadPins = (
   sql: Sql,
   after: { readonly chat: number; readonly user: number },
@@ -126,7 +121,6 @@ export const loadPins = (
   where (chat_id, user_id) > (${after.chat}::bigint, ${after.user}::bigint) and record is not null
   order by chat_id, user_id limit ${limit}`;
 
-/** Skips messages that are not in this partition. */
 export const loadThese = (
   sql: Sql,
   partition: Partition,
@@ -138,7 +132,6 @@ export const loadThese = (
   join ${fragment(partition)} m using (chat_id, user_id, message_id)
   where m.record is not null`;
 
-/** The last estimate of Postgres. */
 export const estimateRows = async (sql: Sql, partition: Partition) =>
   (await sql.firstValue<number>`
     select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ${partition}::regclass`) ?? 0;

@@ -9,7 +9,6 @@ export interface NewAttempt {
   /** Unix time in ms. */
   readonly at: number;
   readonly delivered: boolean;
-  /** Null without a response. */
   readonly status: number | null;
   readonly error: string | null;
   readonly latencyMs: number;
@@ -157,7 +156,6 @@ async function countAttempts(
        order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`;
 }
 
-/** Has the time of the first failure and the last error of each bot. */
 export function failuresOf(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
@@ -197,7 +195,6 @@ export interface AttemptFilter {
   readonly status: number | null;
 }
 
-/** Since a given time, with ids below `before`, newest first. */
 export const loadAttempts = (
   sql: Sql,
   bot: number,

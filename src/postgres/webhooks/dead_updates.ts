@@ -39,7 +39,6 @@ export async function loadDead(
 export const countDead = (sql: Sql, bot: number) => sql.value<number>`
   select count(*) as count from dead_updates where bot_id = ${bot} and record is not null`;
 
-/** Returns the number of removed dead letters. */
 export function discardDead(db: Database, bot: number, limit: number): Promise<number> {
   return db.transaction(async (sql) => {
     const ids = await sql.column<number>`
@@ -52,7 +51,6 @@ export function discardDead(db: Database, bot: number, limit: number): Promise<n
   });
 }
 
-/** One step of a replay puts these updates back into a queue. */
 export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
@@ -116,7 +114,6 @@ export function takeReplay(
   });
 }
 
-/** Null when the replay is finished. */
 export const loadReplay = (sql: Sql, bot: number, id: number) => sql.first<Replay>`
   select id, update_ids as "updateIds", records, note from webhook_replays
   where bot_id = ${bot} and id = ${id}`;
@@ -130,7 +127,6 @@ export const finishReplay = (sql: Sql, bot: number, id: number) => sql.run`
 export const dropReplays = (sql: Sql, bot: number) => sql.run`
   delete from webhook_replays where bot_id = ${bot}`;
 
-/** In no particular order. */
 export const loadOldReplays = (sql: Sql, ageMs: number, limit: number) =>
   sql.rows<{ readonly bot: number; readonly id: number }>`
     select bot_id as bot, id from webhook_replays

@@ -4,12 +4,10 @@ import { type Notice, notifyPerson } from '../bots/notices.js';
 import { postgresLimits as limits } from '../limits.js';
 import { type Database, type Sql, seconds } from '../sql.js';
 
-/** All deliveries have failed since the last success. */
 export interface Failure {
   readonly bot: number;
   /** Unix time in ms of the first of these failures. */
   readonly at: number;
-  /** As `getWebhookInfo` shows it. */
   readonly error: string;
 }
 

@@ -100,7 +100,6 @@ export function setWebhook(
     const { version, set_version } = await saveWebhook(sql, bot, next, was?.signing_box ?? signing, sets);
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
     const differed = differs(was);
-    // Names the actor: a delivery passes a version, and the bot passes none.
     const actor = { type: only === null ? 'bot' : 'service' } as const;
     if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
     if (only !== null && owner !== null)
@@ -114,7 +113,6 @@ export const loadWebhook = (sql: Sql, bot: number) => sql.first<WebhookRow>`
 
 export const nextVersion = (sql: Sql) => sql.value<number>`select nextval('control_versions')`;
 
-/** Null unless `owner` owns the bot now. */
 export const loadOwnWebhook = (sql: Sql, bot: number, owner: number) => sql.first<WebhookRow>`
   select ${columns} from webhooks
   where bot_id = ${bot} and exists (select from bots b where b.id = bot_id and b.owner_id = ${owner})`;
@@ -165,7 +163,6 @@ export function rotateSigning(
   });
 }
 
-/** Ids greater than `after`, ordered by id. */
 export const listWebhooks = (sql: Sql, after: number, limit: number) =>
   sql.rows<{ readonly id: number; readonly username: string }>`
     select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
@@ -175,7 +172,6 @@ export const listWebhooks = (sql: Sql, after: number, limit: number) =>
 export const loadMask = async (sql: Sql, bot: number) =>
   (await sql.firstValue<Buffer | null>`select record from bot_update_masks where bot_id = ${bot}`) ?? null;
 
-/** The webhook settings that a bot's queue has applied. */
 export interface QueueSettings {
   /** Null for a bot that polls. */
   readonly hook: number | null;

@@ -75,7 +75,6 @@ function entityAt(text: string, at: number, from: number): Entity | null {
   }
 }
 
-/** Refuses a character that is part of a word or in `others`. */
 function isPlainBefore(text: string, at: number, others: string): boolean {
   if (at === 0) return true;
   return !others.includes(text[at - 1]!) && !wordEnd.test(text.slice(Math.max(0, at - 2), at));
@@ -86,7 +85,6 @@ function simple(type: Entity['type'], pattern: RegExp, text: string, at: number)
   return end > at ? { type, offset: at, length: end - at } : null;
 }
 
-/** Returns `at` if there is no match. */
 function matchEnd(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;

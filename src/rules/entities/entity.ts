@@ -15,19 +15,16 @@ export type EntityType =
   | (typeof linkTypes)[number]
   | (typeof computedTypes)[number];
 
-/** In API form. */
 export interface Entity {
   readonly type: EntityType;
   /** In UTF-16 code units. Never inside a surrogate pair. */
   readonly offset: number;
   /** In UTF-16 code units; at least 1. */
   readonly length: number;
-  /** Only for `text_link`. */
   readonly url?: string;
   /** Only for `text_mention`, from a `tg://user?id=` link. The parser sets only the id. */
   readonly user?: { readonly id: number };
   readonly language?: string;
-  /** Only for `custom_emoji`. */
   readonly custom_emoji_id?: string;
 }
 
@@ -55,7 +52,6 @@ export function unparsable(reason: string): never {
   fail('entities_unparsable', { reason });
 }
 
-/** The message is `reason` followed by the byte offset of the index. */
 export function unparsableAt(source: string, index: number, reason: string): never {
   unparsable(`${reason} at byte offset ${byteOffset(source, index)}`);
 }

@@ -111,7 +111,6 @@ function canJoin(computed: Entity, fixed: Entity): boolean {
   return apart || (isQuote(fixed.type) && computed.offset >= fixed.offset && endOf(computed) <= endOf(fixed));
 }
 
-/** Drops entities of types that the service detects itself. */
 function checkedEntities(text: string, given: readonly EntityInput[]): Entity[] {
   const checked: Entity[] = [];
   for (const entity of given) {

@@ -35,7 +35,6 @@ interface OpenTag {
 interface State {
   readonly source: string;
   at: number;
-  /** Without tags. */
   text: string;
   readonly open: OpenTag[];
   readonly marks: Marks;

@@ -33,7 +33,6 @@ export function parseMarkdown(source: string): FormattedText {
   return state;
 }
 
-/** Returns the index after the entity. */
 function readEntity(state: State, begin: number): number {
   const { source } = state;
   const mark = source[begin]!;

@@ -44,16 +44,13 @@ const reservedInCode = /[\\`]/g;
 interface OpenEntity {
   readonly type: EntityType;
   readonly language: string;
-  /** In the parsed text. */
   readonly offset: number;
-  /** In the source. */
   readonly begin: number;
 }
 
 interface State {
   readonly source: string;
   at: number;
-  /** Without marks. */
   text: string;
   readonly open: OpenEntity[];
   readonly entities: Entity[];
@@ -145,7 +142,6 @@ function endsEntity({ source, at }: State, top: OpenEntity): boolean {
   }
 }
 
-/** Returns whether the quote ends at `at`: the text ends there, or a line without a `>` follows. */
 function isQuoteEnd(source: string, at: number): boolean {
   return at >= source.length || (source[at] === '\n' && source[at + 1] !== '>');
 }
@@ -191,7 +187,6 @@ function readEmoji(state: State, entity: Entity): Entity {
   return { ...entity, custom_emoji_id: id };
 }
 
-/** Moves past the `(…)` at the current position. */
 function readUrl(state: State, what: string): string {
   const { source } = state;
   const begin = state.at + 1;

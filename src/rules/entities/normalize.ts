@@ -106,7 +106,6 @@ function joined(sorted: readonly Entity[]): Entity[] {
   return result;
 }
 
-/** Returns the parts outside of code. */
 function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
   const pieces: Entity[] = [];
   let from = style.offset;
@@ -160,7 +159,6 @@ function nested(sorted: readonly Entity[]): Entity[] {
   return result;
 }
 
-/** The list is sorted in descending order. */
 function insert(waiting: Entity[], entity: Entity): void {
   let at = waiting.length;
   while (at > 0 && compareEntities(waiting[at - 1]!, entity) < 0) at--;

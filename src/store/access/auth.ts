@@ -23,7 +23,6 @@ import { createTokenUse, type TokenUse } from './token_use.js';
 
 export type Subject = `bot:${number}` | `user:${number}`;
 
-/** Returned synchronously if cached. Null if the token is not valid. */
 type Known<T> = T | null | Promise<T | null>;
 
 /** `expiresAt` is Unix time in ms. */
@@ -67,7 +66,6 @@ export class Auth {
   readonly #listeners = new Map<Subject, Set<() => void>>();
   readonly #tokenUse: TokenUse;
   readonly #at: ReturnType<typeof authKeys>;
-  /** Monotonic time. */
   #leaseUntil = 0;
   #epoch = 0;
   /**
@@ -81,7 +79,6 @@ export class Auth {
   #forgotten = 0;
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
-  /** By the monotonic clock. */
   #usedAt = 0;
   /**
    * Whether there have been no requests for a while. The lease may then expire, and revocations need not wait for this
@@ -170,7 +167,6 @@ export class Auth {
     void this.#renew();
   }
 
-  /** Renews only while there are requests or listeners for revocations. */
   #tick(): void {
     this.#resting = this.#listeners.size === 0 && performance.now() - this.#usedAt > limits.auth_idle_ms;
     if (this.#resting) clearInterval(this.#timer);

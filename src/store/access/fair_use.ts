@@ -38,7 +38,6 @@ interface Bucket {
 interface Grant {
   left: number;
   readonly until: number;
-  /** Undefined once Redis has answered. */
   answer: Promise<number> | undefined;
 }
 
@@ -74,9 +73,7 @@ export class FairUse {
   readonly #context: StoreContext;
   readonly #rates: { [K in RateKind]?: Rate };
   readonly #isMember: IsMember;
-  /** Monotonic time, by bucket. */
   readonly #waits = new Map<string, number>();
-  /** Monotonic time at which this node's own share is full again, by bucket. */
   readonly #own = new Map<string, number>();
   readonly #grants = new Map<string, Grant>();
   readonly #refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
@@ -139,7 +136,6 @@ export class FairUse {
   }
 
   #countRequest(address: string): Promise<void> | undefined {
-    // Never limits an unknown address.
     if (address === '') return undefined;
     const partition = clusterSlot(address) % this.#context.keys.partitions.count;
     return this.#count({ kind: 'address', name: `address:${address}`, partition }, 1);
@@ -205,7 +201,6 @@ export class FairUse {
     return true;
   }
 
-  /** Also takes some calls in advance. */
   #ask({ kind, name, partition }: Bucket, weight: number, now: number): Promise<number> {
     const { scripts, keys } = this.#context;
     const rate = this.#rates[kind] as Rate;

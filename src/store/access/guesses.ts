@@ -11,9 +11,7 @@ import type { StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 
 interface Slowed {
-  /** By the monotonic clock. */
   readonly until: number;
-  /** Lookups used, and when they were counted. */
   readonly lookUps: number;
   readonly countedAt: number;
 }
@@ -30,7 +28,6 @@ export class Guesses {
   /** The tokens that were once valid. They are in plain text, and only in this process's memory. */
   readonly #former = new Set<string>();
   readonly #waiting = new Map<string, Slowed>();
-  /** Lookups in flight. */
   #asking = 0;
   #slowed = 0;
 
@@ -88,7 +85,6 @@ export class Guesses {
     }
   }
 
-  /** Returns the wait in milliseconds. */
   async #take(address: string): Promise<number> {
     const { scripts, keys } = this.#context;
     const { burst, perMinute } = this.#guessing;
@@ -114,18 +110,15 @@ export class Guesses {
     return this.#waiting.size > 0;
   }
 
-  /** Returns the wait in seconds; 0 for no wait. */
   async note(address: string, token: string): Promise<number> {
     if (this.#guessing.burst === 0 || token === '' || address === '') return 0;
     const known = this.#left(address);
     if (await this.#existed(token, known === 0)) return 0;
-    // Slows nobody while Redis is unreachable.
     const wait = known > 0 ? known : await this.#take(address).catch(() => 0);
     if (wait > 0) this.#slowed++;
     return Math.ceil(wait / 1_000);
   }
 
-  /** Counts the calls that this node slowed. */
   get slowed(): number {
     return this.#slowed;
   }

@@ -10,7 +10,6 @@ import type { Auth, Subject } from './auth.js';
 
 export interface FoundToken {
   readonly token: string;
-  /** A URL or path. */
   readonly place: string;
 }
 
@@ -96,7 +95,6 @@ export function createLeaks(
       const hit = new Set([...known].map((at) => texts[at]));
       return found.map(({ token }) => hit.has(token));
     },
-    /** Ids below `before`, newest first. */
     list: (before: number, limit: number) => rows.listLeaks(db, before, limit),
   };
 }

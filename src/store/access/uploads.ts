@@ -46,7 +46,6 @@ export function createUploads(context: StoreContext, { bytesPerDay, bytesTotal }
     async forgetStored(keys: readonly string[]) {
       await rows.forgetStored(db, keys);
     },
-    /** A `max` of 0 means unlimited. */
     stored: async (owner: number): Promise<{ readonly bytes: number; readonly max: number }> => ({
       bytes: await rows.loadStored(db, owner),
       max: bytesTotal,

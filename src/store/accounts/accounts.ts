@@ -77,9 +77,7 @@ class RemovalStep {
   readonly #parts: AccountParts;
   readonly #sql: Sql;
   readonly #user: number;
-  /** By performance.now(). */
   readonly #until = performance.now() + limits.retention_piece_ms;
-  /** Their copies in Redis are removed after the commit. */
   readonly #gone: ChatRef[] = [];
 
   constructor(context: StoreContext, parts: AccountParts, sql: Sql, user: number) {
@@ -170,7 +168,6 @@ class RemovalStep {
     }
   }
 
-  /** Returns false if the time of this step is over before all votes are erased. */
   async #eraseVotes(): Promise<boolean> {
     const { shards } = this.#context;
     const id = this.#user;
@@ -256,7 +253,6 @@ class RemovalStep {
     }
   }
 
-  /** Returns the value of `before` with which to continue after an empty page. */
   async #belowEmpty({ id, user }: ChatRef, before: number): Promise<number> {
     const { shards, keys } = this.#context;
     const most = before === 0 ? Number.MAX_SAFE_INTEGER : before;
@@ -323,7 +319,6 @@ export class Accounts {
     return step && { removed: step.over ? 1 : 0, more: step.over || step.restMs === 0 };
   }
 
-  /** Reads then no longer find the person. */
   #forget(user: number): Promise<unknown> {
     const { control } = this.#parts;
     return Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);

@@ -30,7 +30,6 @@ export type Exports = ReturnType<typeof createExports>;
 
 const page = ruleLimits.page_size_max;
 
-/** `next` loads the page after a row. */
 async function* paged<T>(next: (after: T | undefined) => Promise<readonly T[]>): AsyncIterable<T> {
   for (let last: T | undefined; ; ) {
     const found = await next(last);

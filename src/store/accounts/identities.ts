@@ -66,7 +66,6 @@ export function createIdentities(context: StoreContext, control: ControlCopies, 
         after: () => refresh(of, subject),
       };
     },
-    /** Completes an interrupted change. */
     async refresh(id: number) {
       const row = await rows.loadIdentityById(db, id);
       if (row) await refresh(row.issuer, row.subject);

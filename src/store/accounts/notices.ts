@@ -21,7 +21,6 @@ export type Notices = ReturnType<typeof createNotices>;
 interface Sending {
   readonly chats: Pick<Chats, 'openDirect'>;
   readonly users: Pick<Users, 'find'>;
-  /** Derives request ids from a seed. */
   under(seed: string, again: boolean): { readonly messages: Pick<Messages, 'send'> };
 }
 

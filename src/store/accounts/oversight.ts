@@ -42,7 +42,6 @@ export function createOversight(
     async release(username: string) {
       await rows.releaseName(db, username);
     },
-    /** In lower case. */
     reserved: (after: string, limit: number) => rows.loadReserved(db, after, limit),
   };
 }

@@ -26,7 +26,6 @@ import type { ChatRef } from '../core/keys.js';
 import { storeLimits as limits } from '../limits.js';
 import type { Erase } from './erasure.js';
 
-/** `files/` implements this part of the blob store. */
 export interface AgedFiles {
   /**
    * Keys follow the given key ('' for the start), sorted by key. Returns fewer than `limit` only at the end.
@@ -35,11 +34,9 @@ export interface AgedFiles {
     after: string,
     limit: number,
   ): Promise<ReadonlyArray<{ readonly key: string /* in ms */; readonly at: number }>>;
-  /** Returns false on failure. */
   remove(key: string): Promise<boolean>;
 }
 
-/** `more` means that there is more to do at once. */
 export interface Removed {
   readonly removed: number;
   readonly more: boolean;
@@ -51,7 +48,6 @@ interface Place {
   readonly chat: number;
   readonly user: number;
   readonly message: number;
-  /** The posts of a partition to be dropped are erased. Its pinned messages are erased next. */
   readonly pins: boolean;
 }
 const beginOf = (table: string, pins = false): Place => ({
@@ -75,7 +71,6 @@ class MessageStep {
   readonly #erase: Erase;
   /** This shard may still have rows of a partition that was moved to another shard. */
   readonly #isOwn: (chat: number) => boolean;
-  /** By performance.now(). */
   readonly #until = performance.now() + limits.retention_piece_ms;
   removed = 0;
 
@@ -120,7 +115,6 @@ class MessageStep {
     return found.sort((a, b) => (a.table < b.table ? -1 : 1));
   }
 
-  /** Returns where to continue, or null at the end. */
   async #endSpan(place: Place, span: Span): Promise<Place | null> {
     const at = place.pins ? place : await this.#erasePosts(place);
     const left = at.pins ? await this.#erasePins(at) : at;
@@ -132,7 +126,6 @@ class MessageStep {
     return null;
   }
 
-  /** Also erases the reactions. Returns where to continue. */
   async #erasePosts(place: Place): Promise<Place> {
     const { table } = place;
     for (let at = place; ; ) {
@@ -145,7 +138,6 @@ class MessageStep {
     }
   }
 
-  /** Returns where to continue, or null at the end. */
   async #erasePins(place: Place): Promise<Place | null> {
     const { db } = this.#shard;
     for (let at = place; ; ) {
@@ -187,13 +179,11 @@ class MessageStep {
     return isOld && this.#isOwn(chat_id);
   }
 
-  /** Returns where to continue in this chat, or after it. */
   async #eraseChat(place: Place): Promise<Place> {
     const chat = { id: place.chat, user: place.user };
     return { ...place, message: await this.#eraseAged(place.table, chat, place.message) };
   }
 
-  /** Returns the message after which to continue, or 0 when no old messages are left. */
   async #eraseAged(table: string, chat: ChatRef, after: number): Promise<number> {
     const { db } = this.#shard;
     for (let from = after; ; ) {

@@ -37,7 +37,6 @@ export function createUsers(
   }
   return {
     find: (id: number): Promise<User | null> => control.read('user', id),
-    /** `username` has no `@`. */
     async findByUsername(username: string): Promise<User | null> {
       const id = await rows.findName(db, username);
       return id === null ? null : control.read('user', id);

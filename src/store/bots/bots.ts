@@ -23,7 +23,6 @@ import { botProfile } from '../core/profiles.js';
 import { storeLimits as limits } from '../limits.js';
 import { type BotParts, Transfers } from './transfers.js';
 
-/** By kind and language. */
 export interface TextsByKind {
   readonly name?: Texts | undefined;
   readonly description?: Texts | undefined;
@@ -38,7 +37,6 @@ const noDescriptions: Descriptions = {
   defaultRights: {},
 };
 
-/** Null removes a text. */
 const asChange = (texts: Texts = {}): rows.TextsChange =>
   Object.fromEntries(Object.entries(texts).map(([language, text]) => [language, text === '' ? null : text]));
 
@@ -63,7 +61,6 @@ export class Bots extends Transfers {
     return botOf(row);
   }
 
-  /** Null if the bot does not exist or was deleted. */
   async find(id: number): Promise<Bot | null> {
     return unlessDeleted(await this.parts.control.read('bot', id));
   }
@@ -88,7 +85,6 @@ export class Bots extends Transfers {
     return id === null ? null : unlessDeleted(await this.parts.control.read('bot', id));
   }
 
-  /** Ids after `after`, sorted. Skips the first `skip` bots. */
   async listOf(owner: number, after: number, limit: number, skip?: number): Promise<Bot[]> {
     return (await rows.loadBotsOf(this.context.db, owner, after, limit, skip)).map(botOf);
   }

@@ -38,7 +38,6 @@ export function createPictures(context: StoreContext, rawDb: Database, control: 
       return change;
     },
     removed: (keys: readonly string[]) => rows.forgetUnused(rawDb, keys),
-    /** Works in batches. Returns the number of removed files. */
     async sweep(remove: (key: string) => Promise<boolean>): Promise<number> {
       let all = 0;
       for (;;) {

@@ -1,4 +1,3 @@
-/** Shows owners the secrets that sign webhook requests, and rotates the secrets (behaviour §10). */
 import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import {
@@ -14,7 +13,6 @@ import { sealedFor, type Webhooks } from '../webhooks/webhooks.js';
 import type { Bots } from './bots.js';
 
 export interface SigningSecret {
-  /** `whsec_` and base64. */
   readonly secret: string;
   /** Unix time in ms; null if there is no former secret. */
   readonly formerUntil: number | null;

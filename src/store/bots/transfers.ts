@@ -59,7 +59,6 @@ export class Transfers {
     await rows.withdrawOffer(this.context.db, id, user);
   }
 
-  /** Includes offers that the person made. Bots have ids after `after`, sorted. */
   transfersOf(user: number, after: number, limit: number) {
     return rows.loadOffers(this.context.db, user, after, limit);
   }

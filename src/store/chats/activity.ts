@@ -1,5 +1,3 @@
-/** Loads only the heads of messages. */
-
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { postgresLimits } from '../../postgres/limits.js';
 import { byShard } from '../../postgres/shards.js';
@@ -21,7 +19,6 @@ const chatsPerCall = 500;
 const dateOf = (head: Buffer | null | undefined): number =>
   head && head.length > 0 ? messageHeader(head).date : 0;
 
-/** By chat text. Omits chats whose newest message is only in Postgres. */
 async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef[]) {
   const dates = new Map<string, number>();
   const pieces = [...groupBy(chats, ({ id }) => keys.partitions.of(id))].flatMap(([partition, all]) =>
@@ -36,7 +33,6 @@ async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef
       };
       const args = { chats: piece.map(chatText) };
       const { heads } = await scripts.call('chats/read_activity', partition, at, args);
-      // Skips the empty head of a chat without messages.
       for (const [i, head] of (heads as Array<Buffer | null>).entries())
         if (head) dates.set(args.chats[i] as string, dateOf(head));
     }),
@@ -44,7 +40,6 @@ async function hotDates({ scripts, keys }: StoreContext, chats: readonly ChatRef
   return dates;
 }
 
-/** Covers newest messages that are only in Postgres. */
 async function addColdDates(
   { shards, keys }: StoreContext,
   chats: readonly ChatRef[],
@@ -62,11 +57,9 @@ async function addColdDates(
 export class Activity {
   readonly #context: StoreContext;
   readonly #spend: (user: number, calls: number) => Promise<void> | undefined;
-  /** By person, newest last. */
   readonly #orders = new Map<number, { readonly made: number; readonly order: readonly ActiveChat[] }>();
   #kept = 0;
 
-  /** `spend` counts additional calls of a person. */
   constructor(context: StoreContext, spend: (user: number, calls: number) => Promise<void> | undefined) {
     this.#context = context;
     this.#spend = spend;

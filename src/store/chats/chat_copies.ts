@@ -14,7 +14,6 @@ export interface ChatState {
   readonly profile: Profile;
   readonly bots: readonly number[];
   readonly kind: ChatKind;
-  /** 0 for none. */
   readonly pinned: number;
   /** Messages whose reply keyboards are shown, newest first. */
   readonly keyboards: readonly number[];
@@ -97,7 +96,6 @@ export class ChatCopies {
     return true;
   }
 
-  /** Call this after a change of a chat's profile or bots is committed. */
   async refresh(chat: ChatRef): Promise<void> {
     const { scripts, keys } = this.context;
     const { partition, at } = this.#place(chat);

@@ -45,7 +45,6 @@ const takeLookUps = (context: StoreContext, who: number, count: number) =>
 export class Chats extends InviteLinks {
   readonly #names = createNames(this.context);
 
-  /** `username` has no `@`. */
   findByUsername(username: string): Promise<ChatRef | null> {
     return this.#names.find(username);
   }
@@ -120,12 +119,10 @@ export class Chats extends InviteLinks {
     return known;
   }
 
-  /** Ids above `after`, sorted. */
   members(chat: ChatRef, after: number, limit: number) {
     return rows.loadMembers(this.context.db, chat.id, after, limit);
   }
 
-  /** Direct chats come first. */
   async listOf(user: number): Promise<ChatRef[]> {
     const list = await this.control.read('chats', user);
     if (!list) return [];

@@ -15,7 +15,6 @@ export interface HistoryPage {
   readonly messages: readonly StoredMessage[];
   /** Exclusive; 0 at the end. */
   readonly next: number;
-  /** Adds the messages that a reply or a pin names. */
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
 
@@ -25,7 +24,6 @@ const rangesMax = 20;
 interface Range {
   readonly first: number;
   readonly peer: Buffer;
-  /** From `first` downwards. Null for ids without a message. */
   readonly rows: ReadonlyArray<Buffer | null>;
 }
 
@@ -36,7 +34,6 @@ class Collected {
   #read = 0;
   readonly messages: StoredMessage[] = [];
   readonly seen = new Map<number, Buffer>();
-  /** Exclusive. */
   cursor: number;
 
   constructor(before: number, limit: number, bytes: number) {
@@ -84,7 +81,6 @@ export class History {
 
   /** Also limits the bytes. Loads no more messages than may fit. */
   async page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null> {
-    // Loads one more message than fits, to know whether another page follows.
     const found = await this.#collect(chat, before, limit + 1, ruleLimits.page_bytes_max);
     if (found === null) return null;
     const { isFull, seen, cursor } = found;
@@ -97,18 +93,15 @@ export class History {
     };
   }
 
-  /** Null if no message is pinned. */
   async pinned(state: ChatState): Promise<StoredMessage | null> {
     const [message = null] = state.pinned === 0 ? [] : await this.#some(state, [state.pinned]);
     return message;
   }
 
-  /** Newest first. */
   keyboards(state: ChatState): Promise<StoredMessage[]> {
     return this.#some(state, state.keyboards);
   }
 
-  /** Skips deleted messages. Keeps the given order. */
   async #some({ chat, profile }: ChatState, ids: readonly number[]): Promise<StoredMessage[]> {
     const found = await this.#records.read(chat, ids);
     const peer = pack(profile);
@@ -120,7 +113,6 @@ export class History {
     return this.#records.relate(chat, present, new Map());
   }
 
-  /** Null if the chat does not exist. */
   async #collect(chat: ChatRef, before: number, limit: number, bytes: number): Promise<Collected | null> {
     const found = new Collected(before, limit, bytes);
     /** The lowest id so far that has a message. A gap starts below it. */

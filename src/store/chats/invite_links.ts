@@ -46,17 +46,14 @@ export class InviteLinks extends Members {
     return this.#changedLink(chat, await links.revokeLink(this.context.db, chat.id, by, name, newCode()));
   }
 
-  /** Ids below `before`, newest first. Skips revoked links. */
   links(chat: ChatRef, before: number, limit: number) {
     return links.loadLinks(this.context.db, chat.id, before, limit);
   }
 
-  /** Null if nobody can join by the link now. */
   usableLink(code: string) {
     return links.loadUsableLink(this.context.db, code);
   }
 
-  /** May only ask to join. */
   async joinByLink(code: string, user: number): Promise<requests.Joined> {
     const joined = await requests.joinByLink(this.context.db, code, user);
     const chat = sharedChat(joined.chat_id);
@@ -82,7 +79,6 @@ export class InviteLinks extends Members {
     return requests.hasAsked(this.context.db, chat.id, user);
   }
 
-  /** Ids below `before`, newest first. */
   joinRequests(chat: ChatRef, before: number, limit: number) {
     return requests.loadRequests(this.context.db, chat.id, before, limit);
   }

@@ -26,12 +26,10 @@ import { ChatCopies } from './chat_copies.js';
 
 export type { InvitationRow } from '../../postgres/chats/invitations.js';
 
-/** The service part of the update's record. */
 export interface MemberChange {
   readonly who: Profile;
   readonly was: events.Standing;
   readonly became: events.Standing;
-  /** By this link the member joined or asked to join. */
   readonly link?: ShownLink;
 }
 
@@ -124,7 +122,6 @@ export class Members extends ChatCopies {
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Sends events in order, and adds their service messages. */
   async postEvents(chat: ChatRef): Promise<void> {
     for (;;) {
       const pending = await events.pendingEvents(
@@ -148,7 +145,6 @@ export class Members extends ChatCopies {
     }
   }
 
-  /** Call this after the change is committed. */
   protected async changed(chat: ChatRef, id: number, isBot: boolean): Promise<void> {
     await Promise.all([
       this.control.refresh('member', chat.id, id),
@@ -201,7 +197,6 @@ export class Members extends ChatCopies {
     return row;
   }
 
-  /** Loads a person's open invitations with ids below `before`, newest first. */
   invitations(user: number, before: number, limit: number) {
     return invited.loadInvitations(this.context.db, user, before, limit);
   }
@@ -248,7 +243,6 @@ export class Members extends ChatCopies {
       await this.changed(chat, member.id, member.is_bot);
   }
 
-  /** Null lifts the restrictions. */
   async restrict(
     chat: ChatRef,
     by: events.Who,
@@ -260,7 +254,6 @@ export class Members extends ChatCopies {
       await this.changed(chat, member.id, member.is_bot);
   }
 
-  /** Null makes the administrator an ordinary member. */
   async promote(
     chat: ChatRef,
     by: events.Who,
@@ -276,7 +269,6 @@ export class Members extends ChatCopies {
       await this.changed(chat, member.id, member.is_bot);
   }
 
-  /** Sorted by id. */
   async administrators(chat: ChatRef): Promise<readonly Administrator[]> {
     return (await this.control.read('administrators', chat.id)) ?? [];
   }

@@ -26,7 +26,6 @@ export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>) {
     },
     /** `until` is in Unix seconds; null mutes forever. Errors: `chat_not_found`, `unavailable`. */
     async set(user: number, chat: ChatRef, until: number | null) {
-      // Refuses a mute for a chat that does not exist.
       if (!(await chats.find(chat))) fail('chat_not_found');
       await putMute(db, user, chat.id, until);
     },

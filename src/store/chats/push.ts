@@ -23,10 +23,8 @@ export function createPush({ db, secrets }: StoreContext) {
     subscribe: (user: number, keys: rows.SubscriptionKeys, token: string) =>
       rows.putSubscription(db, user, keys, secrets.lookups(token), limits.push_subscriptions_max),
     unsubscribe: (user: number, endpoint: string) => rows.removeSubscription(db, user, endpoint),
-    /** Oldest first. */
     subscriptions: (user: number) => rows.loadSubscriptions(db, user),
     anybody: () => rows.anySubscription(db),
-    /** The notifications are due `delayMs` from now. */
     note: (
       messages: readonly rows.NotedMessage[],
       delayMs: number,

@@ -28,7 +28,6 @@ export interface Change {
   readonly id: string;
   /** Null for changes without a message, and if the message was deleted or is not in Redis. */
   readonly message: StoredMessage | null;
-  /** Null except for the answer to a callback query. */
   readonly answer: Readonly<Record<string, unknown>> | null;
   /** For a pin: whether to notify the person. */
   readonly notify: boolean;
@@ -42,7 +41,6 @@ export interface StreamListener {
   start(cursor: string): void;
   /** The person was added to a chat or opened it, or left it or was removed. The report is not stored. */
   membership(chat: ChatRef, isIn: boolean): void;
-  /** For example typing, which is not stored. */
   action(chat: ChatRef, text: string): void;
   /** This node is shutting down. No more changes follow. */
   leave(): void;
@@ -68,7 +66,6 @@ function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): 
   return message.record.kind === messageKinds.deleted ? null : message;
 }
 
-/** The cursor and the message of the change are added later. */
 function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Change, 'cursor'> {
   const chat = parseChat(String(name));
   const shared = { chat, kind: String(kind) as ChangeKind, id: String(id) };
@@ -84,7 +81,6 @@ interface Sources {
   readonly records: Records;
 }
 
-/** Reads up to the version of the partition at the time of the first batch. */
 async function readChanges(
   { scripts, keys }: StoreContext,
   partition: number,
@@ -113,7 +109,6 @@ async function readChanges(
   return { version, rows: shown };
 }
 
-/** A reply or a pin refers to another message. Loads once per chat. */
 async function relatedMessages(records: Records, changes: ReadonlyArray<Pick<Change, 'chat' | 'message'>>) {
   const referring = changes.flatMap(({ message }) =>
     message && relatedId(message.record) !== 0 ? [message] : [],
@@ -153,14 +148,11 @@ class Stream {
   readonly #listener: StreamListener;
   readonly #onEnd: () => void;
   #state: 'starting' | 'open' | 'ended' = 'starting';
-  /** Continues an earlier stream. */
   readonly #resumes: boolean;
   readonly #cursors: Cursors;
   #byPartition = new Map<number, ChatRef[]>();
-  /** By chat. */
   readonly #unlisten = new Map<string, () => void>();
   #unlistenUser = () => {};
-  /** The chat list must be reloaded. */
   #stale = true;
   #reloading = false;
   readonly #dirty = new Set<number>();
@@ -189,7 +181,6 @@ class Stream {
     this.#listener.start(cursorText(this.#cursors));
   }
 
-  /** By default checks all partitions. */
   check(partitions: readonly number[] = [...this.#byPartition.keys()], reloadList = false): void {
     if (reloadList) this.#stale = true;
     for (const partition of partitions) this.#dirty.add(partition);
@@ -225,7 +216,6 @@ class Stream {
     await Promise.all([...this.#dirty].map((partition) => this.#catchUp(partition)));
   }
 
-  /** Also drops the chats that the person has left. */
   async #reload(): Promise<void> {
     const { context, chats } = this.#from;
     const { partitions } = context.keys;
@@ -311,7 +301,6 @@ class Stream {
   }
 }
 
-/** Returns the new count. Removes a count of 0. */
 function addTo(counts: Map<number, number>, user: number, more: 1 | -1): number {
   const now = (counts.get(user) ?? 0) + more;
   if (now === 0) counts.delete(user);
@@ -319,7 +308,6 @@ function addTo(counts: Map<number, number>, user: number, more: 1 | -1): number 
   return now;
 }
 
-/** The streams of this node. */
 export class Streams {
   readonly #from: Sources;
   readonly #presence: Pick<Presence, 'changed' | 'close'>;
@@ -329,7 +317,6 @@ export class Streams {
   readonly #seenByUser = new Map<number, number>();
   #closing = false;
   #ticks = 0;
-  /** Runs while streams are open. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(from: Sources, presence: Pick<Presence, 'changed' | 'close'>) {
@@ -356,12 +343,10 @@ export class Streams {
     this.#open.add(stream);
     this.#timer ??= setInterval(() => this.#onTick(), limits.poll_tick_ms).unref();
     if (this.#closing) stream.leave();
-    // Handles the hints that arrived meanwhile.
     else stream.check([]);
     return () => stream.stop();
   }
 
-  /** Includes streams that are being opened. */
   openOf(user: number): number {
     return this.#openByUser.get(user) ?? 0;
   }

@@ -26,13 +26,10 @@ export interface Profile {
   readonly bot?: 1;
   /** First name, or the title of a group or channel. */
   readonly n: string;
-  /** Last name. */
   readonly l?: string;
   readonly u?: string;
-  /** Language code. */
   readonly g?: string;
   readonly x?: string;
-  /** For a group or channel. */
   readonly t?: 'group' | 'channel';
   /** Members of a group or channel. */
   readonly m?: number;
@@ -73,7 +70,6 @@ export type MediaType = (typeof mediaTypes)[number];
 /** Media stored by reference omit unknown properties. */
 export interface Media {
   readonly type: MediaType;
-  /** `file_id`: sends the same file again. */
   readonly id: string;
   /** `file_unique_id`: the same for equal files; cannot be used to send or download. */
   readonly unique: string;
@@ -107,7 +103,6 @@ export interface Content {
   /** For media, the caption. */
   readonly text?: string;
   readonly entities?: readonly Entity[];
-  /** The caption is shown above the media. */
   readonly above?: true;
   readonly media?: Media;
   readonly object?: ContentObject;
@@ -135,10 +130,8 @@ export interface Service {
 export interface Origin {
   /** Only in groups and channels; in direct chats it follows from the sender's id. */
   readonly from?: Profile;
-  /** The id of the message that this message replies to. */
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
-  /** The album of the message. */
   readonly group?: string;
   readonly keyboard?: ReplyKeyboard;
   readonly service?: Service;
@@ -147,7 +140,6 @@ export interface Origin {
 export const messageKinds = { deleted: 0, text: 1, service: 2, media: 3, object: 4 } as const;
 export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
-/** Bits. */
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
 
 /** Lua accesses the array by position (see lua/lib/message.lua). */
@@ -171,7 +163,6 @@ export interface MessageRecord extends MessageHeader {
 }
 
 const headerLength = 9;
-/** In the header. */
 const kindField = 5;
 export const recordFormat = 1;
 

@@ -26,7 +26,6 @@ export function shardsOnce(
 }
 
 export interface StoreContext {
-  /** For control records. */
   readonly db: Database;
   /** Serve reads of messages that are not in Redis. */
   readonly replicas: Replicas;
@@ -36,7 +35,6 @@ export interface StoreContext {
   readonly secrets: Secrets;
   /** In ms, for a record loaded from Postgres. */
   readonly hotTtlMs: number;
-  /** The setting TRANSFER_CONSENT. */
   readonly transferConsent: boolean;
   /** The setting EDIT_AFTER_PRESS: a press of a button grants the bot one more edit. */
   readonly editAfterPress: boolean;

@@ -28,7 +28,6 @@ import type { Keys } from './keys.js';
 
 export type { DefaultRights };
 
-/** As Redis stores it. */
 interface Image {
   readonly version: number;
   readonly fields: readonly unknown[];
@@ -36,7 +35,6 @@ interface Image {
 
 interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
-  /** Null if the record does not exist. */
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
   /** Defined only for kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
@@ -52,7 +50,6 @@ export interface Bot {
   readonly name: string;
   /** The lookup value of the valid token, base64; '' while the token is blocked. */
   readonly token: string;
-  /** By language. */
   readonly names: Texts;
   /**
    * Why the token is not accepted. A deleted bot keeps its record, because readers of its messages need it.
@@ -70,7 +67,6 @@ export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
   readonly pictures: BotPictures;
-  /** For people without a button of their own. */
   readonly menuButton: MenuButton | null;
   /** The rights that the bot asks for as administrator. */
   readonly defaultRights: DefaultRights;
@@ -87,7 +83,6 @@ export interface User {
   readonly tokens: readonly string[];
   /** Who may add the person to groups and channels without an invitation. */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
-  /** Why the tokens are not accepted. */
   readonly state?: 'suspended' | undefined;
 }
 
@@ -127,7 +122,6 @@ export interface SealedWebhook {
   /** Encrypted; null while the bot polls. */
   readonly url: Buffer | null;
   readonly secret: Buffer | null;
-  /** PEM. */
   readonly certificate: string | null;
   readonly maxConnections: number;
   readonly address: string | null;

@@ -9,7 +9,6 @@ import { type Caller, callerText } from './keys.js';
 
 export interface IdempotentCall {
   readonly caller: Caller;
-  /** Identifies the call together with the key. */
   readonly method: string;
   readonly key: string;
   /** In canonical form. Only a keyed fingerprint is stored. */
@@ -23,7 +22,6 @@ export type Claim =
       readonly state: 'run';
       /** For `Store.under`. The same for every run of the call. */
       readonly seed: string;
-      /** An earlier run may have made changes. */
       readonly again: boolean;
       /**
        * Stores the encrypted answer for limits.idempotency_ttl_ms. The first of two stored answers stays. An answer

@@ -10,7 +10,6 @@ import { createTextCopies, type TextRow } from './text_copies.js';
 export function createNames(context: StoreContext) {
   const { db, keys } = context;
 
-  /** Returns nothing for unused names, and for names of people or bots. */
   async function load(name: string): Promise<TextRow> {
     const id = await findName(db, name);
     const chat = id !== null && id < 0 ? await loadChat(db, id) : null;

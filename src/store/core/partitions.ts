@@ -1,5 +1,3 @@
-/** Each partition has its hash tag. */
-
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
 /**
@@ -24,9 +22,7 @@ export function layPartitions(count: number) {
   const tags = names.map((name) => `{${name}}`);
   return {
     count,
-    /** By partition. */
     slots: names.map(clusterSlot),
-    /** The id is that of a user, bot, group or channel. */
     of(id: number): number {
       // Distributes adjacent ids over different partitions, even if all ids are multiples of a power of two.
       const whole = Math.abs(id);

@@ -1,9 +1,7 @@
 import { type ContentObject, type Entity, pack } from './codec.js';
 
-/** The poll has no id yet. */
 export interface PollDraft extends ContentObject {
   readonly type: 'poll';
-  /** The bot that sent the poll. */
   readonly bot: number;
   readonly question: string;
   readonly options: readonly string[];
@@ -13,17 +11,14 @@ export interface PollDraft extends ContentObject {
   readonly multiple?: true;
   /** Votes cannot be changed. */
   readonly final?: true;
-  /** The correct options of a quiz. */
   readonly correct?: readonly number[];
   readonly explanation?: string;
   readonly explanation_entities?: readonly Entity[];
   readonly open_period?: number;
   readonly close_date?: number;
-  /** The poll was closed when it was sent. */
   readonly closed?: true;
 }
 
-/** As one person or bot sees it. */
 export interface PollState {
   readonly voters: number;
   readonly stopped: boolean;
@@ -55,7 +50,6 @@ export const readState = (
   ...(own === undefined ? {} : { own }),
 });
 
-/** For an update about a poll. */
 export function readPoll(extra: unknown): Poll {
   const [poll, results] = extra as [Poll, ResultsRecord];
   return { ...poll, state: readState(results) };
@@ -66,7 +60,6 @@ export const readAnswer = (extra: unknown): number[] => readOptions((extra as [s
 /** In ms; 0 for never. */
 export const closesAt = ({ close_date = 0 }: PollDraft): number => close_date * 1_000;
 
-/** These fields never change. `lua/lib/poll.lua` describes them. */
 export const pollFields = ([chat, bot, poll]: PollRecord): Array<string | Buffer> => [
   ...['c', chat, 'b', String(bot), 'd', pack(poll), 'k', String(poll.options.length)],
   ...['e', String(poll.close_date ?? 0), 'q', poll.final ? '1' : '', 'o', poll.named ? '1' : ''],

@@ -4,7 +4,6 @@ import { numberOf } from '../../redis/scripts/script_reply.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
-/** Also names the change that used the emoji first. */
 export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
@@ -18,7 +17,6 @@ export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count
 export interface PostReaction extends EmojiCount {
   /** External ids, newest first, at most `listed`. */
   readonly users: readonly string[];
-  /** The setting REACTORS_LISTED. */
   readonly listed: number;
 }
 
@@ -70,7 +68,6 @@ function spelledOnce(list: Buffer): readonly string[] {
   return users;
 }
 
-/** The count is absent if no user has reacted with the emoji. */
 interface Lists {
   count: number | undefined;
   first: number;

@@ -2,7 +2,6 @@ import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';
 
-/** As shown on messages. */
 export const userProfile = (user: User): Profile => ({
   id: user.id,
   n: user.firstName,

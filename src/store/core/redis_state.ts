@@ -3,7 +3,6 @@
  * list with all scripts and fails if the list lacks a key or field. `petrel redis rebuild` prints the list.
  */
 
-/** How a field is restored after a loss. */
 export type Origin =
   /** Loaded on demand from these Postgres tables. */
   | { readonly rows: string }
@@ -27,7 +26,6 @@ const lost = (what: string): Origin => ({ lost: what });
 const all = (names: string, origin: Origin): Record<string, Origin> =>
   Object.fromEntries(names.split(' ').map((name) => [name, origin]));
 
-/** For a record without fields, or with one origin for all its fields (`*`). */
 const single = (kind: string, what: string, origin: Origin, field = ''): RedisRecord => ({
   kind,
   what,
@@ -186,7 +184,6 @@ const describeOrigin = (origin: Origin): string =>
       ? `restored: ${origin.again}`
       : `LOST: ${origin.lost}`;
 
-/** Fields of one record with the same origin share a line. */
 export function describeRecords(): string[] {
   return redisRecords.flatMap(({ kind, what, fields }) => {
     const byOrigin = new Map<string, string[]>();

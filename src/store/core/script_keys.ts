@@ -18,7 +18,6 @@ export function toUserKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** The queue of the bot is in the same partition. */
 export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -38,7 +37,6 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** Has the chat, the member who changes it, and the outbox to its bots. */
 export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: number) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -100,7 +98,6 @@ export function withMessage<K extends { readonly message: string }>(
   return made;
 }
 
-/** Has the post, the people who reacted, and the chat and the member for the permission check. */
 export function postKeys(keys: Keys, post: number) {
   const partition = partitionOfPost(post);
   const key = keys.post(post);
@@ -117,7 +114,6 @@ export function postKeys(keys: Keys, post: number) {
   };
 }
 
-/** Has the poll, the people who voted, and the outbox to the poll's bot. */
 export function pollKeys(keys: Keys, poll: number) {
   const partition = partitionOfPost(poll);
   const key = keys.poll(poll);

@@ -11,7 +11,6 @@ export interface StoredMessage {
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 
-/** Returns the id of the message to which this message replies, or which it pins; 0 for none. */
 export const relatedId = (record: MessageRecord): number =>
   record.origin.reply ?? record.origin.service?.pinned ?? 0;
 

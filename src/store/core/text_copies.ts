@@ -15,7 +15,6 @@ export interface TextRow {
   readonly id: number;
 }
 
-/** Version, incarnation and id. */
 const elements = 3;
 
 export function createTextCopies(
@@ -49,7 +48,6 @@ export function createTextCopies(
   };
 
   return {
-    /** 0 if the text has no id. */
     async read(text: string): Promise<number> {
       const found = await find(text);
       if (found.status !== 'ok')

@@ -10,7 +10,6 @@ import type { ControlCopies, ControlSubject } from '../core/control.js';
 import { type BoxKind, type BoxOwner, keyIdOf, type Secrets } from '../core/secrets.js';
 import { sealedFor } from '../webhooks/webhooks.js';
 
-/** Counts the data that still needs former keys. */
 export interface Rotated {
   readonly sealed: Readonly<Record<BoxKind, number>>;
   /** Boxes, and copies with boxes, that still use another key. */
@@ -24,7 +23,6 @@ const scanKeys = 1_000;
 /** The maximum number of passes. More than two passes are needed only while old calls are still running. */
 const passesMax = 5;
 
-/** `seal` handles one page and returns how many rows it changed. */
 async function inPages<T>(
   list: (after: number) => Promise<readonly T[]>,
   idOf: (row: T) => number,
@@ -107,7 +105,6 @@ export class Rotation {
     return onFormerPepper;
   }
 
-  /** Also removes the rows of the copies from the outbox. */
   async #refresh(subject: ControlSubject, stale: readonly rows.StaleCopy[]): Promise<void> {
     await this.#control.refreshMany(
       subject,

@@ -15,7 +15,6 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   const watched = new Map<number, Set<PostListener>>();
   let timer: NodeJS.Timeout | undefined;
 
-  /** Uses one script call per partition. */
   async function check(): Promise<void> {
     await Promise.all(
       [...groupBy(watched.keys(), partitionOfPost)].map(async ([partition, posts]) => {

@@ -34,12 +34,10 @@ type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
   readonly id: number;
-  /** External id. */
   readonly user: string;
   readonly emoji: string;
   /** Unix time in seconds. */
   readonly date: number;
-  /** The list continues after this user. */
   readonly cursor: string;
 }
 

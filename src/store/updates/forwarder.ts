@@ -14,7 +14,6 @@ import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { storeLimits as limits } from '../limits.js';
 import { type Queues, readEntry } from './queues.js';
 
-/** The number of arguments per update in `updates/accept_forwarded`. */
 const valuesPerUpdate = 10;
 
 /** The minimum time between two retries of unreachable bots when changes cause the retries. */
@@ -22,7 +21,6 @@ const retryMs = 1_000;
 
 interface Batch {
   readonly last: string;
-  /** At the time when the batch was read. */
   readonly incarnation: number;
   readonly full: boolean;
   /** Ten values per update, in the order of the script's arguments. */
@@ -48,7 +46,6 @@ class Outbox {
   readonly #source: number;
   readonly #at: { readonly meta: string; readonly outbox: string };
   #running: Promise<void> | undefined;
-  /** Set when new entries require another run. */
   #again = false;
   #detour: Detour | undefined;
   #retrying: Promise<void> | undefined;
@@ -165,7 +162,6 @@ class Outbox {
     return status === 'ok';
   }
 
-  /** Returns the bots that failed, with their errors. */
   async #handOut({ byBot }: Batch, takes: (bot: number) => boolean) {
     const failed = new Map<number, unknown>();
     await Promise.all(

@@ -20,7 +20,6 @@ export interface PollRequest {
   readonly mask: number | null;
   /** Returns false once the token is no longer accepted. The poll then ends. */
   readonly valid?: () => boolean | Promise<boolean>;
-  /** For the client's disconnect. */
   readonly onGone: (listener: () => void) => void;
 }
 
@@ -74,7 +73,6 @@ export class Polls {
   readonly #auth: Pick<Auth, 'onForgotten'>;
   readonly #waiters = new Map<string, Waiter>();
   #closing = false;
-  /** Runs while polls wait. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(context: StoreContext, hints: Hints, queues: Queues, auth: Pick<Auth, 'onForgotten'>) {
@@ -99,7 +97,6 @@ export class Polls {
     return this.#waiters.size;
   }
 
-  /** Waiting polls get an empty result. */
   close(): void {
     this.#closing = true;
     clearInterval(this.#timer);

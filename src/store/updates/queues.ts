@@ -1,4 +1,3 @@
-/** Reads a bot's update queue, for polling and webhooks. */
 import { randomInt } from 'node:crypto';
 import { loadMask, loadQueueSettings } from '../../postgres/webhooks/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
@@ -11,7 +10,6 @@ import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import { storeLimits as limits } from '../limits.js';
 
 export interface UpdateEntry {
-  /** In the queue. */
   readonly updateId: number;
   /** As receivers see it. Differs from `updateId` if the update was replayed. */
   readonly shownId: number;
@@ -22,17 +20,13 @@ export interface UpdateEntry {
   readonly message: StoredMessage;
   /** The person or bot that sent or edited the message, or pressed the button. */
   readonly from: Profile;
-  /** Set only for callback queries. */
   readonly press: PressExtra | null;
   /** Sorted by use; set only for updates with reaction counts. */
   readonly counts: readonly EmojiCount[] | null;
-  /** Set only for polls. */
   readonly poll: Poll | null;
-  /** Set only for answers to polls. */
   readonly answer: readonly number[] | null;
 }
 
-/** The fields of a callback query besides its message. */
 export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
@@ -55,7 +49,6 @@ const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(cod
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
-/** Accepts an entry of a queue or outbox. */
 export function readEntry(raw: unknown): {
   readonly id: string;
   readonly fields: Readonly<Record<string, Buffer>>;

@@ -6,7 +6,6 @@ import { pack, unpack } from '../core/codec.js';
 
 export const packUpdate = (fields: readonly Buffer[]): Buffer => pack(fields);
 
-/** Throws for other data. */
 export function unpackUpdate(record: Buffer): Readonly<Record<string, Buffer>> {
   const list = unpack<unknown>(record);
   if (!Array.isArray(list) || !list.every((each) => Buffer.isBuffer(each)))

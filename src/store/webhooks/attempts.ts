@@ -16,7 +16,6 @@ export type {
 /** Only the attempts of the bots in this error were not stored. */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
-  /** Attempts of the other bots. */
   readonly refused: readonly rows.RefusedAttempt[];
 
   constructor(bots: ReadonlySet<number>, refused: readonly rows.RefusedAttempt[], options: ErrorOptions) {
@@ -64,7 +63,6 @@ export function createAttempts({ db, shards, keys }: StoreContext) {
       if (left.size > 0) throw new PartlyAppended(left, refused, { cause });
       return refused;
     },
-    /** Ids below `before`, newest first. */
     async list(bot: number, filter: rows.AttemptFilter, before: number, limit: number) {
       const since = filter.ofOwner ? await loadOwnedSince(db, bot) : null;
       return rows.loadAttempts(shardOf(bot), bot, filter, before, limit, since);

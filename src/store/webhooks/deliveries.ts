@@ -16,7 +16,6 @@ export interface Delivery {
   /** As counted towards the queue's limit. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
-  /** Names and values, as stored in the queue. */
   readonly fields: readonly Buffer[];
 }
 
@@ -36,7 +35,6 @@ type Taken = Pick<Ok<'webhooks/lease'>, 'after' | 'more' | 'now' | 'gone' | 'dro
 
 export type Lease = Taken & Pick<Ok<'webhooks/lease'>, 'fence' | 'since' | 'hook' | 'safe' | 'probes'>;
 
-/** The report and the requests of a worker in one step. */
 export interface Step {
   readonly fence: string;
   readonly since: string;
@@ -57,7 +55,6 @@ export interface Step {
   }>;
   readonly chats: number;
   readonly updates: number;
-  /** '' for no failure. */
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
   /** How long no worker may check the bot, in ms, if `leave` is now; 0 for no wait. */

@@ -1,11 +1,9 @@
 /** The hint about a new update may contain a copy of the update. */
 
-/** The fields have alternating names and values. */
 export type Row = [id: Buffer, fields: Buffer[]];
 
 /** As the function `update_hint` of `lua/lib/queue.lua` encodes it. */
 export interface UpdateCopy {
-  /** When the update was stored. */
   readonly hook: number;
   readonly id: number;
   /** In ms, by the clock of Redis. */
@@ -14,7 +12,6 @@ export interface UpdateCopy {
 }
 
 export interface Hint {
-  /** The settings of the webhook may have changed. */
   readonly changed: boolean;
   readonly copy: UpdateCopy | null;
 }

@@ -27,7 +27,6 @@ export interface DeadLetter {
 }
 
 export interface ReplayAsk {
-  /** Both included. */
   readonly from: number;
   readonly to: number;
   /** Includes delivered updates that are still stored. */
@@ -36,7 +35,6 @@ export interface ReplayAsk {
   readonly ofOwner: boolean;
 }
 
-/** `first` and `last` are original ids. */
 export interface Replayed {
   readonly queued: number;
   readonly first: number | null;
@@ -46,7 +44,6 @@ export interface Replayed {
 export const allDead: ReplayAsk = { from: 0, to: ruleLimits.id_max, delivered: false, ofOwner: true };
 
 const discardBatchMax = 1_000;
-/** Per shard and sweep. */
 const replaysMax = 100;
 
 function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
@@ -166,7 +163,6 @@ export class Replays {
       for (const { bot, id } of await dead.loadOldReplays(db, ageMs, replaysMax)) await this.finish(bot, id);
   }
 
-  /** Returns the number of deleted dead letters. */
   async discard(bot: number): Promise<number> {
     let discarded = 0;
     for (;;) {

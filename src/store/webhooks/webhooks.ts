@@ -24,11 +24,9 @@ export interface WebhookSettings {
   /** The only certificate to trust, in PEM; null to trust the public authorities. */
   readonly certificate: string | null;
   readonly maxConnections: number;
-  /** At the time when the webhook was set. */
   readonly address: string | null;
 }
 
-/** The secrets are decrypted, for deliveries. */
 export interface Webhook extends WebhookSettings {
   readonly version: number;
   /** As shown to owners. The current secret comes first. */
@@ -127,7 +125,6 @@ export class Webhooks {
     return committed.differed;
   }
 
-  /** Returns true if the settings changed. */
   set(bot: number, settings: WebhookSettings, ask: WebhookAsk): Promise<boolean> {
     const { url, secretToken, certificate, maxConnections, address } = settings;
     return this.#change(
@@ -166,7 +163,6 @@ export class Webhooks {
     return sealed && this.#opened(bot, sealed);
   }
 
-  /** Postgres has lost the webhook. */
   async lost(bot: number) {
     if ((await loadWebhook(this.#context.db, bot)) !== null) return;
     const version = String(await nextVersion(this.#context.db));
