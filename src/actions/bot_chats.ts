@@ -1,3 +1,4 @@
+/** Checks that a bot may read a chat. */
 import { type ErrorName, fail } from '../errors.js';
 import { isInChat } from '../rules/rights.js';
 import { type ChatState, userProfile } from '../store/chats/chats.js';

@@ -1,3 +1,4 @@
+/** Changes the title, description or photo of a chat, for bot methods and endpoints. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import type { Files } from '../files/files.js';

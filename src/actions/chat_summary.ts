@@ -1,3 +1,4 @@
+/** Builds a chat's entry in a person's chat list. */
 import { kindOf, titleOf } from '../content/kinds.js';
 import type { Files } from '../files/files.js';
 import { ruleLimits as limits } from '../rules/limits.js';

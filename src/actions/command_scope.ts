@@ -1,3 +1,4 @@
+/** Parses the scope and language parameters of the bot command methods. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import { type CommandScope, scopeKey } from '../rules/commands.js';

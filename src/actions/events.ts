@@ -1,3 +1,4 @@
+/** Keeps a person's event stream open. Ends it when the client disconnects or the token is revoked. */
 import type { ApiRequest } from '../server/request.js';
 import { storeLimits as limits } from '../store/limits.js';
 

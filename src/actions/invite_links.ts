@@ -1,3 +1,4 @@
+/** Holds the shared parts of the calls for invite links and requests to join. */
 import { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { ruleLimits as limits } from '../rules/limits.js';

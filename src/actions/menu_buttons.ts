@@ -1,3 +1,4 @@
+/** Resolves the person in calls about menu buttons. */
 import { type ErrorName, fail } from '../errors.js';
 import type { Bot } from '../store/core/control.js';
 import type { Store } from '../store/store.js';

@@ -1,3 +1,4 @@
+/** Holds the shared parts of the methods by which bots moderate groups and channels. */
 import { z } from 'zod';
 import { nowMs } from '../clock.js';
 import { type ErrorName, fail } from '../errors.js';

@@ -1,3 +1,4 @@
+/** Stores, removes and shows bot pictures for calls by the owners. */
 import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { newKey } from '../files/blob_store.js';

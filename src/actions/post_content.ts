@@ -1,3 +1,4 @@
+/** Builds the content of a bot's post: text, or media with a caption (behaviour §8). */
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { fail } from '../errors.js';

@@ -1,3 +1,5 @@
+/** Sends the reactions on one post to a stream that follows the post (interface §6, behaviour §8). */
+
 import type { User } from '../store/core/control.js';
 import { storeLimits as limits } from '../store/limits.js';
 import type { Store } from '../store/store.js';

@@ -1,3 +1,4 @@
+/** Builds posts for people and bots (interface §2, behaviour §8). */
 import { z } from 'zod';
 import { kindOf } from '../content/kinds.js';
 import { fail } from '../errors.js';

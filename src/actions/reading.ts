@@ -1,3 +1,4 @@
+/** Checks that a person may read a chat. */
 import { fail } from '../errors.js';
 import { isInChat } from '../rules/rights.js';
 import type { Profile } from '../store/core/codec.js';

@@ -1,3 +1,4 @@
+/** Holds the shared parts of the methods that send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';

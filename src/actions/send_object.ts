@@ -1,3 +1,4 @@
+/** Sends content that has neither text nor a file, such as a location. */
 import type { ErrorName } from '../errors.js';
 import type { MethodContext } from '../server/method.js';
 import type { ContentObject } from '../store/core/codec.js';

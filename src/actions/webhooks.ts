@@ -1,3 +1,5 @@
+/** Reads or deletes a webhook for the methods and endpoints. */
+
 import { defaultUpdateMask, maskNames } from '../rules/update_kinds.js';
 import { Described } from '../server/method.js';
 import { storeLimits as limits } from '../store/limits.js';

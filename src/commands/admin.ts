@@ -1,3 +1,4 @@
+/** Defines the commands `petrel admin …`. */
 import type { Command } from 'commander';
 import { addAdmin, listAdmins, listCalls, revokeAdmin } from '../operations/admin.js';
 import { settings, withBackends } from './running.js';

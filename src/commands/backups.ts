@@ -1,3 +1,4 @@
+/** Defines the commands that back up and restore an installation, Redis alone, or keys and peppers. */
 import type { Command } from 'commander';
 import { backup } from '../backup/backup.js';
 import { openKeys, sealKeys } from '../backup/key_file.js';

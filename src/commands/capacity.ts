@@ -1,3 +1,4 @@
+/** Defines the command `petrel capacity`. */
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { capacityText } from '../loadtest/capacity.js';

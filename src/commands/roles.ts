@@ -1,3 +1,4 @@
+/** Defines the commands that run the roles, migrate the schema, or print the state of the installation. */
 import type { Command } from 'commander';
 import { requireSettings } from '../config/config.js';
 import { runDev } from '../dev/dev.js';

@@ -1,3 +1,4 @@
+/** Defines the commands `petrel shards …`, for installations with several databases. */
 import type { Command } from 'commander';
 import { listShards, movePartitions, undoMove } from '../operations/shard_moves.js';
 import { StartError } from '../processes/backends.js';

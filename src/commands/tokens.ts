@@ -1,3 +1,4 @@
+/** Defines the commands for keys, peppers and leaked tokens. */
 import type { Command } from 'commander';
 import { scanTokens } from '../operations/scan_tokens.js';
 import { listLeaked, rotateKeys } from '../operations/tokens.js';

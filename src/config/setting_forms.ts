@@ -1,3 +1,4 @@
+/** Parses the values of settings. */
 import { createECDH } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';

@@ -1,3 +1,4 @@
+/** Reads the program version. */
 import { readFileSync } from 'node:fs';
 
 export const version: string = (

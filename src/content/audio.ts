@@ -1,3 +1,4 @@
+/** Defines the content of a piece of music. */
 import { z } from 'zod';
 import {
   durationField,

@@ -1,3 +1,4 @@
+/** Defines a file of any type. */
 import { z } from 'zod';
 import type { Media } from '../store/core/codec.js';
 import { fileFields, nameFields, thumbnailField, viewFile, viewName, viewThumbnail } from './file_fields.js';

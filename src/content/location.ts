@@ -1,3 +1,4 @@
+/** Defines the content of a point on the map. */
 import { z } from 'zod';
 import type { ContentObject } from '../store/core/codec.js';
 import type { ObjectKind } from './kind.js';

@@ -1,3 +1,5 @@
+/** Defines the dependencies of a delivery, and the callbacks that report its progress. */
+
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Receiver } from './outbound/send.js';

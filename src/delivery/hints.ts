@@ -1,3 +1,4 @@
+/** Subscribes one drain to hints that its bot's queue or webhook may have changed. */
 import type { Deliveries } from '../store/webhooks/deliveries.js';
 import type { Hint } from '../store/webhooks/hints.js';
 

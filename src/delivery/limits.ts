@@ -1,3 +1,4 @@
+/** Sets the limits of webhooks: connections, retries, leases, attempt records and dead letters. */
 export const deliveryLimits = {
   webhook_url_length_max: 2_048,
   webhook_certificate_bytes_max: 3 * 1024 * 1024,

@@ -1,3 +1,5 @@
+/** Detects when this process is overloaded. */
+
 const windowMs = 100;
 const busyShare = 0.8;
 

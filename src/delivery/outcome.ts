@@ -1,3 +1,4 @@
+/** Describes the outcome of one delivery attempt. */
 import { STATUS_CODES } from 'node:http';
 import type { FaultReason } from './outbound/faults.js';
 

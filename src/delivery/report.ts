@@ -1,3 +1,4 @@
+/** Collects the results of one bot's deliveries, for the next step with Redis. */
 import type { Delivery, Step } from '../store/webhooks/deliveries.js';
 
 type Results = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;

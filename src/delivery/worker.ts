@@ -1,3 +1,4 @@
+/** Delivers webhooks in one process: handles wake-ups, runs the drains, and sweeps for lost wake-ups. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { untilNext, within } from '../clock.js';
 import { isBlocked } from '../store/core/control.js';

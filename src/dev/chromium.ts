@@ -1,3 +1,4 @@
+/** Finds Chromium for the browser tests, or installs it with the system's package manager. */
 import { apt, ensureProgram, findProgram, type Manager } from './system_packages.js';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];

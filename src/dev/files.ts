@@ -1,3 +1,4 @@
+/** Writes files atomically, and stores secrets that only the owner can read. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 

@@ -1,3 +1,4 @@
+/** Manages the data folder of `dev`: its format version, lock and secrets. */
 import { createECDH, randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** Checks that the port for the fronts is free before anything starts. */
 import { createServer } from 'node:net';
 import { Refusal } from './refusal.js';
 

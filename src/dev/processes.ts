@@ -1,3 +1,4 @@
+/** Ends processes and finds free ports. Also reads the start time and command line of a process. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** Finds a Redis server on this machine, or installs one with the system's package manager. */
 import { spawnSync } from 'node:child_process';
 import { Refusal } from './refusal.js';
 import { apt, ensureProgram, findProgram, type Manager } from './system_packages.js';

@@ -1,3 +1,4 @@
+/** Starts one role of the program as a child process, and ends it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { settings } from '../config/config.js';

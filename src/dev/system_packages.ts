@@ -1,3 +1,4 @@
+/** Finds programs, and installs them with the system's package manager. */
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';

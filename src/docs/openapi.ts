@@ -1,3 +1,4 @@
+/** Builds the OpenAPI 3.1 document from the methods, endpoints and error catalogue. */
 import type { z } from 'zod';
 import { catalogue, type ErrorName } from '../errors.js';
 import { type Endpoint, kindForPeople } from '../server/endpoint.js';

@@ -1,3 +1,4 @@
+/** Converts zod schemas to the JSON Schema of an OpenAPI 3.1 document and collects named schemas as components. */
 import { z } from 'zod';
 
 export type Json = { [name: string]: unknown };

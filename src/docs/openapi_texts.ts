@@ -1,3 +1,6 @@
+/**
+ * Holds the texts of the OpenAPI document: the introduction, and the descriptions of parameters that many calls share.
+ */
 import { limits } from '../limits.js';
 
 export const introduction = `Petrel is a self-hosted messaging service for bots.

@@ -1,3 +1,4 @@
+/** Describes the webhook that bots receive and the groups of the reference, for the OpenAPI document. */
 import type { Json } from './openapi_schemas.js';
 
 const header = (name: string, required: boolean, description: string): Json => ({

@@ -1,3 +1,4 @@
+/** Stores uploads, identifies files, and reads them back. */
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
 import type { MediaType } from '../store/core/codec.js';

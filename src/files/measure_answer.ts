@@ -1,3 +1,4 @@
+/** Defines the messages from the measuring thread to its owner. */
 import type { Measured } from './measure.js';
 
 /** Stands in for the task number when the thread reports that it has loaded its libraries. */

@@ -1,3 +1,4 @@
+/** Measures uploads on a separate thread, with bounds on time and number. */
 import { Worker } from 'node:worker_threads';
 import { fail } from '../errors.js';
 import { fileLimits as limits } from './limits.js';

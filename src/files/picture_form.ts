@@ -1,3 +1,4 @@
+/** Detects the picture format from the bytes before anything decodes them. */
 import { fail } from '../errors.js';
 
 export type PictureForm = 'png' | 'jpeg' | 'webp';

@@ -1,3 +1,4 @@
+/** Stores files in S3-compatible object storage, for installations on several machines. */
 import type { Readable } from 'node:stream';
 import {
   DeleteObjectCommand,

@@ -1,3 +1,4 @@
+/** Opens the file storage that the settings choose. */
 import { type Config, s3Of } from '../config/config.js';
 import type { BlobStore } from './blob_store.js';
 import { createFolderStore } from './folder.js';

@@ -1,3 +1,5 @@
+/** Holds the state that all exchanges of one server share. */
+
 import { callLimits } from '../server/limits.js';
 import type { ApiRequest } from '../server/request.js';
 import type { BodyRoom } from './body.js';

@@ -1,3 +1,4 @@
+/** Collects the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
 /** Text fields are '' when absent. The last of repeated headers counts. */

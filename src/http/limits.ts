@@ -1,3 +1,4 @@
+/** Sets the limits of requests: heads, bodies, connections and shutdown. */
 export const httpLimits = {
   upload_bytes_max: 50 * 1024 * 1024,
   /** Bounds the memory of all request bodies, which is a quarter of a front's memory. */

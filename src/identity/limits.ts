@@ -1,3 +1,4 @@
+/** Sets the limits for the external identity provider. */
 export const identityLimits = {
   jwt_length_max: 8 * 1024,
   jwt_leeway_ms: 10_000,

@@ -1,3 +1,4 @@
+/** Sets the limits of the journal: batches, leases, recovery, retention and the lifetime of state in Redis. */
 export const journalLimits = {
   retention_look_ms: 5_000,
   /** How long Redis remembers that something does not exist. */

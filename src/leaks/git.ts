@@ -1,3 +1,4 @@
+/** Streams every object of a git repository with the program git. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

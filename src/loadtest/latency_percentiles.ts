@@ -1,3 +1,4 @@
+/** Records latencies in HDR histograms in microseconds, and computes their percentiles. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { LatencyPercentiles } from './results.js';
 

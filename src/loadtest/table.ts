@@ -1,3 +1,4 @@
+/** Prints the results of a run in the terminal. */
 import type { Results, SideResult } from './results.js';
 
 export const whole = (value: number): string => Math.round(value).toLocaleString('en');

@@ -1,3 +1,5 @@
+/** Defines the commands of the management bot. */
+
 import type { PageKey } from './buttons.js';
 import type { ManageTexts, TextKey } from './texts.js';
 

@@ -1,3 +1,4 @@
+/** Defines the name, descriptions and commands of the management bot in every language. */
 import { scopeKey } from '../rules/commands.js';
 import { languages } from '../rules/identity_texts.js';
 import type { ManagementIdentity } from '../store/bots/management.js';

@@ -1,3 +1,4 @@
+/** Builds the texts of notices to people. */
 import type { Notice, NoticeMessage } from '../store/accounts/notices.js';
 import { button, rowsOf } from './buttons.js';
 import { type ManageTexts, textsFor } from './texts.js';

@@ -1,3 +1,4 @@
+/** Sets the limits for Postgres: statements, replicas, shards and copies. */
 export const postgresLimits = {
   /** The number of rows in the table control_marks. */
   control_mark_shards: 64,

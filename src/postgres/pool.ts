@@ -1,3 +1,6 @@
+/**
+ * Manages connections to Postgres: prepared statements, transactions with retries, and the classification of errors.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ApiError } from '../errors.js';

@@ -1,3 +1,4 @@
+/** Holds SQL statements for stored uploads, and for the storage that each owner uses. */
 import type { Database, Sql } from './sql.js';
 
 /** Returns false and records nothing if the owner's files would exceed `max` bytes in total. */

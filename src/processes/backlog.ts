@@ -1,3 +1,4 @@
+/** Reads metrics on demand: the backlogs over all partitions, and the memory of the Redis servers. */
 import { nowMs, shared, within } from '../clock.js';
 import { type Figure, figuresOf } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';

@@ -1,3 +1,4 @@
+/** Runs the role `flush`. It writes journals to Postgres and removes unreferenced files. */
 import { shared } from '../clock.js';
 import { fileLimits as limits } from '../files/limits.js';
 import { createFlusher, type Flusher } from '../journal/flusher.js';

@@ -1,3 +1,4 @@
+/** Runs the role `front`. It serves HTTP for bots and people. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config/config.js';

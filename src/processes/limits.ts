@@ -1,3 +1,4 @@
+/** Sets the limits for the reports of processes and for the operations page. */
 export const processLimits = {
   /** How long all scrapes share one count of the backlogs in Redis. */
   backlog_age_ms_max: 1_000,

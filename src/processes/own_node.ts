@@ -1,3 +1,4 @@
+/** Holds the name of this process as a node, and the parts that its roles add to its report. */
 import { randomBytes } from 'node:crypto';
 import type { NodeReport } from '../wire/admin_results.js';
 

@@ -1,3 +1,4 @@
+/** Declares types for the parts of http_ece that we use. */
 declare module 'http_ece' {
   import type { ECDH } from 'node:crypto';
 

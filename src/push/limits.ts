@@ -1,3 +1,4 @@
+/** Sets the limits for push notifications and for the records of open windows. */
 export const pushLimits = {
   push_endpoint_length_max: 1_024,
   push_title_length_max: 100,

@@ -1,3 +1,4 @@
+/** Builds the notification of a message from its sender and the start of its text. */
 import { signOf } from '../content/kinds.js';
 import type { Entity, MessageRecord, Profile } from '../store/core/codec.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';

@@ -1,3 +1,5 @@
+/** Serves push notifications in a front: returns the public key, and checks a browser's subscription. */
+
 import type { Guard } from '../delivery/outbound/guard.js';
 import { ApiError, fail } from '../errors.js';
 import type { PushService } from '../server/endpoint.js';

@@ -1,3 +1,4 @@
+/** Backs up a Redis server to a file, and copies keys between servers. */
 import { spawn } from 'node:child_process';
 import type { RedisConnection } from './connection.js';
 

@@ -1,3 +1,4 @@
+/** Sets the limits of Redis: memory, waits and the work of one script. */
 export const redisLimits = {
   clock_read_ms: 60_000,
   clock_reread_ms: 1_000,

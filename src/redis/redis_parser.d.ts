@@ -1,3 +1,4 @@
+/** Declares types for the parts of redis-parser that we use. */
 declare module 'redis-parser' {
   interface ParserOptions {
     returnReply(reply: unknown): void;

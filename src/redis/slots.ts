@@ -1,3 +1,5 @@
+/** Maps keys and channels to slots of a Redis Cluster, and parses the addresses of its servers. */
+
 export const clusterSlots = 16_384;
 
 /** Computes CRC-16/XMODEM, by which Redis Cluster maps a hash tag to a slot. */

@@ -1,3 +1,4 @@
+/** Defines the Redis to which Petrel connects: one server, a Sentinel-managed master, or a cluster. */
 import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';

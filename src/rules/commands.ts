@@ -1,3 +1,4 @@
+/** Validates a bot's command list and selects the commands to show a person. */
 import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { isLongerThan } from './text.js';

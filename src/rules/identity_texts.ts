@@ -1,3 +1,4 @@
+/** Handles a bot's name and descriptions by language (interface §2). */
 import { isBlank } from './text.js';
 
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'] as const;

@@ -1,3 +1,4 @@
+/** Parses JSON with limits on depth and number of values. */
 import { fail } from '../errors.js';
 import { ruleLimits as limits } from './limits.js';
 import { checkText } from './text.js';

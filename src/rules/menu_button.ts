@@ -1,3 +1,4 @@
+/** Validates menu buttons of bots. */
 import { fail } from '../errors.js';
 import { pageOf } from './keyboard.js';
 import { ruleLimits as limits } from './limits.js';

@@ -1,3 +1,5 @@
+/** Parses `Range` headers of file requests (RFC 9110 §14.2). */
+
 import { ruleLimits as limits } from './limits.js';
 
 export type Range = readonly [start: number, end: number];

@@ -1,3 +1,5 @@
+/** Defines the rights of administrators (behaviour §3). */
+
 export const rightNames = [
   'can_pin_messages',
   'can_edit_messages',

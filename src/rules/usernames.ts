@@ -1,3 +1,4 @@
+/** Validates usernames of people, bots, groups and channels. */
 import { ruleLimits as limits } from './limits.js';
 
 const shape = /^[A-Za-z][A-Za-z0-9_]*$/;

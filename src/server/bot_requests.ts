@@ -1,3 +1,4 @@
+/** Handles the HTTP requests of bots: method calls and file downloads. */
 import { fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Bot } from '../store/core/control.js';

@@ -1,3 +1,5 @@
+/** Defines the context of every call of a front, and the form of replies. */
+
 import { ApiError, errorEnvelope } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';

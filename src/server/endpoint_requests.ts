@@ -1,3 +1,4 @@
+/** Handles requests to the application API by people, administrators and partners. */
 import { chatOfUser } from '../actions/compose.js';
 import { ApiError, fail } from '../errors.js';
 import { maskTokens } from '../rules/token.js';

@@ -1,3 +1,4 @@
+/** Sets the limits of calls: parameters, shares of a front, idempotency keys and downloads. */
 export const callLimits = {
   /** A call that changes a bot's settings counts as this many calls. */
   settings_call_weight: 20,

@@ -1,3 +1,4 @@
+/** Defines a bot method as a value that routing, parsing and documentation use. */
 import { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';

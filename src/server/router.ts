@@ -1,3 +1,4 @@
+/** Finds the endpoint for a verb and a path. */
 import type { Endpoint } from './endpoint.js';
 
 export interface Match {

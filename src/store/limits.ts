@@ -1,3 +1,4 @@
+/** Sets the limits of stored state: messages, chats, accounts, tokens, queues and streams. */
 export const storeLimits = {
   /** The size of one stored message: the content, the keyboard, and room for the fixed fields. */
   record_bytes_max: 48 * 1024,

@@ -1,3 +1,4 @@
+/** Builds the complete store from all its parts over one Redis, one Postgres and one set of keys. */
 import { noReplicas } from '../postgres/replicas.js';
 import { appliedOnce, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';

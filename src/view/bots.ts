@@ -1,3 +1,5 @@
+/** Builds bots as their owners and other people see them. */
+
 import type { MenuButton } from '../rules/menu_button.js';
 import type { AuditRow } from '../store/access/audit.js';
 import type { WriteAccess } from '../store/access/write_access.js';

@@ -1,3 +1,5 @@
+/** Builds delivery attempts and dead letters as owners see them (behaviour §10). */
+
 import type { SigningSecret } from '../store/bots/signing_secrets.js';
 import type { Profile } from '../store/core/codec.js';
 import type { AttemptRow } from '../store/webhooks/attempts.js';

@@ -1,3 +1,4 @@
+/** Builds invite links as bots see them. */
 import type { ShownLink } from '../store/chats/members.js';
 import { viewStranger } from './users.js';
 

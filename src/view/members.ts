@@ -1,3 +1,4 @@
+/** Builds chat members in the form that client libraries expect. */
 import { permissionNames } from '../rules/permissions.js';
 import type { Profile } from '../store/core/codec.js';
 import { viewStranger, viewUser } from './users.js';

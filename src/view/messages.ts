@@ -1,3 +1,4 @@
+/** Builds messages in the wire format. */
 import { viewContent } from '../content/kinds.js';
 import type { ForwardOrigin, MessageRecord, Profile, Service } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';

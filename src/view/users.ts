@@ -1,3 +1,4 @@
+/** Builds people, bots and chats in the wire format. */
 import type { Profile } from '../store/core/codec.js';
 
 export interface UserView {

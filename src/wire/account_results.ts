@@ -1,3 +1,4 @@
+/** Defines the results about the caller's own account. */
 import { z } from 'zod';
 import { issuedToken, pageOf, unixSeconds, user } from './results.js';
 

@@ -1,3 +1,7 @@
+/**
+ * Defines the results for administrators: reports of processes, backlogs, bots with problems, and the log of
+ * administrators' calls.
+ */
 import { z } from 'zod';
 import { ruleLimits } from '../rules/limits.js';
 import { wireLimits as limits } from './limits.js';

@@ -1,3 +1,4 @@
+/** Defines the results about the caller's chats, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { kindNames } from '../content/kinds.js';
 import { ruleLimits as limits } from '../rules/limits.js';

@@ -1,3 +1,4 @@
+/** Defines the parameter schemas shared by application endpoints. */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { isBlank, isLongerThan } from '../rules/text.js';

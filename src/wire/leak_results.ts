@@ -1,3 +1,4 @@
+/** Defines the requests and results of the secret-scanning partner protocol. */
 import { z } from 'zod';
 import { ruleLimits } from '../rules/limits.js';
 import { wireLimits as limits } from './limits.js';

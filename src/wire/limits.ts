@@ -1,3 +1,4 @@
+/** Sets the limits of answers. */
 export const wireLimits = {
   leak_token_length_max: 256,
   leak_url_length_max: 4_096,

@@ -1,3 +1,4 @@
+/** Defines the wire format of posts and reactions, as the OpenAPI document shows it. */
 import { z } from 'zod';
 import { contentFields, kindNames } from '../content/kinds.js';
 import { chat, inlineKeyboard, messageEntity, user } from './results.js';

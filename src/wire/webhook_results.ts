@@ -1,3 +1,4 @@
+/** Defines the results of the webhook endpoints for owners (behaviour §10). */
 import { z } from 'zod';
 import { ruleLimits as limits } from '../rules/limits.js';
 import { pageOf, update } from './results.js';

@@ -1,3 +1,5 @@
+/** Receives one HTTP answer of a receiver, with limits on time and size. */
+
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { nowMs } from '../../clock.js';

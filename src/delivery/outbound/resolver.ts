@@ -1,3 +1,4 @@
+/** Resolves the addresses of a host by DNS, in bounded time. */
 import { promises } from 'node:dns';
 import { deliveryLimits as limits } from '../limits.js';
 import { DeliveryFault } from './faults.js';

@@ -1,3 +1,4 @@
+/** Sends updates to receivers over a limited number of pooled connections. */
 import { createHash } from 'node:crypto';
 import { deliveryLimits as limits } from '../limits.js';
 import { watchLoop } from '../loop.js';

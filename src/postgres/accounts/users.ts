@@ -1,3 +1,4 @@
+/** Holds SQL statements for people and their tokens. */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql, seconds } from '../sql.js';

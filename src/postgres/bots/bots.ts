@@ -1,3 +1,4 @@
+/** Holds SQL statements for bots, their tokens and their commands. */
 import { fail } from '../../errors.js';
 import { ruleLimits } from '../../rules/limits.js';
 import { lockPerson, takeName } from '../accounts/users.js';

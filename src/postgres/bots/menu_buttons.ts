@@ -1,3 +1,4 @@
+/** Holds SQL statements for the menu buttons of bots and for the rights that bots ask for. */
 import { type Database, noteStale, type Sql } from '../sql.js';
 
 export type MenuButton =

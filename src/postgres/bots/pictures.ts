@@ -1,3 +1,5 @@
+/** Holds SQL statements for the pictures of bots, and for stored files that no record refers to. */
+
 import { type Database, noteStale, type Sql } from '../sql.js';
 import { noteAudit } from './audit.js';
 

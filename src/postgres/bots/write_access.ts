@@ -1,3 +1,4 @@
+/** Holds SQL statements for the rules on who may write to a bot (interface §5.8). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { type Database, noteStale, type Sql } from '../sql.js';

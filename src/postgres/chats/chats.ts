@@ -1,3 +1,4 @@
+/** Holds SQL statements for chats and their members, and for messages that are loaded from Postgres. */
 import { fail } from '../../errors.js';
 import { lockPerson, takeName } from '../accounts/users.js';
 import { loadWriteAccess } from '../bots/write_access.js';

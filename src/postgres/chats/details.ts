@@ -1,3 +1,4 @@
+/** Holds SQL statements for the title, description and photo of groups and channels. */
 import { type ErrorName, fail } from '../../errors.js';
 import { isPermitted } from '../../rules/permissions.js';
 import { noteUnused, type StoredPicture } from '../bots/pictures.js';

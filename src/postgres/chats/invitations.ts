@@ -1,3 +1,4 @@
+/** Holds SQL statements for the permission to add people to chats, and for invitations. */
 import { fail } from '../../errors.js';
 import { type AddPolicy, lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';

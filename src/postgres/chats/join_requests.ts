@@ -1,3 +1,4 @@
+/** Holds SQL statements for joining by an invite link, and for requests to join. */
 import { type ErrorName, fail } from '../../errors.js';
 import { lockPerson } from '../accounts/users.js';
 import { postgresLimits as limits } from '../limits.js';

@@ -1,3 +1,4 @@
+/** Holds SQL statements for conversations with the management bot. */
 import type { Sql } from '../sql.js';
 
 /**

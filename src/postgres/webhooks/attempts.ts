@@ -1,3 +1,4 @@
+/** Holds SQL statements for attempts to deliver updates to webhooks. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import { isDataError } from '../pool.js';
 import { type Database, type Sql, seconds } from '../sql.js';

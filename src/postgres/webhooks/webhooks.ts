@@ -1,3 +1,4 @@
+/** Holds SQL statements for the webhooks of bots. */
 import { fail } from '../../errors.js';
 import { noteAudit } from '../bots/audit.js';
 import { notifyPerson } from '../bots/notices.js';

@@ -1,3 +1,4 @@
+/** Defines the types and checks of text entities, and the parse errors that all parse modes share (behaviour §4). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../limits.js';
 

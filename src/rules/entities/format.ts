@@ -1,3 +1,4 @@
+/** Converts a caller's text to its stored form: plain text and entities (behaviour §4). */
 import { fail } from '../../errors.js';
 import { ruleLimits as limits } from '../limits.js';
 import { computedEntities } from './computed.js';

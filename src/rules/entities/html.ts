@@ -1,3 +1,4 @@
+/** Parses texts in parse mode `HTML`. */
 import {
   byteOffset,
   type Entity,

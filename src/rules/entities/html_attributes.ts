@@ -1,3 +1,4 @@
+/** Parses attributes of start tags and character references for parse mode `HTML`. */
 import { type Marks, unparsableAt } from './entity.js';
 
 const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"' };

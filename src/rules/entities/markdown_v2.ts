@@ -1,3 +1,4 @@
+/** Parses texts in parse mode `MarkdownV2`. */
 import {
   type Entity,
   type EntityType,

@@ -1,3 +1,4 @@
+/** Erases messages that are too old, and messages of deleted accounts. */
 import { ruleLimits as limits } from '../../rules/limits.js';
 import type { MessageRecord } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';

@@ -1,3 +1,4 @@
+/** Provides the actions of operators on bots and people (behaviour §14). */
 import * as rows from '../../postgres/accounts/oversight.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';

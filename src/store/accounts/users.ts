@@ -1,3 +1,4 @@
+/** Manages people and their tokens. */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/users.js';

@@ -1,3 +1,5 @@
+/** Cleans up after the deletion of a bot. */
+
 import { askAgain, loadGone } from '../../postgres/accounts/removal.js';
 import { loadMemberships } from '../../postgres/chats/members.js';
 import { dropReplays } from '../../postgres/webhooks/dead_updates.js';

@@ -1,3 +1,4 @@
+/** Shows owners the secrets that sign webhook requests, and rotates the secrets (behaviour §10). */
 import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import {

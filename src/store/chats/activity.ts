@@ -1,3 +1,5 @@
+/** Sorts a person's chats by activity and counts unread messages. Loads only the heads of messages. */
+
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { postgresLimits } from '../../postgres/limits.js';
 import { byShard } from '../../postgres/shards.js';

@@ -1,3 +1,4 @@
+/** Finds, opens and creates chats, and changes their title, description, photo and permissions. */
 import type { StoredPicture } from '../../postgres/bots/pictures.js';
 import * as rows from '../../postgres/chats/chats.js';
 import * as details from '../../postgres/chats/details.js';

@@ -1,3 +1,4 @@
+/** Defines the dependencies that all parts of the store share. */
 import { randomBytes } from 'node:crypto';
 import type { Replicas } from '../../postgres/replicas.js';
 import type { Shard, Shards } from '../../postgres/shards.js';

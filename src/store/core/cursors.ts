@@ -1,3 +1,5 @@
+/** Maps each partition to the version up to which an event stream has sent changes. */
+
 export type Cursors = Map<number, number>;
 
 export function parseCursor(text: string, partitions: number): Cursors {

@@ -1,3 +1,4 @@
+/** Groups items by key. Each group keeps the order of its items. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {

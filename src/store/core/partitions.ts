@@ -1,3 +1,5 @@
+/** Maps ids to partitions, and gives each partition its hash tag. */
+
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
 /**

@@ -1,3 +1,4 @@
+/** The records of polls (decision 0048). */
 import { type ContentObject, type Entity, pack } from './codec.js';
 
 export interface PollDraft extends ContentObject {

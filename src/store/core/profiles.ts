@@ -1,3 +1,4 @@
+/** Builds the profiles of people and bots. */
 import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';

@@ -1,3 +1,4 @@
+/** Describes a message with all data that is needed to show it. */
 import { type MessageRecord, messageKinds, type Profile, unpack, unpackMessage } from './codec.js';
 import type { ChatRef } from './keys.js';
 

@@ -1,3 +1,4 @@
+/** Maps refusals of the scripts that change messages to errors. */
 import { type ErrorName, fail } from '../../errors.js';
 
 /** A private channel does not exist for people outside it. */

@@ -1,3 +1,4 @@
+/** Reads a bot's update queue, for polling and webhooks. */
 import { randomInt } from 'node:crypto';
 import { loadMask, loadQueueSettings } from '../../postgres/webhooks/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
