@@ -60,7 +60,6 @@ export type Found = Pick<Results, 'scenarios' | 'latencies' | 'scaling' | 'findi
 export interface RunOptions extends Options {
   readonly signal: AbortSignal;
   readonly progress: (line: string) => void;
-  /** The folder for CPU profiles. */
   readonly profileFolder: string | undefined;
 }
 

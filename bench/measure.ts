@@ -15,7 +15,6 @@ export interface NamedSide {
   readonly side: Side;
 }
 
-/** One server in one round. */
 interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | 'cpu' | 'disk'> {
   readonly busy: number;
   /** The bytes per request, by store. */
@@ -86,7 +85,6 @@ export async function readCosts(service: Service, watch: RedisWatch, servers: re
   };
 }
 
-/** The CPU time per request of each process between two readings, in µs. */
 export function costsBetween(
   before: Awaited<ReturnType<typeof readCosts>>,
   after: Awaited<ReturnType<typeof readCosts>>,
@@ -191,7 +189,6 @@ function resultOf({ label, role }: NamedSide, rounds: readonly Round[]): SideRes
   };
 }
 
-/** The ratios between base and subject, round by round. */
 function comparison(base: readonly Round[] | undefined, subject: readonly Round[]) {
   if (!base) return { ratio: null, ratios: [], cpu_ratio: null, growth: null };
   const each = (of: (own: Round, other: Round) => number) =>

@@ -1,4 +1,3 @@
-/** Parses the command line of `npm run bench`. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { bestLoadTool, type LoadTool, loadTools } from './load/load.js';
 import type { Sizes } from './scenarios/scenario.js';

@@ -1,4 +1,3 @@
-/** Tests settings that have a special format. */
 import { describe, expect, test } from 'vitest';
 import { misspelt, providerOf, readConfig } from '../src/config/config.js';
 

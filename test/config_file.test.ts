@@ -1,4 +1,3 @@
-/** Tests settings and secrets that are read from files. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

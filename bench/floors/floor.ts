@@ -44,12 +44,10 @@ function readBody(response: EngineResponse, then: (body: Buffer, gone: () => boo
   });
 }
 
-/** The members of the engine that only floors use. */
 interface HeaderRequest {
   getHeader(lowerCaseName: string): string;
 }
 
-/** P2: does the minimum work for a call. */
 function serveCall(app: TemplatedApp, forPeople: boolean, call: FloorCall): void {
   const handle = (response: EngineResponse, request: EngineRequest) => {
     const head = {

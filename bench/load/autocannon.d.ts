@@ -1,4 +1,3 @@
-/** Types of the part of autocannon that the load process uses. */
 declare module 'autocannon' {
   interface Request {
     readonly method: 'GET' | 'POST' | 'DELETE';

@@ -34,10 +34,8 @@ export interface LoadOptions {
 }
 
 export interface LoadResult {
-  /** The number of successful requests. */
   readonly requests: number;
   readonly seconds: number;
-  /** Milliseconds */
   readonly p50: number;
   readonly p99: number;
 }
@@ -53,7 +51,6 @@ interface Printed {
   readonly p99: number;
 }
 
-/** The task file of the autocannon process. */
 export interface AutocannonTask extends Pick<Series, 'origin' | 'rows'> {
   readonly byRow: boolean;
   readonly templates: readonly Template[];

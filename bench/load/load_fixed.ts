@@ -4,10 +4,8 @@ import { type FixedRate, loadAtRate, poolWire } from '../../src/loadtest/fixed_r
 import type { Series } from '../../src/loadtest/series.js';
 import { plainWire } from './plain_wire.js';
 
-/** The content of the task file. */
 export interface FixedTask extends Omit<FixedRate, 'signal'> {
   readonly series: Series;
-  /** The certificate authority of a TLS server. */
   readonly ca?: string;
 }
 

@@ -32,7 +32,6 @@ const shipped = fileURLToPath(new URL('../../../infra/proxy', import.meta.url));
 
 interface Call {
   readonly name: 'sendMessage' | 'getMe';
-  /** The number of records that one call changes. */
   readonly versions: number;
   /** The requests per second for each front, low enough for three fronts on two cores. */
   readonly rate: number;
@@ -68,7 +67,6 @@ const calls: readonly Call[] = [
   },
 ];
 
-/** The CPU time per request in µs. */
 interface Costs {
   readonly fronts: number;
   readonly redis: number;
@@ -85,7 +83,6 @@ interface Stage {
   readonly watch: RedisWatch;
   readonly load: LoadOptions;
   readonly balancer: RunningBalancer;
-  /** The certificate authority of the balancer. */
   readonly ca: string;
   readonly fronts: readonly Target[];
 }

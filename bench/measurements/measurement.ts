@@ -11,7 +11,6 @@ export interface MeasurementOptions extends Sizes {
   readonly seconds: number;
   readonly load: LoadTool;
   readonly connections: number;
-  /** The maximum number of fronts. */
   readonly fronts: number;
   readonly balancers: readonly BalancerKind[];
   readonly progress: (line: string) => void;

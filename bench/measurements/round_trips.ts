@@ -10,12 +10,10 @@ import type { RedisWatch } from '../service/redis_watch.js';
 import type { Service } from '../service/service.js';
 import type { Measurement } from './measurement.js';
 
-/** The number of sequential calls of each kind. */
 const repeats = 30;
 
 interface Kind {
   readonly name: string;
-  /** The maximum number of round trips. */
   readonly goal: number;
   make(i: number): Promise<unknown>;
 }

@@ -27,7 +27,6 @@ const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
 export interface ScalingOptions extends LoadOptions {
   readonly rounds: number;
-  /** The maximum number of fronts. */
   readonly fronts: number;
   readonly watch: RedisWatch;
   readonly progress: (line: string) => void;

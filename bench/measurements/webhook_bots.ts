@@ -11,7 +11,6 @@ import type { Program, Service } from '../service/service.js';
 import type { Books, Expected, ReceiverAsk, ReceiverTask, ReceiverWord } from './webhook_receiver.js';
 
 export const bots = 20;
-/** The highest number of connections per bot. */
 const connections_max = 40;
 /**
  * The number of chats per bot. A chat uses one connection at a time, so a bot with more chats than connections keeps
@@ -79,7 +78,6 @@ export async function makeWebhookBots(service: Service, name: string): Promise<W
   const people = await makePeople(service, `${name}_person`, people_count);
   await inParallel(bots, 2, (i) => openChats(service, pairs[i] as Pair, people));
   const wire = await plainWire(front.baseUrl, 128);
-  /** The callers that wait for a free connection. */
   const waiting: Array<() => void> = [];
   const send = (request: Sent) =>
     new Promise<void>((resolve, reject) => {

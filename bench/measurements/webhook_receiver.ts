@@ -36,7 +36,6 @@ export interface Books {
   readonly disordered: number;
   /** The number of first arrivals per second in the measured part. */
   readonly rate: number;
-  /** The number of connections used in the measured part. */
   readonly connections: number;
   /** The time from due to received in ms, by number; NaN for updates that did not arrive. */
   readonly latencies: readonly number[];

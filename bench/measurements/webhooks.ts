@@ -26,7 +26,6 @@ interface Turn {
   /** The CPU time per delivery in µs, of the sending process and of Redis. */
   readonly cpu: number;
   readonly redis: number;
-  /** The number of connections used. */
   readonly connections: number;
 }
 
@@ -42,9 +41,7 @@ interface Round {
   readonly service: Service;
   readonly watch: RedisWatch;
   readonly hooks: WebhookBots;
-  /** The number of updates. */
   readonly count: number;
-  /** The number of connections of all bots together. */
   readonly connections: number;
 }
 
@@ -125,7 +122,6 @@ function makeFloors(service: Service, hooks: WebhookBots) {
   };
 }
 
-/** The goals by rate and by CPU time. */
 const goals = {
   jobs: { rate: 2.2, cpu: 2.5 },
   bare: { rate: 0.65, cpu: 0.65 },

@@ -38,7 +38,6 @@ async function fetchPackage(signal: AbortSignal): Promise<void> {
 const path = (method: string) => `/bot1:bench/${method}`;
 const chat_id = 4_711;
 
-/** Returns the result of a call. Throws WrongAnswer for a failure. */
 async function ask(
   target: Target,
   { verb, path: to, body }: Call,

@@ -17,19 +17,12 @@ export interface Sizes {
   readonly posts: number;
   /** The number of reactions on the large post. */
   readonly reactions: number;
-  /** The number of direct chats in the scenario with many chats. */
   readonly chats: number;
-  /** The number of bots in the scenario with many bots. */
   readonly bots: number;
-  /** The number of bots with idle polls. */
   readonly polls: number;
-  /** The number of journal entries for measuring write-behind. */
   readonly backlog: number;
-  /** The number of messages for measuring bytes per message. */
   readonly entities: number;
-  /** The number of webhook deliveries per round. */
   readonly deliveries: number;
-  /** The number of updates per second for measuring webhook latency. */
   readonly rate: number;
 }
 
@@ -64,7 +57,6 @@ export type Goal =
 
 export interface Scenario {
   readonly name: string;
-  /** The name of the scenario in the report. */
   readonly title: string;
   /** The number of the goal, such as P2; empty if the scenario has no goal. */
   readonly proof: string;

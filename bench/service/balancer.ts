@@ -26,11 +26,9 @@ export function findProgram(name: string): string | undefined {
 }
 
 export interface BalancerOptions {
-  /** The folder infra/proxy of the checkout. */
   readonly shipped: string;
   /** An empty folder, which the caller removes. nginx leaves `petrel.log`, `petrel-error.log` and `start.log` in it. */
   readonly dir: string;
-  /** The file with certificate and key. */
   readonly pem: string;
   /** The ports of the fronts: one to five for HAProxy, one to three for nginx. */
   readonly fronts: readonly number[];
@@ -82,7 +80,6 @@ function prepareNginx(port: number, { shipped, dir, pem, fronts }: BalancerOptio
   };
 }
 
-/** Waits for the port. Returns false if the program ended or does not listen in time. */
 async function listens(port: number, child: ChildProcess): Promise<boolean> {
   for (let tries = 0; tries < 400; tries++) {
     if (child.exitCode !== null) return false;

@@ -4,13 +4,11 @@ import { asDatabase } from '../../src/postgres/sql.js';
 import type { RedisWatch } from './redis_watch.js';
 import type { Service } from './service.js';
 
-/** Bytes. */
 export interface DiskWrites {
   /** The append-only file, which is never rewritten during a run. */
   readonly redis: number;
   /** Write-ahead log. */
   readonly postgres: number;
-  /** Tables and indexes. */
   readonly stored: number;
 }
 

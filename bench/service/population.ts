@@ -1,5 +1,3 @@
-/** Creates people, messages and posts for a run, through the service. */
-
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../src/limits.js';
 import { call, expect, inParallel, type Pair } from '../../src/loadtest/client.js';
@@ -45,7 +43,6 @@ export function makePeople({ front, adminToken }: Service, name: string, count: 
   });
 }
 
-/** Opens chats between a bot and more people. */
 export async function openChats({ front }: Service, { bot }: Pair, people: readonly Person[]): Promise<void> {
   await inParallel(people.length, width, (i) =>
     call(`${front.baseUrl}/api/bots/${bot.username}/start`, { token: people[i]?.token ?? '', body: {} }),

@@ -37,7 +37,6 @@ export function unpin(pid: number): void {
     spawnSync('taskset', ['-a', '-p', '-c', cores, String(each)], { stdio: 'ignore' });
 }
 
-/** Whether the program can be started. */
 export function isInstalled(program: string): boolean {
   return spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined;
 }

@@ -32,7 +32,6 @@ export interface RedisWatch {
   close(): Promise<void>;
 }
 
-/** Converts a list of alternating names and values to a map. */
 function readPairs(list: readonly unknown[]): Map<string, unknown> {
   const pairs = new Map<string, unknown>();
   for (let i = 0; i < list.length; i += 2) pairs.set(String(list[i]), list[i + 1]);

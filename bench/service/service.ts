@@ -17,7 +17,6 @@ import { createSecrets, type Secrets } from '../../src/store/core/secrets.js';
 import type { FloorSetup, FloorTask } from '../floors/floor.js';
 import { otherCore, pin, pinTree, serverCore, unpin } from './processes.js';
 
-/** A server under load. */
 export interface Target {
   readonly baseUrl: string;
   readonly pid: number;
@@ -29,12 +28,10 @@ export interface Service {
   readonly databaseUrl: string;
   readonly postgresVersion: string;
   readonly adminToken: string;
-  /** The secrets that all nodes of the service have. */
   readonly secrets: Secrets;
   readonly partitions: number;
   /** The folder that is removed at the end. */
   readonly dir: string;
-  /** Aborts the run. */
   readonly signal: AbortSignal;
   /** The process ids of all processes except the fronts. */
   readonly parts: {
@@ -52,7 +49,6 @@ export interface Service {
   repin(): void;
   /** Starts another front, with additional settings. */
   startFront(settings?: Readonly<Record<string, string>>): Promise<Target & { stop(): Promise<void> }>;
-  /** Starts a floor server in a separate process. */
   startFloor(setup: FloorSetup): Promise<Target>;
   /** Starts another program of the bench, passes its task, and waits for its first message. */
   startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
@@ -60,11 +56,9 @@ export interface Service {
   startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
   /** Starts or stops a CPU profile of the front, a worker or the flusher. Does nothing when profiles are off. */
   profile(pid: number): void;
-  /** Stops everything that was started, newest first. */
   stop(): Promise<void>;
 }
 
-/** Another process of the bench. */
 export interface Program<Word = unknown> {
   readonly child: ChildProcess;
   readonly pid: number;
@@ -80,7 +74,6 @@ export interface ServiceOptions {
   readonly profile: string | undefined;
   /** The number of further databases over which flushed data is divided; 0 if absent. */
   readonly databases?: number;
-  /** The additional settings of the service. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,3 @@
-/** Tests the deletion of accounts and the export of a person's data (behaviour §14). */
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -156,7 +155,6 @@ describe('accounts are deleted', () => {
 
     expect(await count('direct_chats where user_id = $1', ann.id)).toBe(0);
     expect(await count('chat_members where member_id = $1', ann.id)).toBe(0);
-    // Deletions of messages and reactions reach Postgres through the journal.
     for (const table of ['messages', 'post_reactions'])
       await expect
         .poll(() => count(`${table} where user_id = $1 and record is not null`, ann.id), { timeout: 20_000 })

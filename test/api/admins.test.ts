@@ -1,4 +1,3 @@
-/** Tests administrators with their own tokens, the addresses they may call from, and the log of their calls. */
 import pg from 'pg';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -193,7 +192,6 @@ test("an administrator's change is refused unless it can first be written to the
       username: 'not_noted',
     });
     expect(answer.status).toBe(500);
-    // The administrator can still read.
     expect((await look(root)).status).toBe(200);
   } finally {
     await db.query('alter table admin_calls_away rename to admin_calls');

@@ -1,6 +1,3 @@
-/**
- * Tests albums: the kinds of media that they combine, how they are shown, and that a refused item refuses the album.
- */
 import { readdir } from 'node:fs/promises';
 import { Api as GrammyApi, InputFile, InputMediaBuilder } from 'grammy';
 import { expect, test } from 'vitest';

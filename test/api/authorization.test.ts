@@ -1,4 +1,3 @@
-/** Every endpoint and every bot method refuses all callers without access, and the refused calls change nothing. */
 import { Api, InputFile } from 'grammy';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
@@ -84,7 +83,6 @@ onSharedService(async (running) => {
   before = await stateOf();
 }, 60_000);
 
-/** Replaces the placeholders in braces. */
 function fill(value: unknown): unknown {
   if (typeof value === 'string') return value.replace(/^\{(\w+)\}$/, (_, name) => String(filled[name]));
   if (Array.isArray(value)) return value.map(fill);

@@ -1,4 +1,3 @@
-/** Tests that two bots in one chat cannot answer each other endlessly (behaviour §9). */
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { makeCertificate } from '../support/certificates.js';
@@ -76,7 +75,6 @@ async function received(bot: TestBot, last: (update: Update) => boolean): Promis
 const said = (text: string) => (update: Update) =>
   update.message?.text === text || update.channel_post?.text === text;
 
-/** Returns the texts of a chat, oldest first. */
 const texts = async (chat = group): Promise<Array<string | undefined>> =>
   (await itemsOf(service.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`)))
     .flatMap(({ text }: Message) => (text === undefined ? [] : [text]))
@@ -107,7 +105,6 @@ test('two echo bots that poll in one group answer each message of a person once'
   expect(await texts()).toEqual(['hello', 're hello', 're hello', 'stop']);
 });
 
-/** Sends every kind of message that a bot can send to a chat. */
 async function sendAll(bot: TestBot): Promise<number> {
   const { message_id } = await call(bot, 'sendMessage', { text: 'a text' });
   await call(bot, 'sendMediaGroup', { media: [photo('x'), photo('y')] });

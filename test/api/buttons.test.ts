@@ -1,4 +1,3 @@
-/** Tests inline buttons other than `callback_data` and `url` buttons, over HTTP (behaviour §4). */
 import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

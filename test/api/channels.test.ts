@@ -1,6 +1,3 @@
-/**
- * Tests channels, public usernames, members, and the updates bots get about them, over HTTP (behaviour §3, §9, §11).
- */
 import { expect, test } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

@@ -236,7 +236,6 @@ test('each page of the chat list after the first reads only the chats that it sh
   await query('update chats set creator_id = $2 where id = $1', [gone, ann.id]);
   await query("update chat_members set status = 'member' where chat_id = $1", [gone]);
   await resultOf(service.app(dora, 'POST', `/api/chats/${gone}/leave`));
-  // Chats whose last messages were sent in the same second are ordered by id.
   await setTimeout(1_100);
   await say(dora, spoken, 'x');
   const [fourth] = await page(`&cursor=${third.next_cursor}`);

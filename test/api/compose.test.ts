@@ -1,4 +1,3 @@
-/** Tests how parameters become the content of a message, and which texts are refused before parsing. */
 import { expect, test } from 'vitest';
 import { captionContent, textContent, type Writer } from '../../src/actions/compose.js';
 import { limits } from '../../src/limits.js';

@@ -1,4 +1,3 @@
-/** Tests calls that delete many messages at once (behaviour §4), over HTTP. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeKeys, sharedChat } from '../../src/store/core/keys.js';
 import {
@@ -36,7 +35,6 @@ type Params = Readonly<Record<string, unknown>>;
 const call = (method: string, params: Params, front = 0) => service.bot(bot, method, params, front);
 const result = (method: string, params: Params, front = 0) => resultOf(call(method, params, front));
 const send = (chat_id: number) => result('sendMessage', { chat_id, text: 'hello' });
-/** Sends a message from the person to the bot. */
 const say = (text: string) => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 const shown = async (chat: number, limit: number) =>
   (await itemsOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];

@@ -1,7 +1,3 @@
-/**
- * Tests dice and video notes: sending, showing, forwarding, copying, eviction to Postgres, search of chats, and
- * refusals.
- */
 import { Api, InputFile } from 'grammy';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { diceValues, rollDice } from '../../src/content/dice.js';

@@ -1,4 +1,3 @@
-/** Tests downloads over HTTP: whole files, ranges, slow readers and refusals. */
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -26,7 +25,6 @@ onSharedService(async (running) => {
 const root = (front = 0) => service.fronts[front]?.url as string;
 const fileUrl = (path: string, token = bot.token, front = 1) => `${root(front)}/file/bot${token}/${path}`;
 
-/** Sends a document with these bytes; returns its file_id. */
 async function upload(bytes: Buffer, filename: string): Promise<string> {
   const head = `Content-Disposition: form-data; name="document"; filename="${filename}"`;
   const sent = await resultOf(

@@ -1,4 +1,3 @@
-/** Tests edits over HTTP on two fronts (interface §4.3.5, §4.3.6, §7, §8; behaviour §7). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
@@ -25,7 +24,6 @@ const send = async (chat_id: number, text: string): Promise<number> =>
   (await resultOf(call('sendMessage', { chat_id, text }))).message_id;
 const refused = async (answer: ReturnType<typeof call>, code: number, description: string) =>
   expect((await answer).body).toMatchObject({ ok: false, error_code: code, description });
-/** Returns the edited messages among a bot's pending updates. */
 const edited = async (from: TestBot) => {
   const updates = await resultOf(call('getUpdates', { timeout: 2 }, 0, from));
   return updates.flatMap((update: { edited_message?: object }) => update.edited_message ?? []);

@@ -1,6 +1,3 @@
-/**
- * Tests the rate limits of bots, owners, chats and client addresses, which are exact across all nodes (behaviour §14).
- */
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';

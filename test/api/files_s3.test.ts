@@ -1,4 +1,3 @@
-/** Tests files in an S3-compatible storage: upload, download by range, and refusal while the storage is unavailable. */
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,3 @@
-/** Tests forwarding and copying over HTTP (interface §4.3, §7, §8; behaviour §6). */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MessageRecord, messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
@@ -27,7 +26,6 @@ let outsider: TestBot;
 let group: number;
 let channel: number;
 
-/** Creates a channel in which the bot may post. */
 async function newChannel(title: string): Promise<number> {
   const { id } = await resultOf(service.app(user, 'POST', '/api/chats', { type: 'group', title }));
   await sql.query("update chats set type = 'channel' where id = $1", [id]);
@@ -59,7 +57,6 @@ const call = (method: string, params: Params, front = 0) => service.bot(bot, met
 const result = (method: string, params: Params, front = 0) => resultOf(call(method, params, front));
 const send = (chat_id: number, params: Params = {}) =>
   result('sendMessage', { chat_id, text: 'hello', ...params });
-/** Sends a message from the person to the bot. */
 const say = (text: string) => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 const shown = async (chat: number, limit: number) =>
   (await itemsOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];

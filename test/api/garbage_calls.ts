@@ -14,7 +14,6 @@ export interface Target {
   /** The path of an endpoint, in which `{name}` stands for a segment; null for a bot method. */
   readonly path: string | null;
   readonly shape: Shape;
-  /** True if the method ignores its parameters. */
   readonly deaf: boolean;
   /** True if the answer may be something other than JSON. */
   readonly other: boolean;
@@ -41,7 +40,6 @@ export const targets: readonly Target[] = [
 export const forms = ['query', 'json', 'urlencoded', 'multipart', 'split', 'labelled'] as const;
 type Form = (typeof forms)[number];
 
-/** One generated call. A failing test prints it. */
 export interface Case {
   readonly target: string;
   readonly params: Given;
@@ -138,7 +136,6 @@ export interface Caller {
   close(): Promise<void>;
 }
 
-/** The maximum number of calls in flight. */
 const concurrency = 32;
 
 export function openCaller(service: Service): Caller {

@@ -35,7 +35,6 @@ function lasting(target: string, params: Given, tokenId: number): Given {
 }
 
 const form = fc.constantFrom(...forms);
-/** Picks every target with the same probability. */
 const oneOfEach = (of: readonly Target[], make: (target: Target) => fc.Arbitrary<Case>) =>
   fc.oneof(...of.map(make));
 

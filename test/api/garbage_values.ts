@@ -86,7 +86,6 @@ export function fittingObject(shape: Shape, hints: Hints, depth = 0): fc.Arbitra
     );
 }
 
-/** Wraps the leaf in `depth` arrays. */
 const nested = (depth: number, leaf: Json): Json => (depth === 0 ? leaf : [nested(depth - 1, leaf)]);
 
 const lone = fc.constantFrom('\ud800', 'a\udc00b', '\udfff\ud83d', '👍\ud83d');
@@ -145,7 +144,6 @@ export const garbage: fc.Arbitrary<Json> = fc.oneof(
   fc.constant(Object.fromEntries(['toString', 'length', 'then', '__proto__'].map((name) => [name, 1]))),
 );
 
-/** Replaces the value at `path` with `bad`. */
 export function spoiled(value: Json, path: readonly number[], bad: Json): Json {
   if (path.length === 0 || typeof value !== 'object' || value === null) return bad;
   const names = Object.keys(value);

@@ -108,7 +108,6 @@ export interface GarbageWorld {
   readonly callers: Callers;
   /** The id of the token that authenticates the calls of people. */
   readonly tokenId: number;
-  /** Texts that no log may contain. */
   readonly secrets: readonly string[];
   /** Existing ids, from both sets or only from the callers' set. */
   hints(target: Target, of?: 'both' | 'own'): Hints;

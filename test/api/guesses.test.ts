@@ -1,4 +1,3 @@
-/** Tests that only clients that guess tokens are slowed. Guesses are counted across all nodes (behaviour §13). */
 import { randomBytes } from 'node:crypto';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';

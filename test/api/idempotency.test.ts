@@ -1,4 +1,3 @@
-/** Tests the Idempotency-Key header over HTTP on two fronts (behaviour §1). */
 import type { Redis } from 'ioredis';
 import { request } from 'undici';
 import { afterAll, describe, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-/** Tests the name, description and short description of bots. Texts that are set on one front appear on the other. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { kinds, languages, startWorld, type World } from './identity_world.js';
 

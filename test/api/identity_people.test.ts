@@ -1,7 +1,3 @@
-/**
- * Tests that people see the texts of bots in their own language, and that owners set them (interface §2, behaviour
- * §11).
- */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openEvents } from '../clients/event_source.js';
 import type { TestBot, TestUser } from '../support/service.js';
@@ -61,7 +57,6 @@ describe('people see texts in their language', () => {
       expect([chat.first_name, chat.last_message.from.first_name]).toEqual([name, name]);
       const [newest] = (await app(user, 'GET', `/api/chats/${bot.id}/messages`)).items;
       expect([newest.from.first_name, newest.chat.first_name]).toEqual([name, name]);
-      // The open stream shows the changed name.
       await call(bot, 'setMyName', {
         name: 'Changed',
         ...(names[language ?? ''] ? { language_code: language } : {}),

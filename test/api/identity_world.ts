@@ -6,7 +6,6 @@ import { resultOf, type Service, startService, type TestBot, type TestUser } fro
 import { type Watch, watch } from './refused.js';
 
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'];
-/** The three texts with their methods and limits. */
 export const kinds = [
   { key: 'name', set: 'setMyName', get: 'getMyName', max: 64, tooLong: 'name is too long' },
   {
@@ -30,11 +29,8 @@ export interface World {
   readonly postgres: Restartable;
   readonly owner: TestUser;
   readonly seen: Watch;
-  /** The URL of the second front. */
   readonly url: string;
-  /** Creates a person with this language. */
   speaker(language_code?: string): Promise<TestUser>;
-  /** Creates a bot of the owner, named `named`. */
   newBot(): Promise<TestBot>;
   /** Makes a call of a bot, on the first front by default; returns the result. */
   // biome-ignore lint/suspicious/noExplicitAny: results of every shape

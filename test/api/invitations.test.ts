@@ -6,7 +6,6 @@ import { type Answer, resultOf, type Service, type TestUser } from '../support/s
 import { onSharedService } from '../support/shared.js';
 
 let service: Service;
-/** The person who adds others. */
 let ann: TestUser;
 /** The person whom others add. Each test creates a new one, without any chats. */
 let vera: TestUser;

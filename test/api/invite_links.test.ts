@@ -1,4 +1,3 @@
-/** Tests invite links and requests to join, by bots and by people: the answers, the updates and the refusals. */
 import { expect, test } from 'vitest';
 import type { Service, TestBot, TestUser } from '../support/service.js';
 import { itemsOf, resultOf } from '../support/service.js';
@@ -52,7 +51,6 @@ const join = (who: TestUser, link: string) => app(who, 'POST', '/api/invite_link
 const preview = (who: TestUser, link: string) => app(who, 'POST', '/api/invite_links/preview', { link });
 const links = (chat: number) => itemsOf(app(ann, 'GET', `/api/chats/${chat}/invite_links`));
 
-/** Returns the next update of this kind about the chat and the person. */
 async function nextUpdate(by: TestBot, kind: string, chat: number, who = ben): Promise<Update> {
   const concerns = ({ new_chat_member, new_chat_members, from }: Update) =>
     (new_chat_member?.user ?? new_chat_members?.[0] ?? from).id === who.id;

@@ -1,4 +1,3 @@
-/** Tests people who sign in with tokens of an identity provider. Its keys are fetched over HTTPS (behaviour §11). */
 import { createPublicKey } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
@@ -86,7 +85,6 @@ const operator = (verb: string, path: string, body?: object) =>
   service.app({ token: service.adminToken }, verb, path, body);
 
 let people = 0;
-/** Creates a person who is mapped to the subject. */
 async function known(subject: string) {
   const given = { username: `known_${++people}`, first_name: 'Ann', external_subject: subject };
   return resultOf(operator('POST', '/api/admin/users', given));

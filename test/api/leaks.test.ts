@@ -1,7 +1,3 @@
-/**
- * Tests reports of leaked tokens: a signed report blocks the tokens at once, and other reports change nothing
- * (behaviour §13).
- */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

@@ -32,9 +32,7 @@ export interface LeaksWorld {
   show(...partners: Partner[]): void;
   /** The number of times that the service fetched the keys. */
   readonly fetched: () => number;
-  /** Posts a report with the given signature. */
   post(body: string, keyId: string, signature: string, front?: number): Promise<Answer>;
-  /** Posts a report with a valid signature. */
   report(partner: Partner, items: unknown, front?: number): Promise<Answer>;
   /** Inserts bots of an owner into the database in one statement. */
   manyBots(owner: number, count: number): Promise<Array<{ readonly id: number; readonly token: string }>>;

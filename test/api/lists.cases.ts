@@ -18,7 +18,6 @@ import {
   type TestUser,
 } from '../support/service.js';
 
-/** The people, bots and chats that fill the lists. */
 export interface World {
   readonly service: Service;
   readonly owner: TestUser;
@@ -68,7 +67,6 @@ interface AnswerRow {
 export type Row = PageRow | AnswerRow;
 
 const kib = 1024;
-/** A character of four bytes. */
 const wide = '🐦';
 /** A character of one byte that takes six bytes in JSON. */
 const control = '\u0001';
@@ -165,7 +163,6 @@ export const message: AnswerRow = {
     }),
 };
 const oneMessage: AnswerRow = { bytes: message.bytes, why: 'one message, as `sendMessage` returns it' };
-/** A poll with the longest texts. */
 const onePoll: AnswerRow = {
   bytes: 16 * kib,
   answer: async ({ service, bot, group }) => {
@@ -584,7 +581,6 @@ export const rows: Readonly<Record<string, Row>> = {
   },
 };
 
-/** Creates the people, chats and messages that many rows use. */
 export async function makeWorld(service: Service): Promise<World & { end(): Promise<void> }> {
   const client = await connect(service.databaseUrl);
   const sql: World['sql'] = async (text, values = []) => (await client.query(text, [...values])).rows;

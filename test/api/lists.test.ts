@@ -1,4 +1,3 @@
-/** Tests that every answer with a list is limited in items and in bytes, and that its pages show every item once. */
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';

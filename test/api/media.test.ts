@@ -1,6 +1,3 @@
-/**
- * Tests media over HTTP: uploads in the forms that clients write, URLs and file_ids, and how bots and people see them.
- */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';

@@ -1,4 +1,3 @@
-/** Menu buttons, the rights that bots ask for, and profile pictures. */
 import { createHmac } from 'node:crypto';
 import { Api } from 'grammy';
 import pg from 'pg';

@@ -1,7 +1,3 @@
-/**
- * Tests refusals for chats, messages and edits over HTTP (behaviour §3, §4, §7): each has its exact text and changes
- * nothing.
- */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
@@ -230,7 +226,6 @@ describe('the checks of an edit run in a fixed order', () => {
   const edit = (message_id: number, params: object = {}, front = 0) =>
     call('editMessageText', { chat_id: user.id, message_id, text: 'y', ...params }, front);
 
-  /** Rewrites the stored record with an older date. */
   async function age(message_id: number, seconds: number): Promise<void> {
     const key = keys.message(directChat(bot.id, user.id), message_id);
     const bytes = await seen.redis.getBuffer(key);

@@ -1,4 +1,3 @@
-/** Tests bans, restrictions, promotions and permissions: each method, what it enforces, and what it refuses. */
 import { expect, test } from 'vitest';
 import type { Service, TestBot, TestUser } from '../support/service.js';
 import { itemsOf, resultOf } from '../support/service.js';

@@ -1,4 +1,3 @@
-/** Tests locations, venues and contacts: sending, showing, forwarding, copying, eviction to Postgres, and refusals. */
 import { Api } from 'grammy';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';

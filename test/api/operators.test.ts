@@ -1,4 +1,3 @@
-/** Tests what operators see of the whole installation, and how they replay dead letters. */
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';

@@ -1,4 +1,3 @@
-/** Tests the deletion of bots, and what operators do with bots, people and usernames (behaviour §11, §14). */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

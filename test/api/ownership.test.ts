@@ -1,6 +1,3 @@
-/**
- * Tests transfers of bots: what the new and the former owner can do, and what the audit log shows (interface §3, §5.7).
- */
 import { request } from 'undici';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/endpoints/endpoints.gen.js';

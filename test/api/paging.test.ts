@@ -1,4 +1,3 @@
-/** Tests the pages of members and messages of a chat (behaviour §11). */
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

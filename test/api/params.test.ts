@@ -1,4 +1,3 @@
-/** Tests parameters from query and body, in the forms that clients send, and the errors for invalid ones. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';

@@ -1,6 +1,3 @@
-/**
- * Tests avatars and start pictures over HTTP: the owner sets them, and every signed-in person sees them (interface §2).
- */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';

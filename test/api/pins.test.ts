@@ -1,4 +1,3 @@
-/** Tests pins over HTTP on two fronts (interface §3, §5.11, §6; behaviour §5). */
 import { afterAll, describe, expect, test } from 'vitest';
 import { type EventSource, openEvents } from '../clients/event_source.js';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

@@ -1,7 +1,3 @@
-/**
- * Tests polls: sending, voting, closing, forwarding, copying, updates to bots, eviction to Postgres, export, and votes
- * of several people at once.
- */
 import { Api } from 'grammy';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -62,7 +58,6 @@ const counts = (poll: Any) => poll.options.map(({ voter_count }: Any) => voter_c
 const bad = (text: string) => ({ ok: false, error_code: 400, description: `Bad Request: ${text}` });
 const evict = (poll: Any) => eviction.evict(new Set([String(poll.id)]));
 
-/** Returns the next update of a bot for which `matches` is true. */
 async function nextUpdate(matches: (update: Any) => boolean, by = bot): Promise<Any> {
   let found: Any;
   await expect

@@ -1,4 +1,3 @@
-/** Tests posts that bots create and edit: texts, and media with captions (behaviour §8). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

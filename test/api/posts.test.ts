@@ -1,4 +1,3 @@
-/** Tests posts and reactions over HTTP, on hot data and on evicted data (interface §2, §3, §4.1). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import pg from 'pg';

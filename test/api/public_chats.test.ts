@@ -1,4 +1,3 @@
-/** Tests what people see of a public chat before they join (behaviour §11). */
 import { expect, test } from 'vitest';
 import { resultOf, type Service, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';

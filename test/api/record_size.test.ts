@@ -1,4 +1,3 @@
-/** Tests the size limits of a stored message and of all messages that one call creates. */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -42,7 +41,6 @@ const buttons = (bytes: number) => ({
   ]),
 });
 
-/** The content of the largest message. */
 const largest = {
   text: '😀'.repeat(limits.text_length_max),
   entities: links(60).map((link) => ({ ...link, offset: link.offset * 2, length: 2 })),

@@ -7,7 +7,6 @@ import type { Method } from '../../src/server/method.js';
 
 const takes = ({ params }: Method, name: string) => params instanceof z.ZodObject && name in params.shape;
 
-/** Methods that add messages to a chat. */
 const sends = ({ name }: Method) => /^(send|forward|copy)/.test(name) && name !== 'sendChatAction';
 const edits = ({ name }: Method) => name.startsWith('editMessage');
 

@@ -99,7 +99,6 @@ export interface Watch {
    * Postgres must be the same as before.
    */
   refused(call: () => Promise<Answer>, code: number, description: string): Promise<void>;
-  /** Expects that the work leaves Redis and Postgres unchanged. */
   unchanged(work: () => Promise<void>): Promise<void>;
   readonly redis: Redis;
   close(): Promise<void>;

@@ -1,4 +1,3 @@
-/** Tests reply keyboards, their removal and forced replies over HTTP (behaviour §4). */
 import { expect, test } from 'vitest';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';

@@ -1,4 +1,3 @@
-/** Tests the forms in which parameters are accepted besides their JSON types. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { methods } from '../../src/methods/methods.gen.js';

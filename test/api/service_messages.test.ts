@@ -1,4 +1,3 @@
-/** Tests the service messages about changes of a group, and the calls that change its title, description and photo. */
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { beforeAll, expect, test } from 'vitest';

@@ -23,7 +23,6 @@ function world() {
     pass: (ms: number) => {
       now += ms;
     },
-    /** Makes a call that takes `ms` milliseconds. */
     call: (account: number, name: string, ms: number, bytes = measured) =>
       shares.run(account, bytes, () => {
         now += ms;

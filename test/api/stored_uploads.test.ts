@@ -1,7 +1,3 @@
-/**
- * Tests the limit of stored upload bytes per owner. Bytes are counted across all nodes and freed with the files
- * (behaviour §4).
- */
 import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -52,7 +48,6 @@ const isRefused = ({ status, body }: Answer) => {
   ]);
 };
 
-/** Creates an owner of two bots and opens chats with both. */
 async function newOwner(name: string) {
   const owner = await service.newUser(name);
   const bots = [await service.newBot(owner, name), await service.newBot(owner, name)] as const;

@@ -1,4 +1,3 @@
-/** Tests the event stream of a person over two fronts (behaviour §11). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
@@ -26,7 +25,6 @@ async function listen(user: TestUser, front: number): Promise<EventSource> {
 const send = (bot: TestBot, chat_id: number, text: string, front = 0, more: object = {}) =>
   resultOf(service.bot(bot, 'sendMessage', { chat_id, text, ...more }, front));
 
-/** Returns the texts of a chat, without its service messages. */
 const textsOf = (source: EventSource, chat: number) =>
   source.events.flatMap(({ event, data }) =>
     event === 'message' && data.chat.id === chat && data.text !== undefined ? [data.text] : [],

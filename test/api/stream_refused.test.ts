@@ -1,4 +1,3 @@
-/** Tests event streams that cannot start, and the limit of streams per person. */
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

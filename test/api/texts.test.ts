@@ -1,4 +1,3 @@
-/** Tests the refusals of paths, tokens, bodies and parameters, as an HTTP client sees them (behaviour §1, §2). */
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { catalogue } from '../../src/errors.js';
@@ -29,7 +28,6 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Makes a call with a raw body. */
 async function raw(
   path: string,
   method = 'POST',

@@ -1,4 +1,3 @@
-/** Tests transfers that need the consent of the recipient (setting TRANSFER_CONSENT, behaviour §14). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import {

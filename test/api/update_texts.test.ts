@@ -1,4 +1,3 @@
-/** Tests the rules and refusals of getUpdates and callback queries on two fronts (behaviour §9). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';

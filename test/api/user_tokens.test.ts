@@ -1,4 +1,3 @@
-/** Tests the tokens that people create and revoke for themselves (behaviour §11). */
 import pg from 'pg';
 import { request } from 'undici';
 import { afterAll, expect, test } from 'vitest';
@@ -41,7 +40,6 @@ async function refused(
   expect(await kept()).toEqual(before);
 }
 
-/** Returns true if the front accepts the token. */
 async function accepted(token: string, front: number): Promise<boolean> {
   const { status, body } = await service.app({ token }, 'GET', '/api/me', undefined, front);
   if (status !== 200) expect(body).toEqual({ ok: false, error_code: 401, description: 'Unauthorized' });

@@ -1,4 +1,3 @@
-/** Tests method calls that receivers put into webhook answers (behaviour §10). */
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
@@ -36,7 +35,6 @@ beforeEach(async () => {
 });
 
 const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
-/** Returns the texts of the chat as the person sees them, oldest first. */
 const chat = async (): Promise<string[]> =>
   (await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages`)))
     .map(({ text }: { text: string }) => text)

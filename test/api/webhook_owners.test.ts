@@ -1,6 +1,3 @@
-/**
- * Tests the endpoints with which owners see and change their bots' webhooks and replay updates (behaviour §10, §11).
- */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';

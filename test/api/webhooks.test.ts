@@ -1,7 +1,3 @@
-/**
- * Tests the rules and refusals of setWebhook, deleteWebhook and getWebhookInfo, and the delivered updates (behaviour
- * §10).
- */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, describe, expect, test } from 'vitest';

@@ -1,6 +1,3 @@
-/**
- * Tests who may write to a bot in a direct chat, for each kind of call (interface §5.8, behaviour §11).
- */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
@@ -35,7 +32,6 @@ const forbidden = {
   body: { ok: false, error_code: 403, description: "Forbidden: you can't write to this bot" },
 };
 const refusal = (description: string) => ({ status: 400, body: { ok: false, description } });
-/** Polls and confirms the pending updates of the bot. */
 const received = async () => {
   const updates = await resultOf(service.bot(bot, 'getUpdates'));
   const last = updates.at(-1)?.update_id;

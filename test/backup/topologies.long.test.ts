@@ -123,7 +123,6 @@ async function filled(): Promise<Filled> {
   return { service, owner, bot, group: groups[1] as number };
 }
 
-/** Backs up an installation and restores it to another Redis and database; returns the settings of the copy. */
 let copies = 0;
 async function carry(from: Record<string, string>, redis: FreshRedis, databaseUrl: string) {
   const copy = join(folder, `${++copies}`);

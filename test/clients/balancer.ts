@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net';
 
 export interface Balancer {
   readonly url: string;
-  /** The number of requests per front. */
   readonly counts: readonly number[];
   close(): Promise<void>;
 }

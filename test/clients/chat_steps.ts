@@ -1,4 +1,3 @@
-/** Steps on groups, channels, membership, and the names and descriptions of bots. */
 import { expect } from 'vitest';
 import { eventually } from './event_source.js';
 import { badRequest, type Json, type Place, type Step } from './step.js';

@@ -97,7 +97,6 @@ function waitOut(api: { readonly config: Api['config'] }, waits: number[]): void
   api.config.use(autoRetry());
 }
 
-/** The shorthands described at `LibraryBot`. */
 function answering(bot: Bot, picture: Buffer, lateAnswers: Refusal[], waits: number[]): void {
   bot.command('photo', (ctx) => ctx.replyWithPhoto(new InputFile(picture, 'p.png'), { caption: ctx.match }));
   bot.command('album', (ctx) =>

@@ -47,7 +47,6 @@ export interface Calls {
   getChat(chat: Chat): Promise<Json>;
   getChatMember(chat: Chat, user: number): Promise<Json>;
   getChatAdministrators(chat: Chat): Promise<Json>;
-  /** Uses the name that the library has for this method. */
   getChatMemberCount(chat: Chat): Promise<Json>;
   leaveChat(chat: Chat): Promise<Json>;
   answerCallbackQuery(id: string, text: string): Promise<Json>;
@@ -62,7 +61,6 @@ export interface Calls {
   getMyShortDescription(language?: string): Promise<Json>;
 }
 
-/** The fields of the library's own error class. */
 export interface Refusal {
   readonly error_code: number;
   readonly description: string;

@@ -1,4 +1,3 @@
-/** Steps on media: every kind by upload, stream, URL and file_id, albums, downloads, and edits of media and captions. */
 import { Readable } from 'node:stream';
 import { expect } from 'vitest';
 import { mp4, png, wav } from '../support/samples.js';

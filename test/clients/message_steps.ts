@@ -1,4 +1,3 @@
-/** Steps on keyboards, commands, edits, replies, deletions, forwards, copies and pins. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { openMasters } from '../support/cluster.js';

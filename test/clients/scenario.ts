@@ -1,4 +1,3 @@
-/** Scenarios for bots written with any library: what people do, and what the bot must answer. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

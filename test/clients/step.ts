@@ -1,4 +1,3 @@
-/** The setting of the steps: people, chats, and one polling bot written with a client library. */
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { eventually } from './event_source.js';
 import type { Library, LibraryBot } from './library.js';
@@ -12,21 +11,16 @@ export interface Place {
   /** A person who is in no chat at the beginning. */
   readonly friend: TestUser;
   readonly made: TestBot;
-  /** Another bot of the user, a member of the group. */
   readonly other: TestBot;
   readonly bot: LibraryBot;
-  /** A group of which the bot is a member. */
   readonly group: number;
   /** A channel in which the bot may post, edit and delete. */
   readonly channel: number;
   readonly picture: Buffer;
-  /** Makes a call of a person; returns its result. */
   app(verb: string, path: string, body?: object, who?: TestUser): Promise<Json>;
-  /** Sends a message of the user. `chat` is the bot's id for a direct chat. */
   say(chat: number, text: string): Promise<Json>;
   /** Waits for the newest message of another sender that comes after message `after` and matches. */
   answered(chat: number, after: number, matches?: (message: Json) => boolean): Promise<Json>;
-  /** Returns the message as the user sees it. */
   shown(chat: number, messageId: number): Promise<Json>;
   /** Waits for the first update of this kind that the bot's middleware gets and that matches. */
   received(kind: string, matches: (content: Json) => boolean): Promise<Json>;

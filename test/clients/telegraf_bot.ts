@@ -96,7 +96,6 @@ async function waitOut<T>(call: () => Promise<T>, waits: number[]): Promise<T> {
   }
 }
 
-/** The shorthands described at `LibraryBot`. */
 function answering(bot: Telegraf, picture: Buffer, lateAnswers: Refusal[], waits: number[]): void {
   bot.command('photo', (ctx) =>
     ctx.replyWithPhoto(Input.fromBuffer(picture, 'p.png'), { caption: ctx.payload }),

@@ -8,7 +8,6 @@ import type { Certificate } from '../support/certificates.js';
 import type { TestBot } from '../support/service.js';
 
 export interface Pushed {
-  /** A free port. */
   readonly port: number;
   readonly certificate: Certificate;
   readonly secret: string;

@@ -1,4 +1,3 @@
-/** Tests which addresses may be dialled, with a table and with a second implementation. */
 import { BlockList } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -69,7 +69,6 @@ test('an update that is delivered again does not repeat a call that its first an
   expect(await replays.countDead(bot.id)).toBe(0);
 });
 
-/** Runs the calls, and never returns. */
 function haltingAnswers(run: OnAnswer): { readonly onAnswer: OnAnswer; readonly halted: Promise<void> } {
   let halt = () => {};
   const halted = new Promise<void>((resolve) => {

@@ -1,4 +1,3 @@
-/** Tests that a worker serves no more bots at a time than configured, and releases all of them when it stops. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';

@@ -12,7 +12,6 @@ import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } 
 
 let world: World;
 let errors: unknown[];
-/** The number of hints that workers have received. */
 let hints = 0;
 /** A worker awaits this promise before its next step and before it reads settings, so that a test can delay both. */
 let gates: Record<'step' | 'settings', () => Promise<void>>;
@@ -126,7 +125,6 @@ test('drop_pending_updates also removes the updates that a worker has already re
 
 const patience = { timeout: 15_000 };
 
-/** A gate that blocks callers until it is opened. */
 function makeGate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {

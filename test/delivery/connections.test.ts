@@ -1,4 +1,3 @@
-/** Tests that connections are kept open, reused, limited per receiver and in total, and closed when idle. */
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { receiverOf } from '../../src/delivery/outbound/send.js';

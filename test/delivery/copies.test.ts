@@ -81,7 +81,6 @@ async function servedBot(world: World, people: number, onTestFinished: OnFinishe
   const channel = cluster.keys.botChannel(chats.bot.id);
   const subscribers = async () =>
     Number(((await front.connection.client.call('PUBSUB', 'SHARDNUMSUB', channel)) as unknown[])[1]);
-  /** The updates sent so far. */
   let before = 0;
   const warmUp = async () => {
     await chats.say(0, 'warm-up');
@@ -94,10 +93,8 @@ async function servedBot(world: World, people: number, onTestFinished: OnFinishe
   await warmUp();
   return {
     ...{ ...chats, books, pending },
-    /** The texts of the arrivals after the warm-up. */
     texts: () => books.arrivals.slice(before).map(({ text }) => text),
     arrivals: () => books.arrivals.slice(before),
-    /** Waits until the receiver has accepted the given number of further updates. */
     took: (count: number, msMax = 5_000) => books.tookIn(before + count, msMax),
   };
 }

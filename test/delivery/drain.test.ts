@@ -1,6 +1,3 @@
-/**
- * Tests delivery as receivers see it: each chat in order, no update lost, and never more open requests than configured.
- */
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

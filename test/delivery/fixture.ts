@@ -16,7 +16,6 @@ export const certificate = makeCertificate({ names: ['localhost'], addresses: ['
 export const headers = { 'Content-Type': 'application/json' };
 export const body = Buffer.from('{"update_id":1,"message":{"text":"hello"}}');
 
-/** Registers a function to run at the end of a test. */
 export type OnFinished = (cleanup: () => Promise<void>) => void;
 
 /** Creates a sender for loopback only, closed at the end of the test. */

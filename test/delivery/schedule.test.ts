@@ -1,4 +1,3 @@
-/** Tests when a delivery is retried: the table of waits, Retry-After, the last try, and receivers that answer 410. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { afterAnswer, nextTry, readRetryAfter } from '../../src/delivery/schedule.js';

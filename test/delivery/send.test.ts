@@ -1,7 +1,3 @@
-/**
- * Tests one attempt against receivers of many kinds: the request that arrives, the part of the answer that is read, and
- * the deadline.
- */
 import { createReadStream } from 'node:fs';
 import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';

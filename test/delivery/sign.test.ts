@@ -1,4 +1,3 @@
-/** Tests signatures with known results and with an independent library. */
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';

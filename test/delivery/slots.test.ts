@@ -1,4 +1,3 @@
-/** Tests that neither one bot nor many bots together can take all slots. */
 import { expect, test } from 'vitest';
 import { createSlots } from '../../src/delivery/slots.js';
 

@@ -1,4 +1,3 @@
-/** Tests that switching between polling and webhook loses no update and delivers none twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { deliveryLimits as limits } from '../../src/delivery/limits.js';

@@ -1,4 +1,3 @@
-/** Tests how webhook URLs are parsed, in the spellings that people and attackers write. */
 import { describe, expect, test } from 'vitest';
 import { readTarget } from '../../src/delivery/outbound/target.js';
 import { ApiError } from '../../src/errors.js';

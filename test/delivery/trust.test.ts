@@ -1,4 +1,3 @@
-/** Tests which certificates are trusted: uploaded ones, public authorities, names and dates. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

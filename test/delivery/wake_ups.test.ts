@@ -1,4 +1,3 @@
-/** Tests that a bot that is woken while its drain is ending is checked again at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';

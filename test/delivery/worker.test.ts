@@ -1,4 +1,3 @@
-/** Tests a worker that dies or loses its lease, and a wake queue that loses all its keys. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Delivery, Step } from '../../src/store/webhooks/deliveries.js';

@@ -14,7 +14,6 @@ import { makeBot, makeUser, type Person, startCluster, type TestNode, text } fro
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 const receivers = createReceivers(['127.0.0.0/8']);
 
-/** One request that reached a receiver. */
 export interface Arrival {
   readonly updateId: number;
   readonly chat: number;
@@ -100,7 +99,6 @@ export interface World {
   readonly cluster: Awaited<ReturnType<typeof startCluster>>;
   /** A node whose changes wake workers, like the changes of a front. */
   readonly front: TestNode;
-  /** Creates a node with a started worker. */
   worker(options?: Partial<DeliveryWorkerOptions>): Promise<{
     readonly node: TestNode;
     readonly worker: DeliveryWorker;
@@ -189,7 +187,6 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-/** Creates a bot and people who each have a direct chat with it. */
 export async function makeChats(front: TestNode, people: number) {
   const owner = await makeUser(front);
   const bot = await makeBot(front, owner);
@@ -203,7 +200,6 @@ export async function makeChats(front: TestNode, people: number) {
   return {
     bot,
     users,
-    /** Sends a message from one of the people to the bot. */
     say: (person: number, words: string) =>
       front.store.messages.send(chats[person] as ChatRef, (users[person] as Person).sender, text(words)),
   };

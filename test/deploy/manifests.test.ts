@@ -22,7 +22,6 @@ const load = createRequire(import.meta.url);
 type Loose = any;
 
 const help = execFileSync(process.execPath, [join(root, 'dist', 'main.js'), '--help'], { encoding: 'utf8' });
-/** The commands of the program. */
 const commands = [...help.slice(help.indexOf('Commands:')).matchAll(/^ {2}([\w-]+)/gm)].map(
   ([, name]) => name,
 );

@@ -88,7 +88,6 @@ async function asSuperuser(sql: string): Promise<void> {
   await client.end();
 }
 
-/** Copies files, as the document does with `scp`. */
 async function copySecrets(): Promise<void> {
   secrets = await on('app1', 'cat /root/petrel-secrets');
   for (const other of ['data', 'balancer', ...apps.slice(1)])

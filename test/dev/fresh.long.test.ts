@@ -1,4 +1,3 @@
-/** In a fresh clone the launcher installs the packages, starts Petrel and runs a test. Takes minutes and needs a package registry. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync } from 'node:fs';

@@ -1,4 +1,3 @@
-/** Measures CPU use, wake-ups and Redis commands of an installation that nobody uses. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -32,7 +31,6 @@ const commands_per_second_max = 35;
 const settle_ms = 15_000;
 const measured_ms = 20_000;
 
-/** Returns the CPU time used so far, in ms. */
 function cpuOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const [user = 0, system = 0] = stat

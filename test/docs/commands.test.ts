@@ -1,4 +1,3 @@
-/** Runs every command of the documents that is in a fenced block marked `sh test`. */
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';

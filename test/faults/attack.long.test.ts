@@ -110,14 +110,12 @@ function attack({ own, evil, file, front }: Attack): Promise<Record<string, Reco
   return statuses;
 }
 
-/** Returns the median and 99th percentile in ms. */
 function spread(times: number[]) {
   times.sort((a, b) => a - b);
   const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] as number;
   return { p50: at(0.5), p99: at(0.99), max: at(1) };
 }
 
-/** Duration in ms. */
 async function timeOf(url: string): Promise<number> {
   const began = performance.now();
   const { statusCode, body } = await request(url, { dispatcher });

@@ -15,14 +15,12 @@ export interface Restartable {
   readonly dir: string;
   /** Sends SIGKILL to this process only. */
   kill(): Promise<void>;
-  /** Stops the server cleanly. */
   halt(): Promise<void>;
   /** Starts the server on the same port and folder. Resolves once it has loaded its data and answers. */
   start(): Promise<void>;
   /** Sends SIGSTOP or SIGCONT to the server and its child processes. */
   pause(): void;
   resume(): void;
-  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 
@@ -74,7 +72,6 @@ export async function durableRedis(dir = temporaryFolder()): Promise<Restartable
   return restartable(dir, first, () => startRedis({ ...options, port: first.port }));
 }
 
-/** Starts a separate PostgreSQL. */
 export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'postgres'), durable: false, detached: false } as const;
   const first = await startPostgres(options);

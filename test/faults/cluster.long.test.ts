@@ -63,7 +63,6 @@ function writtenBy({ dir }: ClusterNode): string {
     .join('\n');
 }
 
-/** Returns whether `written` contains `text` as a whole, not only as the beginning of a longer text. */
 const holds = (written: string, text: string) => new RegExp(`${text}(?!\\d)`).test(written);
 
 test(

@@ -1,4 +1,3 @@
-/** Compares, one by one, the entities in Redis with the rows that write-behind stored in Postgres. */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { messageKinds, messageVersion, unpackMessage } from '../../src/store/core/codec.js';
@@ -137,7 +136,6 @@ async function compare(masters: readonly Redis[], client: pg.Client): Promise<Co
   };
 }
 
-/** Returns the messages of every chat in Postgres, without `/start` and service messages. */
 export function postgresHistory(service: Stores): Promise<Map<string, Seen[]>> {
   return withPostgres(service, async (client) => {
     const { rows } = await client.query<MessageRow>('select * from messages where record is not null');

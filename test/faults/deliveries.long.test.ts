@@ -62,7 +62,6 @@ async function pushTo(world: World, answerMs: number) {
     longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
     /** Returns whether each bot has received an update since `time`. */
     allSince: (time: number) => [...quiet.values()].every(({ last }) => last > time),
-    /** Returns the number of open requests of each bot. */
     open: () => [...books.values()].map(({ open }) => open),
     /** Makes the receivers answer nothing until the returned function is called. */
     hold(): () => void {

@@ -44,7 +44,6 @@ function onDisk(disk: SmallDisk, server: Restartable) {
   };
 }
 
-/** Runs load while the disk fills and is freed again. */
 async function fillUnderLoad(service: Service, disk: SmallDisk, during: () => Promise<void>) {
   const world = await createWorld(service);
   world.poll((round) => round % 2);

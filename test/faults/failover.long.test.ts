@@ -48,7 +48,6 @@ async function disconnectReplica(): Promise<void> {
   await control.replicaof('NO', 'ONE');
 }
 
-/** Kills the master and starts the replica on its port. */
 async function failOver(): Promise<void> {
   const former = world.front.connection.runId();
   await world.cluster.redis.stop('SIGKILL');

@@ -49,7 +49,6 @@ afterEach(async () => {
 });
 
 const load = (count: number) => world.load({ count, front: (lane, tries) => (lane + tries) % 2, restMs: 5 });
-/** Makes a control operation. */
 const speak = (front: number, language_code = 'en') =>
   service.app(owner, 'PATCH', '/api/me', { language_code }, front);
 const serves = (front: number) =>

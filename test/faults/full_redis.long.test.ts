@@ -56,7 +56,6 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Sets maxmemory so that Redis uses `percent` of it. */
 async function fill(percent: number): Promise<void> {
   const used = Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
   await redis.config('SET', 'maxmemory', `${Math.round((used * 100) / percent)}`);
@@ -85,7 +84,6 @@ async function newPost(): Promise<string> {
   return post.external_id;
 }
 
-/** Waits until everything is written to Postgres. */
 async function flushed(): Promise<void> {
   const lengths = () =>
     Promise.all(Array.from({ length: partitions }, (_, partition) => redis.xlen(keys.journal(partition))));

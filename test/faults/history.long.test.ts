@@ -132,7 +132,6 @@ afterEach(async () => {
 
 const load = (count: number) => world.load({ count, front: (lane, tries) => (lane + tries) % 2, restMs: 5 });
 
-/** Returns whether both fronts accept a token of a bot. */
 const works = async (token: string) => {
   const answers = await Promise.all([0, 1].map((front) => service.bot(token, 'getMe', {}, front)));
   for (const { status } of answers) expect([200, 401]).toContain(status);

@@ -1,4 +1,3 @@
-/** Moves partitions to another database while people and bots write. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -144,7 +143,6 @@ async function readAll(): Promise<void> {
   }
 }
 
-/** Checks that no database contains leftovers of a move. */
 async function nothingLeft(): Promise<void> {
   for (const url of urls) {
     const left = await rows(

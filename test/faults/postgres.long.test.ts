@@ -24,7 +24,6 @@ afterAll(() => service?.stop());
 
 const awayMs = amount(5_000, 60_000);
 
-/** Runs load while Postgres is away. `end` gets the answers to the control operations that were called meanwhile. */
 async function outage(begin: () => Promise<void>, end: (answers: Promise<Answer[]>) => Promise<void>) {
   const world = await createWorld(service);
   world.poll((round) => round % 2);

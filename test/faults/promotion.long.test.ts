@@ -13,7 +13,6 @@ import { compareStores, drained } from './compare.js';
 import { atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld, eventually, type World } from './world.js';
 
-/** Two servers, of which the second one takes over. */
 interface Cluster {
   /** A URL with both servers. */
   readonly both: string;
@@ -115,7 +114,6 @@ async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> 
       if (renewal?.status !== 200) continue;
       revoked.push(bot.token);
       made[made.length - 1] = { ...bot, token: renewal.body.result.token };
-      // The maximum number of bots per owner.
       if (made.length === 60) return;
     }
   })();

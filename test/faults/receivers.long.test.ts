@@ -47,7 +47,6 @@ async function pushTo(tally: Tally, lanes: readonly Lane[]): Promise<void> {
   );
 }
 
-/** Sends messages from these lanes for a time. */
 async function talkFor(
   lanes: readonly Lane[],
   everyMs: number,
@@ -65,7 +64,6 @@ const median = (values: readonly number[]) =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
 const round2 = (value: number) => Math.round(value * 100) / 100;
 
-/** The kinds of receivers in `hostile.mjs`. */
 const kinds = ['hang', 'drip', 'flood', 'bomb', 'redirect'] as const;
 type HostileCounts = Partial<Record<string, { requests: number; longestMs: number; bytes: number }>>;
 

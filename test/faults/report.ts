@@ -7,7 +7,6 @@ import { appendFileSync } from 'node:fs';
 import type { Verdict } from '../support/ledger.js';
 
 const given = Number(process.env.PETREL_FAULTS_SCALE);
-/** True when the long form of the fault tests runs. */
 export const long = given > 0;
 
 /** Returns the amount of work: that of the short form, or that of the long form times its scale. */

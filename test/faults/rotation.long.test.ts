@@ -155,7 +155,6 @@ async function restart(role: Service['deliver']): Promise<void> {
   await role.start();
 }
 
-/** Restarts fronts one after the other. */
 async function roll(running: ReturnType<typeof load>, fronts: readonly number[]): Promise<void> {
   for (const front of fronts) {
     await running.drain(front);

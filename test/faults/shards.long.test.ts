@@ -62,7 +62,6 @@ async function drained(): Promise<void> {
       .toBe((ledger.get(bot.id)?.size ?? 0) + 1);
 }
 
-/** Returns the number of acknowledged texts. */
 const acknowledgedTexts = () => [...ledger.values()].reduce((sum, { size }) => sum + size, 0);
 const seconds = (since: number) => Math.round((performance.now() - since) / 100) / 10;
 

@@ -8,7 +8,6 @@ import type { Restartable } from './backends.js';
 
 export interface SmallDisk {
   readonly dir: string;
-  /** Fills the disk completely. */
   fill(): void;
   free(): void;
   close(): void;
@@ -51,9 +50,7 @@ export function smallDisk(megabytes: number): SmallDisk | null {
 }
 
 export interface Supervised {
-  /** The number of restarts. */
   readonly restarts: number;
-  /** Stops restarting the server. */
   stop(): Promise<void>;
 }
 

@@ -10,11 +10,9 @@ import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 
-/** A person and the bot they write to. */
 export interface Lane {
   readonly user: TestUser;
   readonly bot: TestBot;
-  /** The number of messages sent and acknowledged so far. */
   said: number;
 }
 
@@ -28,7 +26,6 @@ export interface Counts {
 }
 
 export interface Tally {
-  /** The parameters of `setWebhook` for a bot. */
   settings(bot: TestBot): { readonly url: string; readonly certificate: string };
   readonly counts: Counts;
   /** The times in ms from sending to arrival, since `latencies` was last called. */
@@ -84,7 +81,6 @@ export async function startTally(
   };
 }
 
-/** Makes a number of bots, each with a number of people who have started it. */
 export async function openLanes(service: Service, bots: number, people: number): Promise<Lane[]> {
   const users = await Promise.all(Array.from({ length: people }, () => service.newUser('person')));
   const made = await Promise.all(

@@ -15,7 +15,6 @@ let redis: Restartable;
 let postgres: Restartable;
 let service: Service;
 let owner: TestUser;
-/** Every token that was ever issued. */
 const tokens: string[] = [];
 
 beforeAll(async () => {

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Ledger, type Seen, type Verdict } from '../support/ledger.js';
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 
-/** Waits until a condition holds, and throws after `msMax`. */
 export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 20_000) {
   const end = performance.now() + msMax;
   while (!(await holds())) {
@@ -12,11 +11,9 @@ export async function eventually(what: string, holds: () => Promise<boolean> | b
   }
 }
 
-/** A chat, its sender, and the bots that receive its updates. */
 interface Lane {
   readonly chat: string;
   readonly sender: string;
-  /** Sends through the front with this index. */
   send(text: string, front: number): Promise<Answer>;
 }
 
@@ -31,7 +28,6 @@ export interface LoadOptions {
   readonly patienceMs?: number;
   /** The pause of each sender between two calls. Default 0. */
   readonly restMs?: number;
-  /** Ends the load early. */
   readonly signal?: AbortSignal;
   /** Called for each unsuccessful answer, and for lost connections with status 0. */
   readonly onRefusal?: (status: number, body: unknown) => void;
@@ -56,7 +52,6 @@ export interface World {
    */
   settled(msMax?: number): Promise<Verdict>;
   history(): Promise<Map<string, Seen[]>>;
-  /** Ends polling without a comparison. */
   stop(): Promise<void>;
 }
 

@@ -1,4 +1,3 @@
-/** Tests that file identifiers are decoded to the same file, and that no other text is accepted. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { newKey, pathOfKey } from '../../src/files/blob_store.js';

@@ -56,7 +56,6 @@ const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_b
 const lists = /^(methods|endpoints)\/\1\.gen\.ts$/;
 /** The file with the limits of a folder's subject. */
 const ownLimits = /^\w+\/limits\.ts$/;
-/** Files that every folder may import. */
 const common = /^(clock|rules\/limits)\.ts$/;
 /** Files that may import the limits of all subjects. Scripts name limits of any subject. */
 const joinsLimits = /^(docs\/|redis\/scripts\/contract\.ts$)/;

@@ -1,4 +1,3 @@
-/** Each subject defines its limits. This file tests the relations between limits. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,3 @@
-/** Tests that packages are pinned, and that packages with install scripts are listed. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 

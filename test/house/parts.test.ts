@@ -1,4 +1,3 @@
-/** Tests how the parts of the long tier run within a time limit. */
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { beforeEach, expect, test } from 'vitest';
 

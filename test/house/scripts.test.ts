@@ -1,4 +1,3 @@
-/** Tests that Lua scripts, their generated types and limits.ts agree. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,3 @@
-/** Tests replies, errors and aborts with node:http, undici, curl and plain sockets. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';

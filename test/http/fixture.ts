@@ -15,7 +15,6 @@ export interface Fixture {
   readonly server: HttpServer;
   readonly port: number;
   readonly faults: unknown[];
-  /** Paths of the requests that reached the handler. */
   readonly seen: string[];
 }
 
@@ -99,7 +98,6 @@ export class RawClient {
 export const headOf = (line: string, ...headers: string[]) =>
   `${line} HTTP/1.1\r\n${['Host: a', ...headers].join('\r\n')}\r\n\r\n`;
 
-/** Throws unless the server process still answers. */
 export async function expectAlive(port: number): Promise<void> {
   const client = await new RawClient(port).send(headOf('GET /alive'));
   await client.until(() => client.statuses.length > 0);

@@ -1,4 +1,3 @@
-/** Tests ports, clean shutdown, and the choice of the HTTP engine. */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

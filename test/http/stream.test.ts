@@ -1,4 +1,3 @@
-/** Tests server-sent event streams: order of events, slow readers, and how a stream ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';

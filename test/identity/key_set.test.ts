@@ -1,4 +1,3 @@
-/** Tests when the keys of an identity provider are read, with a clock that the test sets. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

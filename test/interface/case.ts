@@ -69,7 +69,6 @@ export interface World {
 }
 
 export interface Case extends People {
-  /** Creates a bot of the owner. */
   bot(): Promise<Bot>;
   person(language_code?: string): Promise<Person>;
   /** Creates a bot that Ann has started and that has no pending updates. */
@@ -78,14 +77,11 @@ export interface Case extends People {
   group(bots: readonly Bot[], rights?: Rights): Promise<number>;
   /** Creates a public channel of the owner. The bots become administrators, by default with the rights to post and edit. */
   newChannel(bots: readonly Bot[], rights?: Rights): Promise<number>;
-  /** Creates a post of `press` in `channel`. */
   post(): Promise<Post>;
-  /** Calls a bot method with JSON parameters. */
   call(bot: { readonly token: string }, method: string, params?: Params): Promise<Answer>;
   result(bot: { readonly token: string }, method: string, params?: Params): Promise<Result>;
   /** Calls a bot method by GET, with parameters in the query. */
   get(bot: { readonly token: string }, method: string, query?: Record<string, string>): Promise<Answer>;
-  /** Sends a text message of the bot; returns its id. */
   send(bot: Bot, chat: number, text: string, more?: Params): Promise<number>;
   /** Sends a text message of a person; returns its id. `chat` is the bot's id for a direct chat. */
   say(person: Person, chat: number, text: string): Promise<number>;
@@ -103,7 +99,6 @@ export interface Case extends People {
   hook(answer?: Hook['answer']): Hook;
   /** Sets the bot's webhook to the receiver. */
   push(bot: Bot, hook: Hook, more?: Params): Promise<void>;
-  /** Changes the date of a message to `seconds` ago. */
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
   /** Returns everything that people and bots can see of the row's chats, posts and bots. */
   state(): Promise<Result>;
@@ -117,7 +112,6 @@ export const inShared = (chat: number): ChatRef => sharedChat(chat);
 const json = { 'content-type': 'application/json' };
 const writing = { can_post_messages: true, can_edit_messages: true };
 
-/** Calls alternate between the fronts, so that each front must know the changes made on the other front. */
 function createCalls({ service, agent }: World) {
   let turn = 0;
   async function http(
@@ -164,7 +158,6 @@ const appResultOf = (world: World) => {
   return ((person, verb, path, body) => resultOf(app(person, verb, path, body))) as Case['appResult'];
 };
 
-/** Creates a person as operators do. */
 async function makePerson(world: World, name: string, language_code?: string): Promise<Person> {
   const given = { username: `${name}_${world.count()}`, first_name: name };
   const body = language_code === undefined ? given : { ...given, language_code };
@@ -179,7 +172,6 @@ async function makeBot(world: World, owner: Person): Promise<Bot> {
   return { name, ...(await appResultOf(world)(owner, 'POST', '/api/me/bots', { username, name })) };
 }
 
-/** Creates a chat of the owner with these bots. */
 async function makeShared(
   world: World,
   owner: Person,

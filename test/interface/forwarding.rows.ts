@@ -17,7 +17,6 @@ import {
 
 interface Source {
   readonly bot: Bot;
-  /** The target chat. */
   readonly chat_id: number;
   readonly from_chat_id: number;
   readonly message_id: number;
@@ -29,13 +28,11 @@ async function twoChats(c: Case) {
   return { bot, chat_id: await c.group([bot]), from_chat_id: chat };
 }
 
-/** Sends a text from Ann to the bot. */
 async function annsText(c: Case): Promise<Source> {
   const at = await twoChats(c);
   return { ...at, message_id: await c.say(c.ann, at.bot.id, 'The original') };
 }
 
-/** Sends a message of the bot with this method. */
 const botsOwn =
   (method: string, given: object) =>
   async (c: Case): Promise<Source> => {

@@ -17,12 +17,10 @@ export const conflict = refusal(
   "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
 );
 
-/** Creates a bot that polls, and a receiver. */
 export const polling =
   (answer?: Hook['answer']) =>
   async (c: Case): Promise<Hooked> => ({ ...(await c.direct()), hook: c.hook(answer) });
 
-/** Creates a bot whose webhook is set to a receiver. */
 export const pushing =
   (answer?: Hook['answer'], more: object = {}) =>
   async (c: Case): Promise<Hooked> => {

@@ -21,7 +21,6 @@ export type Reply = number | 'silence' | 'hang up';
 
 export interface Hook {
   readonly url: string;
-  /** The self-signed certificate, PEM. */
   readonly certificate: string;
   readonly arrivals: readonly Arrival[];
   /** The largest number of simultaneous requests so far. */

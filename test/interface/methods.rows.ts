@@ -98,14 +98,12 @@ interface Sent extends Direct {
   readonly message_id: number;
 }
 
-/** The bot sends a text with a keyboard. */
 async function sentText(c: Case): Promise<Sent> {
   const at = await c.direct();
   const message_id = await c.send(at.bot, at.chat, 'Before', { reply_markup: keyboard('Old') });
   return { ...at, message_id };
 }
 
-/** The bot sends a photo with a caption and a keyboard. */
 async function sentPhoto(c: Case): Promise<Sent> {
   const at = await c.direct();
   const given = { photo: photoUrl, caption: 'Before', reply_markup: keyboard('Old') };

@@ -47,7 +47,6 @@ export const ownershipRows: readonly Row[] = [
     act: (c, at) => transfer(c, c.owner, at),
     answer: () => ok(true),
     async after(c, { bot, heir }) {
-      // Checks both nodes.
       for (const _ of [1, 2]) {
         expect((await c.get(bot, 'getMe')).body).toEqual(unauthorized);
         expect((await c.app(c.owner, 'GET', path(bot))).body).toEqual(notOwner);

@@ -56,7 +56,6 @@ async function serviceMessage(c: Case, at: Pinned, of: object): Promise<void> {
 
 const nothingHeard = async (c: Case, { bot }: Direct) => expect(await c.updates(bot, 0)).toEqual([]);
 
-/** Calls a method of the bot in its direct chat. */
 const call = (method: string, more: (at: Pinned) => object) => (c: Case, at: Pinned) =>
   c.call(at.bot, method, { chat_id: at.chat, ...more(at) });
 

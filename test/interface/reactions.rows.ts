@@ -7,7 +7,6 @@ import { heart, post, reaction, reactions } from './shapes.js';
 
 interface Reacted {
   readonly post: Post;
-  /** The path `/api/posts/{external_id}`. */
   readonly path: string;
 }
 

@@ -57,7 +57,6 @@ const edited =
   ({ bot, message_id }: Sent, c: Case) =>
     ok({ ...botMessage(bot, c.ann, message_id), edit_date: number, ...shown });
 
-/** Sends a message and edits it at once. */
 const editedOnce = (sent: typeof sentText, method: string, first: object) => async (c: Case) => {
   const at = await sent(c);
   await c.result(at.bot, method, { chat_id: at.chat, message_id: at.message_id, ...first });

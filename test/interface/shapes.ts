@@ -7,7 +7,6 @@ export const number = expect.any(Number);
 export const uuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 export const heart = '\u2764';
 
-/** A person as bots see them. */
 export const person = ({ id, first_name, username }: Person) => ({ id, is_bot: false, first_name, username });
 
 /** A person as people see them. */
@@ -15,7 +14,6 @@ export const known = (one: Person) => ({ ...person(one), external_id: one.extern
 
 export const botUser = ({ id, name, username }: Bot) => ({ id, is_bot: true, first_name: name, username });
 
-/** A direct chat with this person. */
 export const privateChat = ({ id, first_name, username }: Person) => ({
   ...{ id, type: 'private', first_name, username },
 });
@@ -59,14 +57,12 @@ export const reaction = (emoji: string, ...users: Person[]) => ({
   user_ids: users.map(({ external_id }) => external_id),
 });
 
-/** The answer of the reactions endpoints. */
 export const reactions = (all: readonly object[], my_reactions: readonly string[]) => ({
   ok: true,
   reactions: all,
   my_reactions,
 });
 
-/** An inline keyboard of one button. */
 export const keyboard = (text: string, callback_data = 'data') => ({
   inline_keyboard: [[{ text, callback_data }]],
 });

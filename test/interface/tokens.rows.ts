@@ -27,7 +27,6 @@ const regeneration: readonly Row[] = [
       ok({ id, username, token: expect.stringMatching(new RegExp(`^${id}:A[A-Za-z0-9_-]{34}$`)) }),
     async after(c, bot, { body: { result } }) {
       expect(result.token).not.toBe(bot.token);
-      // Checks both nodes.
       for (const _ of [1, 2]) {
         const old = await c.get(bot, 'getMe');
         expect([old.status, old.body]).toEqual([401, unauthorized]);

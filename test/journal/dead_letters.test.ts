@@ -1,4 +1,3 @@
-/** Tests the bounds on the number and the age of dead letters. */
 import { expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';

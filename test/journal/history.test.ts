@@ -79,7 +79,6 @@ function start(url: string): Process {
   return made;
 }
 
-/** Makes an arbitrary change. */
 const touch = ({ db }: Process) =>
   db.transaction((sql) =>
     sql.query(

@@ -52,7 +52,6 @@ const incarnationOf = (version: number) => Math.floor(version / limits.versions_
 const rows = statement('test_partitions', 'select partition, incarnation, run_id from partitions order by 1');
 const registered = async () => (await node.pool.query(rows)).rows;
 
-/** Kills Redis, replaces its data with `from`, and starts it again. */
 async function restartFrom(from: string): Promise<void> {
   const before = runId();
   await redis.stop();
@@ -163,7 +162,6 @@ describe('partitions are recovered', () => {
     });
     afterEach(() => trusting.close());
 
-    /** Shuts Redis down cleanly and starts it again. */
     async function restart(): Promise<void> {
       const before = runId();
       await redis.stop('SIGTERM');

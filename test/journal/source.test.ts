@@ -1,4 +1,3 @@
-/** Tests how many entries and bytes of the journals one batch contains. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readPrefixes } from '../../src/journal/source.js';
 import { limits } from '../../src/limits.js';
@@ -22,7 +21,6 @@ afterAll(async () => {
 });
 beforeEach(() => connection.client.flushall());
 
-/** Appends entries to a journal. */
 const fill = (partition: number, count: number, bytes: number) =>
   connection.client.eval(
     `local image, from = string.rep('x', ARGV[2]), redis.call('XLEN', KEYS[1])

@@ -27,11 +27,9 @@ export interface RedisServer {
   readonly dir: string;
   stop(signal?: NodeJS.Signals): Promise<void>;
   start(): Promise<void>;
-  /** Stops the server and removes its data. */
   remove(): Promise<void>;
 }
 
-/** Starts a Redis with an append-only file in a separate folder. */
 export async function startRedis(...settings: string[]): Promise<RedisServer> {
   const dir = mkdtempSync(join(tmpdir(), 'petrel-redis-'));
   const port = await freePort();
@@ -69,7 +67,6 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
 export interface PostgresServer {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Stops the server and removes its data. */
   remove(): Promise<void>;
   /** Creates a database with the newest schema. */
   database(name: string): Promise<string>;
@@ -273,7 +270,6 @@ export const messageRows = async (pool: Pool): Promise<MessageRow[]> =>
 export const texts = (rows: readonly MessageRow[]): Array<string | null | undefined> =>
   rows.map((row) => (row.record === null ? null : unpackMessage(row.record).content.text));
 
-/** Waits until a condition is true, and throws after `msMax`. */
 export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 15_000) {
   const end = performance.now() + msMax;
   while (!(await holds())) {

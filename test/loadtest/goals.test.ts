@@ -1,4 +1,3 @@
-/** Tests how the figures of a run are judged against each goal. */
 import { expect, test } from 'vitest';
 import { goalsOf } from '../../bench/goals.js';
 import type { Results } from '../../src/loadtest/results.js';

@@ -1,4 +1,3 @@
-/** Test cases for the scripts in chats/, with every status that they can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';

@@ -1,5 +1,3 @@
-/** Test cases for the scripts in control/, with every status that they can return. */
-
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { pack, unpack } from '../../src/store/core/codec.js';

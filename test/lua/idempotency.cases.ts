@@ -1,4 +1,3 @@
-/** Test cases for the scripts in idempotency/, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';

@@ -1,4 +1,3 @@
-/** Test cases for the scripts in journal/ and partition/, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';

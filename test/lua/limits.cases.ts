@@ -1,4 +1,3 @@
-/** Test cases for the scripts in limits/, with every status that they can return. */
 import { expect } from 'vitest';
 import type { Case } from './cases.js';
 import { keys, type Seed } from './world.js';

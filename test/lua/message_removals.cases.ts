@@ -1,4 +1,3 @@
-/** Test cases for the script that deletes a message, with every status that it can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { unpackMessage } from '../../src/store/core/codec.js';

@@ -1,4 +1,3 @@
-/** Test cases for the scripts that send a message, with every status that they can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';

@@ -1,4 +1,3 @@
-/** Keys, seeds and calls shared by the test cases of messages. */
 import { limits } from '../../src/limits.js';
 import { messageKinds, pack, packMessageTail } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';

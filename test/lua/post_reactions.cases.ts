@@ -1,4 +1,3 @@
-/** Test cases for the script that puts a reaction on a post or takes it off, with every status that it can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/core/codec.js';

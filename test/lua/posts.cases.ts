@@ -1,7 +1,3 @@
-/**
- * Test cases for the scripts in posts/ that read posts and load them from Postgres, with every status that they can
- * return.
- */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';

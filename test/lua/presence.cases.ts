@@ -1,4 +1,3 @@
-/** Test cases for the scripts in presence/, with every status that they can return. */
 import { expect } from 'vitest';
 import type { Case } from './cases.js';
 import { keys } from './world.js';

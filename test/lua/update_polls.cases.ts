@@ -1,4 +1,3 @@
-/** Test cases for the script that polls, with every status that it can return. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';

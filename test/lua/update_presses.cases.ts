@@ -1,4 +1,3 @@
-/** Test cases for the scripts that press a button, with every status that they can return. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { messageKinds, pack } from '../../src/store/core/codec.js';

@@ -1,4 +1,3 @@
-/** Keys, seeds and calls shared by the test cases of updates. */
 import type { Case } from './cases.js';
 import { bot, direct, keys, partitionOf, type Seed, seeds } from './world.js';
 

@@ -1,4 +1,3 @@
-/** Test cases for `webhooks/replay`, with every status that they can return. */
 import { expect } from 'vitest';
 import type { Case } from './cases.js';
 import { bot, direct, keys, partitionOf, seeds } from './world.js';

@@ -1,4 +1,3 @@
-/** Keys, seeds and calls shared by the test cases of webhooks. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { chatText } from '../../src/store/core/keys.js';

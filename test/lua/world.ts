@@ -81,7 +81,6 @@ export const seeds = {
     (key: string, value: string | Buffer, ttlMs?: number): Seed =>
     (client) =>
       ttlMs === undefined ? client.set(key, value) : client.set(key, value, 'PX', ttlMs),
-  /** A chat that a stream reads. */
   chat:
     (chat: ChatRef, fields: Record<string, string | number> = {}): Seed =>
     async (client) => {
@@ -132,7 +131,6 @@ export const seeds = {
   },
   member: (who: number, status: string, rights = {}, inc = incarnation): Seed =>
     seeds.text(keys.member(group.id, who), pack([9, inc, status, rights, false])),
-  /** A stream with the given number of small entries. */
   stream:
     (key: string, entries: number): Seed =>
     (client) =>
@@ -206,7 +204,6 @@ export function fits(pattern: string, key: string, prefix: boolean): boolean {
   return cuts.some((cut) => new RegExp(source(cut)).test(key));
 }
 
-/** Calls a script as the runner does; returns its raw status and values. */
 export async function callScript(
   client: Redis,
   script: Script,

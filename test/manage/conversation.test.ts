@@ -16,7 +16,6 @@ afterAll(() => service?.stop());
 
 const tokens: string[] = [];
 
-/** Returns the texts of the bot in the talker's language. */
 const inWords =
   (language: 'ru' | 'hy' | 'en') =>
   (key: TextKey, values: Values = {}) =>

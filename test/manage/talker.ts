@@ -23,7 +23,6 @@ export interface Talker {
   readonly user: TestUser;
   readonly bot: number;
   readonly events: EventSource;
-  /** Sends a text and returns the bot's next message. */
   say(text: string): Promise<Shown>;
   /** Presses the button with this label; returns everything the bot shows until it answers the press. */
   press(message: Shown, label: string): Promise<Pressed>;
@@ -37,7 +36,6 @@ export interface Pressed {
   readonly alert: string | undefined;
   /** Every edited or new message, in order. The bot sends a new message if an edit would come too early. */
   readonly shown: readonly Shown[];
-  /** The last message of `shown`. */
   readonly last: Shown;
 }
 

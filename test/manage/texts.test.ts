@@ -1,4 +1,3 @@
-/** Tests that the texts of the management bot are complete in every language. */
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { menuOf } from '../../src/manage/commands.js';

@@ -18,14 +18,11 @@ export interface World {
   readonly cluster: TestCluster;
   readonly node: TestNode;
   readonly manager: Manager;
-  /** The unexpected errors of the manager. */
   readonly errors: unknown[];
-  /** Creates a person with an open chat with the bot. */
   person(): Promise<Person & { readonly username: string }>;
   /** Sends a text, or presses a button on a message; returns the update for the bot. */
   said(who: Person, words: string): Promise<UpdateEntry>;
   pressed(who: Person, messageId: number, data: string): Promise<UpdateEntry>;
-  /** Sends all notices that are due. */
   tell(): Promise<void>;
   /** Returns the messages of the bot to a person, oldest first, with the callback data of their buttons. */
   written(who: Person): Promise<Written[]>;

@@ -1,4 +1,3 @@
-/** Tests that background failures are logged at a limited rate and with the right level. */
 import { expect, test } from 'vitest';
 import { createTroubles } from '../../src/obs/troubles.js';
 

@@ -1,4 +1,3 @@
-/** Reads the files of infra/observability/ for tests. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -28,7 +27,6 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string }[];
 }
 
-/** Returns every query of the dashboard. */
 export function shippedQueries(): string[] {
   const { panels } = JSON.parse(readShipped('petrel.dashboard.json')) as { panels: readonly Panel[] };
   return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));

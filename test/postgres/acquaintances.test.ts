@@ -1,4 +1,3 @@
-/** Tests the cost in Postgres of checking whether people share a chat. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAcquaintances } from '../../src/postgres/chats/members.js';

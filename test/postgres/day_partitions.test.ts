@@ -28,7 +28,6 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Returns a promise to wait for, and the function that resolves it. */
 function makeSignal() {
   let give = () => {};
   const given = new Promise<void>((resolve) => {

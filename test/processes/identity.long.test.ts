@@ -30,7 +30,6 @@ async function namedBy(url: string): Promise<string> {
   return rows[0].named;
 }
 
-/** Makes an empty folder for a Redis with the same password. */
 function folderLike(dir: string): string {
   const folder = temporaryFolder();
   copyFileSync(join(dir, 'password'), join(folder, 'password'));

@@ -39,7 +39,6 @@ interface Told {
   readonly text: string;
 }
 
-/** Sends one request over a new connection, which closes after the request. */
 function ask(
   proxy: Balancer,
   path: string,

@@ -64,7 +64,6 @@ const noted = (to: TestUser, chat: number, message: number) =>
     expect(Number(row?.message_id)).toBe(message);
   });
 
-/** Runs `work` while no worker sends notifications. */
 async function whileNobodyTells(work: () => Promise<void>): Promise<void> {
   service.deliver.pause();
   try {

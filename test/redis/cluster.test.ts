@@ -30,7 +30,6 @@ let groups: [number, number, number];
 
 const slotOfId = (id: number) => keys.partitions.slots[keys.partitions.of(id)] as number;
 
-/** Makes items until each master has an item. */
 async function onEach<T>(make: () => Promise<T>, idOf: (made: T) => number): Promise<[T, T, T]> {
   const found: T[] = [];
   for (let tries = 0; tries < 200; tries++) {
@@ -86,7 +85,6 @@ async function poll(bot: TestBot, received: Heard): Promise<void> {
   }
 }
 
-/** Returns the texts of a chat as its members see it, oldest first. */
 async function history(bot: TestBot): Promise<{ texts: string[]; ids: number[] }> {
   const all: Array<{ text: string; message_id: number }> = [];
   for (let before: number | undefined; ; before = all.at(-1)?.message_id) {

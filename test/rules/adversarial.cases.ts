@@ -55,7 +55,6 @@ const none = Buffer.alloc(0);
 const request = (contentType: string, body: string | Buffer, query = '') =>
   ({ contentType, body: Buffer.from(body as string), query }) as ApiRequest;
 
-/** Repeats `unit` between two texts, up to a total of `bytes` bytes. */
 function filled(bytes: number, unit: string, before = '', after = ''): string {
   const count = Math.floor((bytes - Buffer.byteLength(before + after)) / Buffer.byteLength(unit));
   return before + unit.repeat(count) + after;
@@ -104,7 +103,6 @@ const texts = (
     },
   ]);
 
-/** Makes the rows of a body parser. */
 const bodies = (
   parser: string,
   bytesMax: number,

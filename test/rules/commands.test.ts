@@ -1,4 +1,3 @@
-/** Tests the validation of command lists and scopes, and the choice of the commands a person sees. */
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type CommandScope, checkCommands, commandsFor, scopeKey } from '../../src/rules/commands.js';

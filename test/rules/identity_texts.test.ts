@@ -1,4 +1,3 @@
-/** Tests the texts of bots: allowed languages, normalisation, and the choice of the text to show. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { cleanText, isTextKey, languages, textIn } from '../../src/rules/identity_texts.js';

@@ -1,4 +1,3 @@
-/** Tests the parsing of the Range header of a download. */
 import { expect, test } from 'vitest';
 import { parseRange } from '../../src/rules/ranges.js';
 

@@ -1,4 +1,3 @@
-/** Tests the Unicode validity and the length of texts. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../src/limits.js';

@@ -1,4 +1,3 @@
-/** Tests the format of tokens. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { limits } from '../../src/limits.js';
@@ -92,7 +91,6 @@ describe('parseToken', () => {
     );
   });
 
-  /** Returns the given part followed by its correct checksum. */
   function sealed(covered: string): string {
     const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
     let crc = 0xffffffffn;

@@ -1,4 +1,3 @@
-/** Tests the format of usernames. */
 import { describe, expect, it } from 'vitest';
 import { usernameKey, validBotUsername, validUsername } from '../../src/rules/usernames.js';
 

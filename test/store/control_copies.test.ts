@@ -1,4 +1,3 @@
-/** Deletes the copies of many control records at once. */
 import { expect, test } from 'vitest';
 import type { StoreContext } from '../../src/store/core/context.js';
 import { ControlCopies } from '../../src/store/core/control.js';

@@ -1,4 +1,3 @@
-/** Tests that an owner is notified once of a webhook that has failed for an hour (behaviour §10). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { NewAttempt } from '../../src/store/webhooks/attempts.js';
 import {

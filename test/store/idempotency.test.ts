@@ -1,4 +1,3 @@
-/** Tests runs of one call under an idempotency key, stopped at each step and continued on another node. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { dieAt, call as keyedCall, outwait as outwaitOn } from '../support/keyed.js';

@@ -1,4 +1,3 @@
-/** Tests invite links and requests to join, with concurrent joins and changes in between. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { joinByLink } from '../../src/postgres/chats/join_requests.js';
 import { postgresLimits as limits } from '../../src/postgres/limits.js';

@@ -1,4 +1,3 @@
-/** Tests the limits of DNS look-ups that bots and their owner cause (behaviour §14). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
@@ -17,7 +16,6 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** Returns how many of `count` look-ups of a bot were allowed. */
 async function allowed(by: number, bot: number | null, count: number): Promise<number> {
   let taken = 0;
   for (let n = 0; n < count; n++)

@@ -1,4 +1,3 @@
-/** Tests changes of members that were checked against older copies, and the number of bans of a chat. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { addPerson } from '../../src/postgres/chats/invitations.js';
 import { putMember } from '../../src/postgres/chats/members.js';

@@ -28,7 +28,6 @@ beforeAll(async () => {
 afterAll(() => cluster.close());
 
 const allIds = Array.from({ length: 20 }, (_, i) => i + 1);
-/** Writes everything to Postgres and evicts the chat and its messages from Redis. */
 async function cool(chat: ChatRef): Promise<void> {
   await cluster.flush();
   await evict(a, ...chatKeys(cluster.keys, chat, ...allIds));

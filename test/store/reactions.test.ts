@@ -1,4 +1,3 @@
-/** Tests reactions under load and in bulk: exact counts, the cost of one reaction, and lists that became short. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { watchReactions } from '../../src/actions/post_stream.js';

@@ -1,4 +1,3 @@
-/** Tests that late read-backs from Postgres do not undo newer changes in Redis. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { gate } from '../journal/support.js';
 import {
@@ -37,7 +36,6 @@ function holdAnswer(node: TestNode, part: string) {
   return held;
 }
 
-/** Collects the answers of scripts with this name. */
 function answersOf(node: TestNode, script: string): unknown[] {
   const answers: unknown[] = [];
   node.hooks.call = async (name, run) => {

@@ -54,7 +54,6 @@ const idsOf = (messages: readonly StoredMessage[] | null) => messages?.map(({ id
 /** An age that is above the age of every message sent so far. */
 const any = -1_000;
 
-/** Creates a chat with a cold and a hot message. */
 async function aged() {
   const chat = directChat(bot.id, (await makeUser(node)).id);
   await node.store.chats.openDirect(chat.id, chat.user);
@@ -261,7 +260,6 @@ async function backdate(chat: ChatRef, days: number, ...ids: number[]): Promise<
   await evict(node, ...chatKeys(cluster.keys, chat, ...ids));
 }
 
-/** Returns the partitions of messages, which are the same in every database. */
 async function spanNames(): Promise<string[]> {
   const all = await Promise.all(
     holding(node.shards).map(async ({ pool }) => (await readSpans(pool, { table: 'messages' })).spans),

@@ -1,4 +1,3 @@
-/** Tests event streams at the store: a stream shows the right events even if hints are lost. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { StreamListener } from '../../src/store/chats/streams.js';

@@ -49,7 +49,6 @@ async function answered(calling: ReturnType<typeof call>): Promise<any> {
   return JSON.parse(body);
 }
 
-/** Creates a bot that its owner can send messages to. */
 async function newBot() {
   const { user, bot, chat } = await makeDirect(one);
   const say = (words: string) => one.store.messages.send(chat, user.sender, text(words));
@@ -104,7 +103,6 @@ test('a repeated rotation replaces the signing secret only once', async () => {
   expect((await one.store.webhooks.find(bot.id))?.signing).toEqual([secret, first]);
 });
 
-/** Makes dead letters with these texts. */
 async function bury({ bot, say }: Awaited<ReturnType<typeof newBot>>, ...texts: string[]) {
   await one.store.webhooks.set(bot.id, settings, keepQueue);
   for (const words of texts) await say(words);

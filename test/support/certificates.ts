@@ -39,7 +39,6 @@ function keyFor(fresh: boolean): string {
   return sharedKey;
 }
 
-/** Makes a certificate and its key. */
 export function makeCertificate(options: CertificateOptions = {}): Certificate {
   const { commonName = 'localhost', names = [], addresses = [], issuer, authority = false } = options;
   const key = keyFor(options.freshKey ?? false);

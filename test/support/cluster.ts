@@ -23,13 +23,9 @@ export interface ClusterNode {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** The node’s id in the cluster. */
   readonly id: string;
-  /** The folder of the node’s append-only file. */
   readonly dir: string;
-  /** A client for commands of the test to this server only. */
   readonly client: Redis;
-  /** Kills the server at once (SIGKILL). */
   kill(): Promise<void>;
   /** Starts the server on its data, and waits until the cluster serves every slot. */
   start(): Promise<void>;
@@ -46,7 +42,6 @@ export interface FreshCluster extends FreshRedis {
   beginMove(slot: number, from: number, to: number): Promise<void>;
   /** Moves up to `count` keys of a slot. Returns true when no key is left. */
   moveKeys(slot: number, from: number, to: number, count: number): Promise<boolean>;
-  /** Assigns a slot to its new master and tells every node. */
   endMove(slot: number, to: number): Promise<void>;
 }
 

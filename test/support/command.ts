@@ -11,7 +11,6 @@ export interface Ran {
   readonly log: string;
 }
 
-/** Runs a task until it exits. */
 export function petrel(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ran> {
   return new Promise((resolve) => {
     const options = { env: { ...env }, maxBuffer: 64 * 1024 * 1024 };

@@ -19,7 +19,6 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const healthy_ms_max = 60_000;
 const stop_ms_max = 75_000;
 
-/** The contents of an image. */
 interface Stand {
   readonly entry: readonly string[];
   readonly folder: string;
@@ -132,7 +131,6 @@ export function readCompose(path: string, variables: Readonly<Record<string, str
 
 interface Running {
   readonly process: ChildProcess;
-  /** Resolves with the exit code or signal. */
   readonly exited: Promise<string>;
 }
 
@@ -253,7 +251,6 @@ class Container {
         throw new Error(`${this.name} is not healthy:\n${this.log}`);
   }
 
-  /** Stops the container cleanly; resolves with its exit code or signal. */
   async stop(): Promise<string> {
     if (!this.#running) return 'not running';
     const { exited } = this.#running;

@@ -1,4 +1,3 @@
-/** The settings with which tests start roles. */
 import { randomBytes } from 'node:crypto';
 import { type FreshRedis, temporaryFolder } from './servers.js';
 

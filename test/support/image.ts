@@ -47,7 +47,6 @@ export interface Image {
    * `volume` is mounted as the image’s volume. The network is that of this machine.
    */
   start(command: readonly string[], env: Readonly<Record<string, string>>, volume: string): ChildProcess;
-  /** Removes the image and all files that the build made. */
   remove(): void;
 }
 

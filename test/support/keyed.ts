@@ -24,7 +24,6 @@ export interface Upload {
 
 const boundary = 'part';
 
-/** Encodes the parameters as a multipart body: nested parameters as JSON text, and the parts as files. */
 function multipart(params: object, parts: Readonly<Record<string, string>>): Buffer {
   const head = (name: string, more = '') =>
     `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`;

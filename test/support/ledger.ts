@@ -41,7 +41,6 @@ export interface Verdict {
   readonly texts: readonly string[];
 }
 
-/** The verdict of a run without faults. */
 export const nothingWrong = { lost: 0, doubled: 0, reordered: 0, invented: 0, reused: 0, examples: [] };
 
 class Findings {
@@ -66,7 +65,6 @@ export class Ledger {
   readonly acknowledged: Acknowledged[] = [];
   readonly #tried = new Map<string, string>();
   readonly #answered = new Set<string>();
-  /** The updates of each bot, in the order of arrival. */
   readonly #received = new Map<number, Received[]>();
   #tries = 0;
 
@@ -88,7 +86,6 @@ export class Ledger {
     list.push(update);
   }
 
-  /** The texts that a bot has received so far. */
   textsOf(bot: number): Set<string> {
     return new Set((this.#received.get(bot) ?? []).map(({ text }) => text));
   }

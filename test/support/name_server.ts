@@ -9,7 +9,6 @@ export interface NameServer {
   readonly address: string;
   /** Sets the answer for a name: addresses, an error code, or `silent`. Unknown names are NXDOMAIN. */
   set(name: string, meaning: Meaning): void;
-  /** Returns the number of queries for a name so far, for both address families. */
   asked(name: string): number;
   close(): Promise<void>;
 }

@@ -28,7 +28,6 @@ interface Node {
 }
 
 export interface PatroniCluster {
-  /** A URL with both servers, in the form of DATABASE_URL. */
   readonly both: string;
   /** The node that Patroni reports as the primary; undefined while there is none. */
   primary(): Promise<{ readonly url: string; readonly port: number } | undefined>;

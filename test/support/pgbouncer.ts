@@ -20,11 +20,9 @@ export function poolerForm(): 'unnamed' | 'prepared' {
 }
 
 export interface Pooler {
-  /** The URL of the same database through the pooler. */
   readonly url: string;
   /** The URL through the pooler without `?pooler=`. */
   readonly bareUrl: string;
-  /** The counters of the pooler for the database, such as `total_xact_count`. */
   stats(): Promise<Readonly<Record<string, number>>>;
   stop(): Promise<void>;
 }

@@ -13,7 +13,6 @@ const programs = '/usr/lib/postgresql/15/bin';
 export const postgres15Runs = existsSync(join(programs, 'postgres'));
 
 export interface Postgres15 {
-  /** The URL of a superuser. */
   readonly url: string;
   stop(): Promise<void>;
 }

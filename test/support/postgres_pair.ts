@@ -14,7 +14,6 @@ export interface Address {
   readonly port: number;
   /** Cuts all connections and sends new ones to this port. */
   point(to: number): void;
-  /** Sends only new connections to this port. */
   pointNew(to: number): void;
   close(): Promise<unknown>;
 }
@@ -62,7 +61,6 @@ export function copyFolder(from: string, to: string): void {
   if (status !== 0) throw new Error(stderr);
 }
 
-/** Runs one statement on a new connection. */
 export async function ask<R>(url: string, text: string): Promise<R[]> {
   const client = new pg.Client(url);
   client.on('error', () => {});
@@ -85,7 +83,6 @@ export interface Pair {
   addStandby(): Promise<void>;
   /** Waits until the standby has replayed all data that the primary has now. */
   caughtUp(): Promise<void>;
-  /** Stops replication to the standby. */
   cut(): Promise<void>;
   killPrimary(): Promise<void>;
   startPrimary(): Promise<void>;
@@ -93,7 +90,6 @@ export interface Pair {
   close(): Promise<void>;
 }
 
-/** Starts a primary. `addStandby` adds a standby. */
 export async function startPair({ durable = false } = {}): Promise<Pair> {
   const dir = temporaryFolder();
   const options = { dir: join(dir, 'primary'), port: await freePort(), durable, detached: false };

@@ -19,13 +19,11 @@ export const proxyKinds: readonly ProxyKind[] = balancerKinds;
 export { findProgram };
 
 export interface Balancer {
-  /** The URL `https://127.0.0.1:<port>`. */
   readonly url: string;
   readonly port: number;
   readonly pid: number;
   /** The authority that signed the balancer's certificate. */
   readonly ca: string;
-  /** Everything that the balancer logged. */
   log(): string;
   stop(): Promise<void>;
 }

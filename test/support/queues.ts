@@ -1,4 +1,3 @@
-/** Changes to queues of updates that no call makes. */
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from './cluster.js';
 import type { Service } from './service.js';

@@ -7,11 +7,8 @@ import type { Certificate } from './certificates.js';
 
 export interface Receiver {
   readonly port: number;
-  /** The number of TCP connections accepted so far. */
   connections(): number;
-  /** The number of open connections. */
   open(): number;
-  /** The number of requests whose header arrived so far. */
   requests(): number;
   close(): Promise<void>;
 }

@@ -16,7 +16,6 @@ const log_chars_max = 200_000;
 /** One role in one process. Every signal is sent only to that process, by its pid. */
 export interface RoleProcess {
   readonly role: string;
-  /** The pid of the current or last process. */
   readonly pid: number;
   readonly process: ChildProcess;
   readonly alive: boolean;
@@ -28,15 +27,12 @@ export interface RoleProcess {
   start(): Promise<void>;
   /** Stops the process cleanly (SIGTERM) and waits. Resolves with `exit code 0` or the signal. */
   stop(): Promise<string>;
-  /** Kills the process (SIGKILL) and waits. */
   kill(): Promise<void>;
-  /** Freezes the process (SIGSTOP). `resume` resumes it. */
   pause(): void;
   resume(): void;
 }
 
 export interface Front extends RoleProcess {
-  /** The URL `http://127.0.0.1:<port>`, without a slash at the end. */
   readonly url: string;
   readonly port: number;
 }

@@ -21,16 +21,13 @@ export interface WatchedNode {
   readonly port: number;
   readonly pid: number;
   readonly client: Redis;
-  /** Kills the server at once (SIGKILL). */
   kill(): Promise<void>;
-  /** Starts the server on its data. */
   start(): Promise<void>;
 }
 
 export interface FreshSentinels extends FreshRedis {
   readonly sentinels: readonly string[];
   readonly sentinelPids: readonly number[];
-  /** The value for REDIS_URL. */
   readonly masterUrl: string;
   /** The first server starts as the master. */
   readonly nodes: readonly [WatchedNode, WatchedNode];

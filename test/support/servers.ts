@@ -73,7 +73,6 @@ const databaseNamed = (url: string, name: string) =>
 
 export interface FreshDatabase {
   readonly url: string;
-  /** Drops the database and ends its remaining connections. */
   drop(): Promise<void>;
 }
 
@@ -87,7 +86,6 @@ async function createDatabase(options: string): Promise<FreshDatabase> {
   };
 }
 
-/** Creates a new, empty database on the shared server. */
 export const freshDatabase = (): Promise<FreshDatabase> => createDatabase('');
 
 /**
@@ -112,7 +110,6 @@ export interface FreshRedis {
   readonly pid: number;
   /** The folder of the append-only file; none for a cluster. */
   readonly dir?: string;
-  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 

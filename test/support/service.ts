@@ -44,7 +44,6 @@ export interface TestBot {
   readonly token: string;
 }
 
-/** An HTTP answer. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -87,14 +86,12 @@ export interface Service {
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
   /** Adds a token that was not in the result of a call, so that `stop` searches for it too. */
   issued(token: string): void;
-  /** Throws if a token is stored in plain text in a log, in the files of Redis or in Postgres. */
   checkTokens(): Promise<void>;
   /** Stops exactly these processes and the private Redis, and drops the database. Throws if a process wrote a token. */
   stop(): Promise<void>;
 }
 
 export interface ServiceOptions {
-  /** The number of fronts; 1 if absent. */
   readonly fronts?: number;
   /**
    * The first front also has the roles `deliver` and `flush`, which saves two processes. Only files that stop neither

@@ -23,9 +23,7 @@ import { migratedDatabase } from './servers.js';
 import { divideDatabase, openTestShards } from './shards.js';
 
 export interface Hooks {
-  /** Wraps every script call of a node. */
   call: (name: string, run: () => Promise<unknown>, partition: number) => Promise<unknown>;
-  /** Wraps every statement of a node outside a transaction. */
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
   /** Returns false to drop a hint. */
   hint: (channel: string, text: string) => boolean;
@@ -44,7 +42,6 @@ export interface TestNode {
   readonly written: Sql;
   readonly keys: Keys;
   readonly hooks: Hooks;
-  /** The errors that occurred in the background. */
   readonly errors: unknown[];
   close(): Promise<void>;
 }
@@ -219,7 +216,6 @@ export async function makeBot({ store }: TestNode, owner: Person): Promise<Perso
   return { id: bot.id, token, sender: { id: bot.id, isBot: true, profile } };
 }
 
-/** Creates a user, the user’s bot and their direct chat. */
 export async function makeDirect(node: TestNode) {
   const user = await makeUser(node);
   const bot = await makeBot(node, user);

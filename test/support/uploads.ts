@@ -7,7 +7,6 @@ export interface Part {
   readonly body: Buffer | string;
 }
 
-/** Sends exactly these bytes as a multipart body. */
 export async function post(
   url: string,
   parts: readonly Part[],

@@ -26,7 +26,6 @@ export interface Room {
   readonly messages: Map<number, Acked>;
   readonly posts: Map<number, number>;
   pinned: number;
-  /** The reactions of each post: user → emoji. */
   readonly reactions: Map<number, Map<number, Set<string>>>;
   readonly next: () => number;
 }

@@ -1,4 +1,3 @@
-/** Tests public channels in the application, as people see them who have not joined. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { resultOf, type TestUser } from '../support/service.js';
 import { startWorld, type World } from './world.js';

@@ -25,7 +25,6 @@ async function write(page: Page, text: string): Promise<void> {
   await page.getByRole('log').getByText(text, { exact: true }).waitFor();
 }
 
-/** Returns the texts of a chat, oldest first. */
 const textsOf = async (chat: number): Promise<string[]> =>
   (await itemsOf(world.service.app(bob, 'GET', `/api/chats/${chat}/messages`)))
     .flatMap(({ text, caption }: { text?: string; caption?: string }) => text ?? caption ?? [])

@@ -8,7 +8,6 @@ import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '..
 export interface Gallery {
   readonly alice: TestUser;
   readonly bob: TestUser;
-  /** A person without chats and bots. */
   readonly newcomer: TestUser;
   readonly guide: TestBot;
   /** A bot that nobody has started. */

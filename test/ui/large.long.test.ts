@@ -51,7 +51,6 @@ beforeAll(async () => {
 });
 afterAll(() => world?.stop());
 
-/** Returns the ids of the drawn rows, from top to bottom. */
 const drawn = (page: Page): Promise<number[]> =>
   page.getByRole('log').evaluate((box) =>
     [...box.querySelectorAll('article[data-id]')]

@@ -43,7 +43,6 @@ async function look(options: Parameters<World['open']>[2] = {}): Promise<Page> {
   return page;
 }
 
-/** Returns everything that axe finds, of any severity. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {

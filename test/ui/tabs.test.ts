@@ -1,4 +1,3 @@
-/** Tests that the tabs of one browser share a session. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { TestUser } from '../support/service.js';
 import { startWorld, type World } from './world.js';

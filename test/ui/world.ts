@@ -158,7 +158,6 @@ export async function startHook(status: number) {
   const hook = {
     status,
     taken,
-    /** Parameters of `setWebhook`. */
     settings: { url: `https://127.0.0.1:${receiver.port}/`, certificate: certificate.cert },
     close: receiver.close,
   };

@@ -1,7 +1,3 @@
-/**
- * Tests that the application loads the history of a chat without a gap, even where messages are so large that pages are
- * short.
- */
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';

@@ -1,4 +1,3 @@
-/** Tests that people forward messages and choose their language (behaviour §6, §11). */
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';

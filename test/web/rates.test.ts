@@ -1,4 +1,3 @@
-/** Tests rates and latencies of the operators' page, computed from the reports of processes. */
 import { expect, test } from 'vitest';
 import { quantile, Rating } from '../../src/web/client/ops/rates.js';
 import type { Call, Node, Overview } from '../../src/web/client/ops/types.js';

@@ -1,4 +1,3 @@
-/** Tests the entities found in text without markup. */
 import { describe, expect, it } from 'vitest';
 import { computedEntities } from '../../../src/rules/entities/computed.js';
 import { processorMs } from '../../support/times.js';

@@ -1,4 +1,3 @@
-/** Tests explicit entities together with computed entities. */
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.js';
 import { limits } from '../../../src/limits.js';

@@ -1,4 +1,3 @@
-/** Tests the three parse modes, rule by rule. */
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.js';
 import { limits } from '../../../src/limits.js';

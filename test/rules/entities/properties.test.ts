@@ -1,4 +1,3 @@
-/** Tests properties that hold for every text in every parse mode. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.js';
